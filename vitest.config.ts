@@ -1,0 +1,19 @@
+import { existsSync, readdirSync } from "node:fs";
+import { defineConfig } from "vitest/config";
+
+const packages = readdirSync("packages").filter((name) =>
+  existsSync(`packages/${name}/package.json`),
+);
+
+export default defineConfig({
+  test: {
+    testTimeout: 20_000,
+    projects: [
+      { test: { name: "workspace", include: ["test/**/*.test.ts"] } },
+      ...packages.map((name) => ({
+        root: `packages/${name}`,
+        test: { name, include: ["src/**/*.test.ts", "test/**/*.test.ts"] },
+      })),
+    ],
+  },
+});
