@@ -1,0 +1,19 @@
+/** Whose mistake an engine error is: the caller's input, or something that broke here. */
+export type EngineErrorCategory = "user" | "internal";
+
+/** Every error the engine throws on purpose; `code` is stable, the message names the field and the way out. */
+export class EngineError extends Error {
+  override readonly name = "EngineError";
+  readonly code: string;
+  readonly category: EngineErrorCategory;
+
+  constructor(
+    code: string,
+    message: string,
+    options: { category?: EngineErrorCategory; cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause });
+    this.code = code;
+    this.category = options.category ?? "user";
+  }
+}

@@ -1,0 +1,2 @@
+export { EngineError, type EngineErrorCategory } from "./errors.js";
+export type { ModelConfig, RopeConfig } from "./files/model-config.js";
