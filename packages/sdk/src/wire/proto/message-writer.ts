@@ -9,6 +9,9 @@ const encoder = new TextEncoder();
 /** A piece of a message: bytes, a nested message, or integers that are widened while writing. */
 type Part = Uint8Array | MessageWriter | Int32Array | BigInt64Array;
 
+/** Empty is the default of a plain field and not sent; it means something where presence counts. */
+export type WhenEmpty = "skip" | "send";
+
 /**
  * Builds a protobuf message whose size is known before a byte of it is written, so that nested
  * messages are never copied: `finish` allocates once and writes everything to its final place.
@@ -38,17 +41,23 @@ export class MessageWriter {
   }
 
   string(field: number, text: string): this {
-    return text === "" ? this : this.bytes(field, encoder.encode(text));
+    return this.bytes(field, encoder.encode(text));
   }
 
-  /** Bytes, sent even when empty; the array is read when the message is written. */
-  bytes(field: number, bytes: Uint8Array): this {
+  /** Bytes; the array is read when the message is written. */
+  bytes(field: number, bytes: Uint8Array, whenEmpty: WhenEmpty = "skip"): this {
+    if (bytes.byteLength === 0 && whenEmpty === "skip") return this;
     this.#addHead(field, lengthDelimited, bytes.byteLength);
     return this.#add(bytes, bytes.byteLength);
   }
 
   /** Integers as packed little-endian int64 in a bytes field. */
-  int64Bytes(field: number, values: Int32Array | BigInt64Array): this {
+  int64Bytes(
+    field: number,
+    values: Int32Array | BigInt64Array,
+    whenEmpty: WhenEmpty = "skip",
+  ): this {
+    if (values.length === 0 && whenEmpty === "skip") return this;
     this.#addHead(field, lengthDelimited, int64Size(values));
     return this.#add(values, int64Size(values));
   }
@@ -67,7 +76,6 @@ export class MessageWriter {
 
   /** A packed repeated field of non-negative integers. */
   packedUints(field: number, values: readonly number[]): this {
-    if (values.length === 0) return this;
     const bytes: number[] = [];
     for (const value of values) pushVarint(bytes, value);
     return this.bytes(field, Uint8Array.from(bytes));

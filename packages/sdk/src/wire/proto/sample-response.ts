@@ -26,7 +26,7 @@ export function encodeSampleResponse(
   for (const sequence of response.sequences) writer.message(1, writeSequence(sequence));
   if (response.promptLogprobs) {
     const values = Float32Array.from(response.promptLogprobs, (value) => value ?? Number.NaN);
-    writer.bytes(2, bytesOf(values));
+    writer.bytes(2, bytesOf(values), "send");
   }
   if (response.topkPromptLogprobs) writer.message(3, writeTopk(response.topkPromptLogprobs));
   return writer.uint(4, response.promptCacheHitTokens ?? 0).finish();
@@ -58,7 +58,7 @@ function writeSequence(sequence: WireInput<"SampleResponse">["sequences"][number
   const writer = new MessageWriter()
     .uint(1, stopReason === "stop" ? StopReason.STOP : StopReason.LENGTH)
     .bytes(2, bytesOf(tokens instanceof Int32Array ? tokens : Int32Array.from(tokens)));
-  if (logprobs) writer.bytes(3, bytesOf(Float32Array.from(logprobs)));
+  if (logprobs) writer.bytes(3, bytesOf(Float32Array.from(logprobs)), "send");
   return writer;
 }
 

@@ -1,6 +1,6 @@
 import { WireError } from "../../errors/wire-error.js";
 import { TensorData, type TensorStorage } from "../../types/tensor-data.js";
-import { MessageWriter } from "./message-writer.js";
+import { MessageWriter, type WhenEmpty } from "./message-writer.js";
 import {
   bytesOf,
   PackedError,
@@ -44,9 +44,14 @@ export function dtypeOf(values: TensorStorage): DType {
 }
 
 /** Adds packed values to a message as a bytes field. */
-export function addValues(writer: MessageWriter, field: number, values: TensorStorage): void {
-  if (values instanceof Float32Array) writer.bytes(field, bytesOf(values));
-  else writer.int64Bytes(field, values);
+export function addValues(
+  writer: MessageWriter,
+  field: number,
+  values: TensorStorage,
+  whenEmpty?: WhenEmpty,
+): void {
+  if (values instanceof Float32Array) writer.bytes(field, bytesOf(values), whenEmpty);
+  else writer.int64Bytes(field, values, whenEmpty);
 }
 
 /** Encodes one loss input. */
@@ -59,7 +64,7 @@ export function writeTensor(tensor: TensorData): MessageWriter {
     csr.int64Bytes(3, tensor.sparseColIndices);
     writer.message(2, csr);
   } else {
-    addValues(writer, 1, tensor.data);
+    addValues(writer, 1, tensor.data, "send");
   }
   return writer.presentUint(3, dtypeOf(tensor.data)).packedUints(4, tensor.shape ?? []);
 }
