@@ -3,7 +3,7 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { Datum } from "../../types/datum.js";
 import { TensorData } from "../../types/tensor-data.js";
-import { decodeProto, encodeProto } from "../codec.js";
+import { decodeProto, encodeProto } from "../proto-codec.js";
 import {
   file_tinker_public,
   ForwardBackwardOutputSchema,
