@@ -5,7 +5,9 @@ const oldVersion = "0.4.1";
 
 /** The text of docs/parity.md: every type and field, read off the schemas. */
 export function renderParityPage(): string {
-  const named = Object.entries(wireTypes).map(([name, { node }]) => ({ name, node }));
+  const named = Object.entries(wireTypes)
+    .map(([name, { node }]) => ({ name, node }))
+    .toSorted((a, b) => a.name.localeCompare(b.name, "en"));
   const objects = named.flatMap(({ name, node }) => {
     const object = objectOf(node);
     return object ? [{ name, object }] : [];
