@@ -79,7 +79,7 @@ function npm(args: readonly string[], cwd: string): string {
   const [command, ...prefix] = process.env["npm_execpath"]
     ? [process.execPath, process.env["npm_execpath"]]
     : ["npm"];
-  return execFileSync(command!, [...prefix, ...args, "--loglevel=error"], {
+  return execFileSync(command, [...prefix, ...args, "--loglevel=error"], {
     cwd,
     encoding: "utf8",
     stdio: ["ignore", "pipe", "inherit"],
