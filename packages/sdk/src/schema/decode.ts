@@ -76,9 +76,7 @@ function decodeObject(node: ObjectNode, wire: unknown, cursor: Cursor): Record<s
       value[field.name] = cursor.within(field.wireName, () => decodeNode(field.node, raw, cursor));
     } else if (field.presence === "required") {
       cursor.within(field.wireName, () =>
-        raw === null && field.node.kind !== "json"
-          ? cursor.fail("null is not allowed here")
-          : cursor.fail("this field is required but missing"),
+        cursor.fail(`this field is required but ${raw === null ? "null" : "missing"}`),
       );
     } else {
       value[field.name] = field.presence === "optional" ? null : structuredClone(field.default);

@@ -122,3 +122,14 @@ export const CreateSamplingSessionResponse = openObject("CreateSamplingSessionRe
   samplingSessionId: string,
 });
 export type CreateSamplingSessionResponse = ValueOf<typeof CreateSamplingSessionResponse>;
+
+export const GetTokenizerResponse = openObject("GetTokenizerResponse", {
+  model: string,
+  tokenizer: required(record(json), {
+    note: "an addition of this project, so that clients need no hub",
+  }),
+  tokenizerConfig: optional(record(json)),
+  chatTemplate: optional(string),
+});
+/** The tokenizer files of a model: `tokenizer.json`, `tokenizer_config.json` and the chat template. */
+export type GetTokenizerResponse = ValueOf<typeof GetTokenizerResponse>;

@@ -120,6 +120,7 @@ export const routes = {
   getBillingUsage: get("/api/v1/billing/usage/events", "BillingUsageResponse", {
     query: ["starting_on", "ending_before"],
   }),
+  getTokenizer: get("/api/v1/tokenizer", "GetTokenizerResponse", { query: ["model"] }),
 } as const satisfies Record<string, Route>;
 
 /** The name of an endpoint. */
