@@ -10,3 +10,8 @@ export {
 } from "./files/safetensors-writer.js";
 export type { SafetensorsDtype, SafetensorsEntry } from "./files/safetensors-header.js";
 export type { StoredDtype, StoredTensor, WeightSource } from "./files/weight-source.js";
+export type { ChatMessage, ChatTemplates, RenderChatOptions } from "./tokenizer/chat-template.js";
+export { IncrementalDecoder } from "./tokenizer/incremental-decoder.js";
+export { loadTokenizer, parseTokenizer, type TokenizerFiles } from "./tokenizer/load-tokenizer.js";
+export { Tokenizer, type DecodeOptions, type EncodeOptions } from "./tokenizer/tokenizer.js";
+export type { NamedToken, NamedTokens } from "./tokenizer/vocabulary.js";
