@@ -1,4 +1,8 @@
 export { EngineError, type EngineErrorCategory } from "./errors.js";
+export { resolveModel, type ResolvedModel, type ResolveModelOptions } from "./files/hub.js";
+export type { HubFiles } from "./files/hub/files.js";
+export type { DownloadProgress } from "./files/hub/progress.js";
+export type { RetryPolicy } from "./files/hub/retry.js";
 export { parseModelConfig, type ModelConfig, type RopeConfig } from "./files/model-config.js";
 export { openModelFolder, readModelConfig, type ModelFolder } from "./files/model-folder.js";
 export { SafetensorsFile, type ReadBytesOptions } from "./files/safetensors.js";
