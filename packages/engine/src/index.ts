@@ -19,3 +19,23 @@ export { IncrementalDecoder } from "./tokenizer/incremental-decoder.js";
 export { loadTokenizer, parseTokenizer, type TokenizerFiles } from "./tokenizer/load-tokenizer.js";
 export { Tokenizer, type DecodeOptions, type EncodeOptions } from "./tokenizer/tokenizer.js";
 export type { NamedToken, NamedTokens } from "./tokenizer/vocabulary.js";
+export { mergeAdapter, type MergeOptions, type MergeProgress } from "./files/merge.js";
+export {
+  loraModules,
+  type LoraFlags,
+  type LoraModule,
+  type LoraTarget,
+} from "./files/lora-modules.js";
+export {
+  adapterTensorShapes,
+  type LoraAdapter,
+  type NamedTensor,
+  type OptimizerState,
+} from "./files/peft/adapter.js";
+export { readOptimizer } from "./files/peft/optimizer-file.js";
+export { readAdapter, type AdapterBase } from "./files/peft/read-adapter.js";
+export {
+  isCompleteCheckpoint,
+  writeAdapter,
+  type WriteAdapterOptions,
+} from "./files/peft/write-adapter.js";

@@ -48,8 +48,7 @@ export async function writeFolderAtomically(
   await bringFolderToDisk(path.dirname(target));
 }
 
-/** Makes a file's contents survive a loss of power. */
-export async function bringToDisk(file: string): Promise<void> {
+async function bringToDisk(file: string): Promise<void> {
   const handle = await open(file, "r+");
   try {
     await handle.sync();

@@ -3,7 +3,6 @@ import { constants, createReadStream } from "node:fs";
 import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
 import path from "node:path";
 import { EngineError } from "../../errors.js";
-import { bringToDisk } from "../atomic.js";
 import { isMissing } from "../json.js";
 import { fileSize } from "../paths.js";
 import type { HubResponse } from "./http.js";
@@ -52,7 +51,6 @@ export async function downloadBlob(
       );
     }
   }
-  await bringToDisk(incomplete);
   await rename(incomplete, blob).catch(async (error: unknown) => {
     const finishedElsewhere = isMissing(error) && (await fileSize(blob)) === file.sizeBytes;
     if (!finishedElsewhere) throw error;
@@ -74,6 +72,7 @@ async function fetchVerified(
     const state: DownloadState = { position: usableBytes, hash: startHash(file) };
     if (state.hash) await feed(state.hash, incomplete, usableBytes, options.signal);
     await fetchRest(file, handle, state, options);
+    await handle.sync();
     if (!state.hash || state.hash.digest("hex") === file.etag) return true;
   } finally {
     await handle.close();
