@@ -107,6 +107,26 @@ describe("a model that is not cached", () => {
     expect(await engineErrorOf("hub_not_found", unknown)).toContain("revision v2");
   });
 
+  it("is found under its new name when it was renamed", async () => {
+    hub.renamed.set("old-org/old-name", id);
+    const { folder } = await resolve("old-org/old-name");
+    expect((await weightsOf(folder)).equals(weights)).toBe(true);
+  });
+
+  it("is not begun when the disk cannot hold it", async () => {
+    const etag = sha256(weights);
+    hub.failNext(
+      "HEAD",
+      "model.safetensors",
+      status(200, { etag, "x-linked-size": "1".padEnd(17, "0") }),
+    );
+    const message = await engineErrorOf("disk_full", () => resolve());
+    for (const word of ["10000000.0 GB", repositoryFolder(), "HF_HOME"]) {
+      expect(message).toContain(word);
+    }
+    expect(contentsAsked()).toEqual([]);
+  });
+
   it("reports progress up to the whole", async () => {
     const reports: DownloadProgress[] = [];
     await resolve(id, { onProgress: (progress) => reports.push(progress) });

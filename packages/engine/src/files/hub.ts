@@ -71,7 +71,7 @@ function notCached(
   const state = missing === null ? "is not" : `is incomplete (${missing.join(", ")} missing)`;
   return new EngineError(
     "model_not_cached",
-    `${name} ${state} in the cache ${settings.cacheFolder}, and HF_HUB_OFFLINE forbids to ` +
-      "download it. Unset it once, or give the path of a folder.",
+    `${name} ${state} in the cache ${settings.cacheFolder}, and HF_HUB_OFFLINE or ` +
+      "TRANSFORMERS_OFFLINE forbids to download it. Unset it once, or give the path of a folder.",
   );
 }

@@ -28,7 +28,7 @@ export interface ModelConfig {
 }
 
 /** Architectures that load, as `config.json` spells them. */
-export const supportedArchitectures: ReadonlyMap<string, ModelConfig["architecture"]> = new Map([
+const supportedArchitectures: ReadonlyMap<string, ModelConfig["architecture"]> = new Map([
   ["LlamaForCausalLM", "llama"],
   ["Qwen2ForCausalLM", "qwen2"],
   ["Qwen3ForCausalLM", "qwen3"],

@@ -65,13 +65,13 @@ function selectWeights(folder: string, config: ModelConfig, shards: WeightShards
     else tensors.set(name, { name, dtype: entry.dtype, shape });
   }
   for (const name of shards.fileOf.keys()) {
-    if (!expected.has(name) && !isHarmless(name, config))
-      problems.push(`"${name}" is not expected`);
+    if (expected.has(name) || isHarmless(name, config)) continue;
+    problems.push(`"${name}" is not expected`);
   }
   if (problems.length > 0) throw mismatch(folder, config, problems);
   return {
     tensors,
-    read: (name, target, signal) => {
+    read: async (name, target, signal) => {
       const file = tensors.has(name) ? shards.fileOf.get(name) : undefined;
       if (file) return file.readFloats(name, target, signal);
       throw new EngineError("unknown_tensor", `The model in ${folder} has no tensor "${name}".`);

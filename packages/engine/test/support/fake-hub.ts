@@ -26,6 +26,8 @@ export type Fault = (request: IncomingMessage, response: ServerResponse, body: U
 /** Two real servers on loopback that speak the hub's endpoints: the hub, and the storage it redirects to. */
 export class FakeHub {
   readonly repositories = new Map<string, FakeRepository>();
+  /** New names of repositories by their old ones. */
+  readonly renamed = new Map<string, string>();
   readonly seen: SeenRequest[] = [];
   readonly #faults: { method: string; ending: string; fault: Fault }[] = [];
   readonly #hub: Server;
@@ -65,6 +67,8 @@ export class FakeHub {
     const info = /^\/api\/models\/(.+)\/revision\/([^/]+)$/.exec(url);
     const file = /^\/(.+)\/resolve\/([^/]+)\/(.+)$/.exec(url);
     const [, id = "", revision = "", name = ""] = info ?? file ?? [];
+    const newId = this.renamed.get(id);
+    if (newId) return end(response, 307, { location: url.replace(id, newId) });
     const repository = this.repositories.get(id);
     if (!repository) return end(response, 404, { "x-error-code": "RepoNotFound" });
     if (revision !== "main" && revision !== repository.commit) {
@@ -85,6 +89,8 @@ export class FakeHub {
     if (!repository.large?.includes(name)) {
       return this.#serve(request, response, body, { ...commit, etag: `"${gitObjectId(body)}"` });
     }
+    const planned = request.method === "HEAD" ? this.#takeFault(request) : undefined;
+    if (planned) return planned(request, response, body);
     return end(response, 302, {
       ...commit,
       location: `${origin(this.#storage)}/${id}/${name}`,
@@ -107,12 +113,16 @@ export class FakeHub {
     body: Uint8Array,
     headers: Record<string, string>,
   ): void {
+    const planned = this.#takeFault(request);
+    if (planned) return planned(request, response, body);
+    return serveBytes(request, response, body, headers);
+  }
+
+  #takeFault(request: IncomingMessage): Fault | undefined {
     const index = this.#faults.findIndex(
       ({ method, ending }) => method === request.method && (request.url ?? "").endsWith(ending),
     );
-    const [planned] = index < 0 ? [] : this.#faults.splice(index, 1);
-    if (planned) return planned.fault(request, response, body);
-    return serveBytes(request, response, body, headers);
+    return index < 0 ? undefined : this.#faults.splice(index, 1)[0]?.fault;
   }
 
   #note(server: "hub" | "storage", request: IncomingMessage): string {

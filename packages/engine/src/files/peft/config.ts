@@ -1,6 +1,6 @@
-import type { LoraAdapter } from "./adapter.js";
 import { JsonFields } from "../json-fields.js";
 import { isObject, type JsonObject } from "../json.js";
+import type { LoraAdapter } from "./adapter.js";
 
 /** What an `adapter_config.json` says of an adapter, as far as its tensors do not. */
 export interface PeftConfig {

@@ -1,13 +1,13 @@
 import path from "node:path";
 import { EngineError } from "../../errors.js";
-import type { LoraAdapter, NamedTensor, OptimizerState } from "./adapter.js";
 import { isFile } from "../paths.js";
 import { writeSafetensors, type TensorToWrite } from "../safetensors-writer.js";
 import { SafetensorsFile } from "../safetensors.js";
 import { formatShape, sameShape } from "../shape.js";
+import type { LoraAdapter, NamedTensor, OptimizerState } from "./adapter.js";
 
 /** Name of the file that holds what Adam remembers. */
-export const optimizerFile = "optimizer.safetensors";
+const optimizerFile = "optimizer.safetensors";
 
 const prefixes = { firstMoments: "exp_avg.", secondMoments: "exp_avg_sq." } as const;
 

@@ -1,12 +1,5 @@
 import path from "node:path";
 import { EngineError } from "../../errors.js";
-import {
-  adapterTensorShapes,
-  loraTensorNames,
-  parseLoraTensorName,
-  type LoraAdapter,
-  type NamedTensor,
-} from "./adapter.js";
 import { readJsonObject } from "../json.js";
 import {
   flagsOfTargets,
@@ -19,11 +12,18 @@ import {
 } from "../lora-modules.js";
 import type { ModelConfig } from "../model-config.js";
 import { isFile } from "../paths.js";
-import { parsePeftConfig, type PeftConfig } from "./config.js";
-import { checkBaseCopies, isBaseCopy } from "./base-copies.js";
 import { isStoredDtype, SafetensorsFile } from "../safetensors.js";
 import { elementCount, formatShape, sameShape } from "../shape.js";
 import type { WeightSource } from "../weight-source.js";
+import {
+  adapterTensorShapes,
+  loraTensorNames,
+  parseLoraTensorName,
+  type LoraAdapter,
+  type NamedTensor,
+} from "./adapter.js";
+import { checkBaseCopies, isBaseCopy } from "./base-copies.js";
+import { parsePeftConfig, type PeftConfig } from "./config.js";
 
 /** Name of the file that holds an adapter's tensors. */
 export const adapterWeightsFile = "adapter_model.safetensors";

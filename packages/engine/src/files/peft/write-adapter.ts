@@ -1,6 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { EngineError } from "../../errors.js";
+import { writeFolderAtomically } from "../atomic.js";
+import type { LoraTarget } from "../lora-modules.js";
+import { isFile } from "../paths.js";
+import { writeSafetensors } from "../safetensors-writer.js";
+import { elementCount, formatShape } from "../shape.js";
 import {
   loraTensorNames,
   parseLoraTensorName,
@@ -8,17 +13,12 @@ import {
   type NamedTensor,
   type OptimizerState,
 } from "./adapter.js";
-import { writeFolderAtomically } from "../atomic.js";
-import type { LoraTarget } from "../lora-modules.js";
-import { writeOptimizer } from "./optimizer-file.js";
-import { isFile } from "../paths.js";
 import { formatPeftConfig } from "./config.js";
+import { writeOptimizer } from "./optimizer-file.js";
 import { adapterConfigFile, adapterWeightsFile } from "./read-adapter.js";
-import { writeSafetensors } from "../safetensors-writer.js";
-import { elementCount, formatShape } from "../shape.js";
 
 /** An empty file that a checkpoint gets last; a folder without it was copied in part. */
-export const completeMarkerFile = "checkpoint_complete";
+const completeMarkerFile = "checkpoint_complete";
 
 /** How an adapter is written. */
 export interface WriteAdapterOptions {
