@@ -19,8 +19,17 @@ export function smallFiles(available: readonly string[], files: HubFiles): strin
   return wanted.filter((name) => available.includes(name));
 }
 
-/** The file that holds the weights or names the files that do; other formats are refused. */
+/** The file that holds the weights or names the files that do; what is not such a model is refused. */
 export function weightFile(id: string, available: readonly string[]): string {
+  if (!available.includes("config.json")) {
+    const isAdapter = available.includes("adapter_config.json");
+    throw new EngineError(
+      "model_not_found",
+      isAdapter
+        ? `${id} is an adapter. Give the model that it was made for, and load the adapter onto it.`
+        : `${id} has no config.json: it is not a model in the format of transformers.`,
+    );
+  }
   for (const name of [singleWeightsFile, weightIndexFile]) {
     if (available.includes(name)) return name;
   }
