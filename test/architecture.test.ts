@@ -6,7 +6,8 @@ import { resolveRelative, root, sourceFiles, type SourceFile } from "./support/s
 /** Which of this repository's packages a package may import; `dynamic` ones only on demand. */
 const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: string[] }>> = {
   sdk: { allowed: [] },
-  engine: { allowed: [] },
+  hub: { allowed: [] },
+  engine: { allowed: ["@tinker-ts/hub", "@tinker-ts/hub/files"] },
 };
 
 /** Which folders of a package's `src` a folder may import; a folder not listed here has no place. */
@@ -17,6 +18,13 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     types: ["errors", "schema"],
     wire: ["errors", "schema", "types"],
     "index.ts": ["errors", "types"],
+  },
+  hub: {
+    "errors.ts": [],
+    files: ["errors.ts"],
+    hub: ["errors.ts", "files"],
+    tokenizer: ["errors.ts", "files"],
+    "index.ts": ["errors.ts", "hub", "tokenizer"],
   },
 };
 
