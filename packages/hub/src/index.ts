@@ -6,5 +6,6 @@ export type { RetryPolicy } from "./hub/retry.js";
 export type { ChatMessage, ChatTemplates, RenderChatOptions } from "./tokenizer/chat-template.js";
 export { IncrementalDecoder } from "./tokenizer/incremental-decoder.js";
 export { loadTokenizer, parseTokenizer, type TokenizerFiles } from "./tokenizer/load-tokenizer.js";
-export { Tokenizer, type DecodeOptions, type EncodeOptions } from "./tokenizer/tokenizer.js";
+export type { EncodeOptions } from "./tokenizer/token-encoder.js";
+export { Tokenizer, type DecodeOptions } from "./tokenizer/tokenizer.js";
 export type { NamedToken, NamedTokens } from "./tokenizer/vocabulary.js";

@@ -1,10 +1,9 @@
 import path from "node:path";
-import type { Tokenizer as Encoder } from "@huggingface/tokenizers";
 import { HubError } from "../errors.js";
 import { readJsonObjectIfPresent, readTextIfPresent, type JsonObject } from "../files/json.js";
 import { collectChatTemplates } from "./chat-template.js";
 import { TokenDecoder } from "./token-decoder.js";
-import { unsupportedTokenizer } from "./tokenizer-fields.js";
+import { TokenEncoder } from "./token-encoder.js";
 import { prepareTokenizerJson } from "./tokenizer-json.js";
 import { Tokenizer } from "./tokenizer.js";
 import { findNamedTokens, readVocabulary } from "./vocabulary.js";
@@ -38,24 +37,13 @@ export async function parseTokenizer(files: TokenizerFiles): Promise<Tokenizer> 
   const json = prepareTokenizerJson(files.tokenizer);
   const decoder = new TokenDecoder(json["decoder"]);
   const config = files.config ?? null;
-  const encoder = await createEncoder(json);
+  const encoder = await TokenEncoder.create(json);
   const vocabulary = readVocabulary(json, encoder);
   return new Tokenizer({
-    encode: (text, addSpecialTokens) =>
-      encoder.encode(text, { add_special_tokens: addSpecialTokens }).ids,
+    encoder,
     decoder,
     vocabulary,
     namedTokens: findNamedTokens(config, vocabulary),
     chatTemplates: collectChatTemplates(config, files.chatTemplate ?? null),
   });
-}
-
-async function createEncoder(json: JsonObject): Promise<Encoder> {
-  const library = await import("@huggingface/tokenizers");
-  try {
-    return new library.Tokenizer(json, {});
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw unsupportedTokenizer(`tokenizer.json cannot be used: ${reason}`, cause);
-  }
 }

@@ -7,16 +7,8 @@ import {
   type RenderChatOptions,
 } from "./chat-template.js";
 import type { TokenDecoder } from "./token-decoder.js";
+import type { EncodeOptions, TokenEncoder } from "./token-encoder.js";
 import type { NamedTokens, Vocabulary } from "./vocabulary.js";
-
-/** Turns a text into the tokens' ids. */
-export type EncodeText = (text: string, addSpecialTokens: boolean) => number[];
-
-/** How a text is encoded. */
-export interface EncodeOptions {
-  /** Adds what the model's own rules put around a text, such as a begin token. @default true */
-  readonly addSpecialTokens?: boolean;
-}
 
 /** How tokens are decoded. */
 export interface DecodeOptions {
@@ -34,7 +26,7 @@ export class Tokenizer {
   readonly namedTokens: NamedTokens;
   /** The model's chat templates by name. */
   readonly chatTemplates: ChatTemplates;
-  readonly #encode: EncodeText;
+  readonly #encoder: TokenEncoder;
   readonly #decoder: TokenDecoder;
   readonly #vocabulary: Vocabulary;
   readonly #specialIds: ReadonlySet<number>;
@@ -42,13 +34,13 @@ export class Tokenizer {
 
   /** Use `loadTokenizer` or `parseTokenizer`. */
   constructor(parts: {
-    encode: EncodeText;
+    encoder: TokenEncoder;
     decoder: TokenDecoder;
     vocabulary: Vocabulary;
     namedTokens: NamedTokens;
     chatTemplates: ChatTemplates;
   }) {
-    this.#encode = parts.encode;
+    this.#encoder = parts.encoder;
     this.#decoder = parts.decoder;
     this.#vocabulary = parts.vocabulary;
     this.specialTokens = parts.vocabulary.specialTokens;
@@ -59,8 +51,8 @@ export class Tokenizer {
   }
 
   /** The ids of a text's tokens. */
-  encode(text: string, { addSpecialTokens = true }: EncodeOptions = {}): Int32Array {
-    return Int32Array.from(this.#encode(text, addSpecialTokens));
+  encode(text: string, options: EncodeOptions = {}): Int32Array {
+    return Int32Array.from(this.#encoder.encode(text, options));
   }
 
   /** The text of tokens; ids without a token, which models may have for padding, leave no text. */

@@ -2,12 +2,16 @@ import { isObject, type JsonObject } from "../files/json.js";
 import { tokenizerFields } from "./tokenizer-fields.js";
 
 /** Tokens by id and ids by token, added tokens included. */
-export interface Vocabulary {
+export interface TokenTables {
+  idOf(token: string): number | null;
+  tokenOf(id: number): string | null;
+}
+
+/** What is known of a model's tokens. */
+export interface Vocabulary extends TokenTables {
   readonly size: number;
   /** Tokens that are marks and not text, with their ids. */
   readonly specialTokens: ReadonlyMap<string, number>;
-  idOf(token: string): number | null;
-  tokenOf(id: number): string | null;
 }
 
 /** A token with its id. */
@@ -24,13 +28,7 @@ export interface NamedTokens {
   readonly unk: NamedToken | null;
 }
 
-/** Where tokens are looked up: the tables that the encoding library has built already. */
-export interface TokenTables {
-  token_to_id(token: string): number | undefined;
-  id_to_token(id: number): string | undefined;
-}
-
-/** Reads a checked `tokenizer.json`. */
+/** Reads a checked `tokenizer.json`; tokens are looked up in the tables that its encoder has built. */
 export function readVocabulary(tokenizerJson: JsonObject, tables: TokenTables): Vocabulary {
   const model = tokenizerFields(tokenizerJson["model"], '"model"');
   const vocab = model.get("vocab");
@@ -46,8 +44,8 @@ export function readVocabulary(tokenizerJson: JsonObject, tables: TokenTables): 
   return {
     size,
     specialTokens,
-    idOf: (token) => tables.token_to_id(token) ?? null,
-    tokenOf: (id) => tables.id_to_token(id) ?? null,
+    idOf: (token) => tables.idOf(token),
+    tokenOf: (id) => tables.tokenOf(id),
   };
 }
 
