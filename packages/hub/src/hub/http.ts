@@ -27,7 +27,7 @@ export interface HubResponse {
   cancel(): void;
 }
 
-/** Sends a request; failures are a PassingFailure if trying again may help, else an HubError. */
+/** Sends a request; failures are a PassingFailure if trying again may help, else a HubError. */
 export async function sendToHub(settings: HubSettings, request: HubRequest): Promise<HubResponse> {
   const watch = new StallWatch(request);
   let response: Response;

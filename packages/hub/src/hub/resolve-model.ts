@@ -1,10 +1,10 @@
 import { HubError } from "../errors.js";
+import { isFolder } from "../files/paths.js";
 import { RepositoryCache } from "./cache.js";
 import { unreachable } from "./client.js";
 import { fetchSnapshot, type FetchSnapshotOptions } from "./fetch-snapshot.js";
 import type { HubFiles } from "./files.js";
 import { readHubSettings, type Environment, type HubSettings } from "./settings.js";
-import { isFolder } from "../files/paths.js";
 
 /** How a model is found. */
 export interface ResolveModelOptions extends FetchSnapshotOptions {
