@@ -1,7 +1,7 @@
 export { ApiFuture } from "../futures/api-future.js";
 export type { FutureState, FutureStatus, FutureTimings } from "../futures/future-status.js";
 export type { OperationOptions } from "../futures/operation.js";
-export type { Clock } from "../runtime/clock.js";
+export type { CancelTimer, Clock, ScheduleOptions } from "../runtime/clock.js";
 export type { ClientEvent, EventListener, OperationName } from "../runtime/events.js";
 export type { Logger, LogLevel } from "../runtime/logger.js";
 export type { RuntimeOptions } from "../runtime/runtime.js";

@@ -2,6 +2,7 @@ import { CancelledError } from "../errors/cancelled-error.js";
 import { ResultError } from "../errors/request-failed-error.js";
 import { ApiFuture } from "../futures/api-future.js";
 import { checkBounds, Operation, type OperationOptions } from "../futures/operation.js";
+import { abortable } from "../runtime/abortable.js";
 import type { OperationName } from "../runtime/events.js";
 import type { Session } from "../session/session.js";
 import type { Tokenizer } from "../tokenizers/tokenizer.js";
@@ -96,7 +97,10 @@ export class TrainingClient {
     const pass = preparePass(run, forwardData(datums), "cross_entropy", undefined, true);
     return this.#start("forwardBackwardCustom", options, async (operation) => {
       const logprobs = logprobsOf(await runPass(run, operation, pass), datums.length);
-      const { loss, gradients, metrics } = await lossFn(datums, logprobs);
+      const { loss, gradients, metrics } = await abortable(
+        Promise.resolve(lossFn(datums, logprobs)),
+        operation.signal,
+      );
       const surrogate = surrogateData(datums, logprobs, loss, gradients);
       const backward = preparePass(run, surrogate, "cross_entropy", undefined, false);
       const output = await runPass(run, operation, backward);

@@ -12,6 +12,7 @@ import type { ConnectionPlan } from "./connection-plan.js";
 import type { DialectChoice } from "./dialect.js";
 import type { DynamicConfig } from "./dynamic-config.js";
 import { executeWithRetries } from "./execute-with-retries.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 
 /** What a copy of a connection in another thread needs to go on without asking the server. */
 export interface ConnectionSnapshot {
@@ -36,7 +37,7 @@ export interface ConnectionParts {
 
 /** How a call inside the retry loop is made. */
 export interface RetryOptions {
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: Cancellation | undefined;
   readonly isRetryable?: (error: APIError) => boolean;
   readonly onAttempt?: ((attempt: Attempt) => void) | undefined;
   readonly telemetry?: TelemetrySink;

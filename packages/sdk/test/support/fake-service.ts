@@ -126,7 +126,7 @@ export class FakeService {
         "SaveWeightsForSamplerResponseInternal",
         body?.["path"] === undefined
           ? { samplingSessionId: `session-0:sample:${String(body?.["sampling_session_seq_id"])}` }
-          : { path: `tinker://run/sampler_weights/${String(body["path"])}` },
+          : { path: `tinker://run/sampler_weights/${String(body?.["path"])}` },
       ),
     );
     server.handle("loadWeights", ({ json: body }) =>
