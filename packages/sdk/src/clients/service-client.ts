@@ -11,16 +11,11 @@ import type { GetServerCapabilitiesResponse } from "../types/service.js";
 import { checkLoraConfig } from "../types/validate.js";
 import type { WeightsInfoResponse } from "../types/weights.js";
 import { bounded } from "./bounded.js";
-import { createModel, type UserMetadata } from "./create-model.js";
-import {
-  checkSamplingSource,
-  createSamplingSession,
-  type SamplingSource,
-} from "./create-sampling-session.js";
-import { makeTrainingClient, makeTrainingClientFromState } from "./make-training-client.js";
+import type { UserMetadata } from "./create-model.js";
 import { RestClient } from "./rest-client.js";
 import { completeRetryConfig, type RetryConfig } from "./retry-config.js";
 import type { SamplingClient } from "./sampling-client.js";
+import { checkSamplingSource, type SamplingSource } from "./sampling-source.js";
 import type { ServiceClientOptions } from "./service-options.js";
 import { SharedOpening } from "./shared-opening.js";
 import type { TrainingClient } from "./training-client.js";
@@ -58,6 +53,12 @@ export interface CreateSamplingClientOptions extends OperationOptions, SamplingS
   readonly retryConfig?: RetryConfig | undefined;
 }
 
+/** A session and what makes clients in it; loaded together, so that making keeps the order of calls. */
+interface OpenSession {
+  readonly session: Session;
+  readonly makers: typeof import("./client-makers.js");
+}
+
 /**
  * The way into the API. Making one sends nothing: the connection is opened with the first call, a
  * session with the first training or sampling client.
@@ -66,7 +67,7 @@ export class ServiceClient implements AsyncDisposable {
   readonly #options: ServiceClientOptions;
   readonly #runtime: Runtime;
   readonly #connection: SharedOpening<Connection>;
-  readonly #session: SharedOpening<Session>;
+  readonly #session: SharedOpening<OpenSession>;
   readonly #closing = new AbortController();
 
   constructor(options: ServiceClientOptions = {}) {
@@ -80,12 +81,18 @@ export class ServiceClient implements AsyncDisposable {
       async () => {
         const connection = await this.#connection.get();
         const { openSession } = await import("../session/open-session.js");
+        const makers = await import("./client-makers.js");
         const { userMetadata, projectId = readVariable(runtime.env, "TINKER_PROJECT_ID") } =
           options;
-        return openSession(connection, { userMetadata, projectId });
+        return { makers, session: await openSession(connection, { userMetadata, projectId }) };
       },
-      (session) => !session.hasEnded,
+      ({ session }) => !session.hasEnded,
     );
+  }
+
+  /** @internal */
+  get runtime(): Runtime {
+    return this.#runtime;
   }
 
   /** What the server offers. */
@@ -118,9 +125,9 @@ export class ServiceClient implements AsyncDisposable {
       "options",
     );
     return this.#bounded("createLoraTrainingClient", options, async (signal) => {
-      const session = await this.#session.get(signal);
+      const { session, makers } = await this.#session.get(signal);
       const model = { baseModel, loraConfig, userMetadata };
-      return makeTrainingClient(session, createModel(session, model, { signal }));
+      return makers.makeTrainingClient(session, makers.createModel(session, model, { signal }));
     });
   }
 
@@ -146,8 +153,8 @@ export class ServiceClient implements AsyncDisposable {
     const { retryConfig } = options;
     completeRetryConfig(retryConfig);
     return this.#bounded("createSamplingClient", options, async (signal) => {
-      const session = await this.#session.get(signal);
-      return createSamplingSession(session, options, { signal, retryConfig });
+      const { session, makers } = await this.#session.get(signal);
+      return makers.createSamplingSession(session, options, { signal, retryConfig });
     });
   }
 
@@ -163,7 +170,7 @@ export class ServiceClient implements AsyncDisposable {
       this.#session.current,
       this.#connection.current,
     ]);
-    if (session.status === "fulfilled") session.value?.stop();
+    if (session.status === "fulfilled") session.value?.session.stop();
     if (connection.status === "fulfilled") await connection.value?.close();
   }
 
@@ -179,10 +186,10 @@ export class ServiceClient implements AsyncDisposable {
     checkTinkerPath(path);
     const { baseModel, userMetadata, weightsAccessToken } = options;
     return this.#bounded("createTrainingClientFromState", options, async (signal) => {
-      const session = await this.#session.get(signal);
+      const { session, makers } = await this.#session.get(signal);
       const model = { path, optimizer, baseModel, userMetadata, weightsAccessToken };
       const describe = () => this.#describeWeights(path, weightsAccessToken, signal);
-      return makeTrainingClientFromState(session, model, describe, signal);
+      return makers.makeTrainingClientFromState(session, model, describe, signal);
     });
   }
 

@@ -4,6 +4,7 @@ import { ByteSemaphore } from "../runtime/byte-semaphore.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
 import type { Api } from "../transport/api.js";
+import type { BaseUrl } from "../transport/base-url.js";
 import type { FetchHandler } from "../transport/fetch-transport.js";
 import type { TokenExchange } from "../transport/token-exchange.js";
 import type { ClientConfigResponse, ClientDynamicConfigResponse } from "../types/service.js";
@@ -31,6 +32,7 @@ export interface ConnectionParts {
   readonly billing: BillingPause;
   readonly telemetry: TelemetrySink;
   readonly tokens: TokenExchange | undefined;
+  readonly baseUrl: BaseUrl;
   readonly handler: FetchHandler | undefined;
   readonly closeTransport: () => Promise<void>;
 }
@@ -86,6 +88,10 @@ export class Connection {
 
   get telemetry(): TelemetrySink {
     return this.#parts.telemetry;
+  }
+
+  get baseUrl(): BaseUrl {
+    return this.#parts.baseUrl;
   }
 
   /** Answers in place of the network, where something does. */

@@ -103,12 +103,12 @@ export class FakeService {
     server.handle("telemetry", () => json({ status: "accepted" }));
     server.handle("createModel", ({ json: body }) =>
       this.accept("CreateModelResponse", {
-        modelId: `${String(body?.["session_id"])}:train:${String(body?.["model_seq_id"])}`,
+        modelId: `${text(body, "session_id")}:train:${text(body, "model_seq_id")}`,
       }),
     );
     server.handle("createSamplingSession", ({ json: body }) =>
       json({
-        sampling_session_id: `${String(body?.["session_id"])}:sample:${String(body?.["sampling_session_seq_id"])}`,
+        sampling_session_id: `${text(body, "session_id")}:sample:${text(body, "sampling_session_seq_id")}`,
       }),
     );
     server.handle("forwardBackward", (request) => this.#pass(request));
@@ -118,22 +118,22 @@ export class FakeService {
     );
     server.handle("saveWeights", ({ json: body }) =>
       this.accept("SaveWeightsResponse", {
-        path: `tinker://run/weights/${String(body?.["path"])}`,
+        path: `tinker://run/weights/${text(body, "path")}`,
       }),
     );
     server.handle("saveWeightsForSampler", ({ json: body }) =>
       this.accept(
         "SaveWeightsForSamplerResponseInternal",
         body?.["path"] === undefined
-          ? { samplingSessionId: `session-0:sample:${String(body?.["sampling_session_seq_id"])}` }
-          : { path: `tinker://run/sampler_weights/${String(body?.["path"])}` },
+          ? { samplingSessionId: `session-0:sample:${text(body, "sampling_session_seq_id")}` }
+          : { path: `tinker://run/sampler_weights/${text(body, "path")}` },
       ),
     );
     server.handle("loadWeights", ({ json: body }) =>
-      this.accept("LoadWeightsResponse", { path: String(body?.["path"]) }),
+      this.accept("LoadWeightsResponse", { path: text(body, "path") }),
     );
     server.handle("unloadModel", ({ json: body }) =>
-      this.accept("UnloadModelResponse", { modelId: String(body?.["model_id"]) }),
+      this.accept("UnloadModelResponse", { modelId: text(body, "model_id") }),
     );
     server.handle("sample", () =>
       this.accept("SampleResponse", {
@@ -155,6 +155,11 @@ export class FakeService {
       metrics: { "loss:sum": counts.length },
     });
   }
+}
+
+function text(body: Record<string, unknown> | undefined, name: string): string {
+  const value = body?.[name];
+  return typeof value === "number" ? String(value) : typeof value === "string" ? value : "";
 }
 
 function protoTargetCounts({ body }: SeenRequest): number[] {
