@@ -17,7 +17,25 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     schema: ["errors"],
     types: ["errors", "schema"],
     wire: ["errors", "schema", "types"],
-    "index.ts": ["errors", "types"],
+    runtime: ["errors", "types"],
+    transport: ["errors", "schema", "types", "wire", "runtime"],
+    telemetry: ["errors", "schema", "types", "runtime", "transport"],
+    session: ["errors", "types", "wire", "runtime", "transport", "telemetry"],
+    futures: ["errors", "schema", "types", "wire", "runtime", "transport", "telemetry", "session"],
+    tokenizers: ["errors", "runtime", "session"],
+    clients: [
+      "errors",
+      "schema",
+      "types",
+      "wire",
+      "runtime",
+      "transport",
+      "telemetry",
+      "session",
+      "futures",
+      "tokenizers",
+    ],
+    "index.ts": ["errors", "types", "clients"],
   },
   server: {
     time: [],
@@ -91,7 +109,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
 
 /** Where Node's own modules may be used; everything else must run anywhere. */
 const builtInRules: Readonly<Record<string, readonly string[]>> = {
-  sdk: ["wire"],
+  sdk: ["wire", "transport", "tokenizers"],
 };
 
 const files = sourceFiles();

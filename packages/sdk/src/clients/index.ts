@@ -1,0 +1,43 @@
+export { ApiFuture } from "../futures/api-future.js";
+export type { FutureState, FutureStatus, FutureTimings } from "../futures/future-status.js";
+export type { OperationOptions } from "../futures/operation.js";
+export type { Clock } from "../runtime/clock.js";
+export type { ClientEvent, EventListener, OperationName } from "../runtime/events.js";
+export type { Logger, LogLevel } from "../runtime/logger.js";
+export type { RuntimeOptions } from "../runtime/runtime.js";
+export type { ConnectionOptions } from "../session/connection-plan.js";
+export type { Dialect, DialectOption } from "../session/dialect.js";
+export type { Tokenizer } from "../tokenizers/tokenizer.js";
+export type { FetchHandler } from "../transport/fetch-transport.js";
+export type { SocketOptions } from "../transport/socket-transport.js";
+export type { UserMetadata } from "./create-model.js";
+export { RestClient } from "./rest-client.js";
+export type {
+  AccessScope,
+  AuditLogOptions,
+  BillingUsageOptions,
+  ListTrainingRunsOptions,
+  PageOptions,
+  ScopeOptions,
+} from "./rest-options.js";
+export type { RetryConfig } from "./retry-config.js";
+export { SamplingClient, type SampleOptions } from "./sampling-client.js";
+export type { SamplingClientState } from "./sampling/transfer-state.js";
+export {
+  ServiceClient,
+  type CreateFromStateOptions,
+  type CreateLoraTrainingClientOptions,
+  type CreateSamplingClientOptions,
+} from "./service-client.js";
+export type { ServiceClientOptions } from "./service-options.js";
+export { TrainingClient } from "./training-client.js";
+export type {
+  LoadStateOptions,
+  PassOptions,
+  SamplerOptions,
+  SaveSamplerOptions,
+  SaveStateOptions,
+  TrainStepOptions,
+  TrainStepResult,
+} from "./training-options.js";
+export type { CustomLoss, CustomLossFn } from "./training/custom-loss.js";
