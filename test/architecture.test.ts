@@ -103,7 +103,14 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     ],
     "start-server.ts": ["app.ts", "engine-host", "options.ts"],
     "local-handler.ts": ["app.ts", "engine-host", "options.ts"],
-    "index.ts": ["start-server.ts", "local-handler.ts"],
+    "index.ts": [
+      "auth",
+      "limits.ts",
+      "local-handler.ts",
+      "log",
+      "options.ts",
+      "start-server.ts",
+    ],
   },
 };
 

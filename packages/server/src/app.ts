@@ -27,7 +27,7 @@ export interface App {
 
 /** What differs between a server and a program that serves itself. */
 export interface AppSetting {
-  readonly allowHub: boolean;
+  readonly allowAnyModel: boolean;
   readonly logLevel: LogLevel;
   /** Sessions end with the process. */
   readonly closesOldSessions: boolean;
@@ -46,7 +46,10 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   const core = await createCore({
     dataDir: resolveDataDir(options.dataDir),
     durability: options.durability ?? "process",
-    models: { models: options.models ?? {}, allowHub: options.allowHub ?? setting.allowHub },
+    models: {
+      models: options.models ?? {},
+      allowAnyModel: options.allowAnyModel ?? setting.allowAnyModel,
+    },
     limits,
     clock,
     logger,

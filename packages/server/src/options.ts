@@ -11,8 +11,11 @@ export interface AppOptions {
   readonly dataDir?: string;
   /** Base models by the name clients use: a folder or a hub id. @default the model of the engine package */
   readonly models?: Readonly<Record<string, string>>;
-  /** Whether clients may name any model of the hub. @default false for a server, true in process */
-  readonly allowHub?: boolean;
+  /**
+   * Whether clients may name any folder of this machine and any model of the hub.
+   * @default false for a server, true in process
+   */
+  readonly allowAnyModel?: boolean;
   /** Keys that may use the server; none means that everyone may, as the owner "local". @default none */
   readonly apiKeys?: readonly (string | ApiKeyOptions)[];
   /** What a crash may cost: "process" survives kill -9, "power" also a power failure. @default "process" */

@@ -31,7 +31,7 @@ export async function startServer(options: StartServerOptions = {}): Promise<Run
     );
   }
   const app = await openApp(options, {
-    allowHub: false,
+    allowAnyModel: false,
     logLevel: "info",
     closesOldSessions: false,
     loadKit: loadEngineKit,

@@ -9,8 +9,8 @@ import type { EnginePort, PortModel } from "../engine-port/engine-port.js";
 export interface BaseModelOptions {
   /** Folders or hub ids by the name that clients use. */
   readonly models: Readonly<Record<string, string>>;
-  /** Whether clients may also name any model of the hub. */
-  readonly allowHub: boolean;
+  /** Whether clients may also name any folder of this machine and any model of the hub. */
+  readonly allowAnyModel: boolean;
 }
 
 /** A base model that can be used. */
@@ -20,8 +20,6 @@ export interface BaseModel extends ModelFacts {
   /** What a client can load its tokenizer by: the hub id, or the folder. */
   readonly location: string;
 }
-
-const hubIdPattern = /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/;
 
 /**
  * The base models: found on first mention, loaded on first use, shared by everyone from then on.
@@ -51,7 +49,7 @@ export class BaseModels {
   /** Whether a name can be a base model here; says which there are when it cannot. */
   check(name: string): void {
     if (Object.hasOwn(this.#options.models, name)) return;
-    if (this.#options.allowHub && hubIdPattern.test(name)) return;
+    if (this.#options.allowAnyModel && /[\w.]\/|\/[\w.]/.test(name)) return;
     const known = this.names.length === 0 ? "none is set up" : `there are ${this.names.join(", ")}`;
     throw badRequest("base_model", `${JSON.stringify(name)} is not served here; ${known}`);
   }

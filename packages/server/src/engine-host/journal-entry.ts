@@ -1,4 +1,4 @@
-import { decodeJson, decodeProto } from "tinker-ts/wire";
+import { decodeJson, decodeProto, type WireValue } from "tinker-ts/wire";
 import type { RequestKind } from "../store/requests-table.js";
 import type { PortAdapter, PortPass } from "../engine-port/engine-port.js";
 import { toEngineData } from "./training-data.js";
@@ -11,14 +11,12 @@ import { toEngineData } from "./training-data.js";
 /** The kinds of operations that change a model step by step. */
 export type JournaledKind = Extract<RequestKind, "forward_backward" | "optim_step">;
 
-/** A forward or forward/backward pass. */
+/** A forward or forward/backward pass over data that were checked. */
 export function runPass(
   adapter: PortAdapter,
-  kind: "forward" | "forward_backward",
-  payload: Uint8Array,
+  { forwardBackwardInput: input, forwardOnly }: WireValue<"ForwardBackwardRequest">,
   signal?: AbortSignal,
 ): Promise<PortPass & { readonly tokens: number }> {
-  const { forwardBackwardInput: input } = decodeProto("ForwardBackwardRequest", payload);
   const data = toEngineData(input.data);
   const loss = {
     lossFn: input.lossFn,
@@ -26,8 +24,7 @@ export function runPass(
     ...(signal ? { signal } : {}),
   };
   const tokens = data.reduce((sum, datum) => sum + datum.tokens.length, 0);
-  const pass =
-    kind === "forward" ? adapter.forward(data, loss) : adapter.forwardBackward(data, loss);
+  const pass = forwardOnly ? adapter.forward(data, loss) : adapter.forwardBackward(data, loss);
   return pass.then((result) => ({ ...result, tokens }));
 }
 
@@ -45,6 +42,7 @@ export async function repeat(
   kind: JournaledKind,
   payload: Uint8Array,
 ): Promise<void> {
-  if (kind === "forward_backward") await runPass(adapter, kind, payload);
-  else await runStep(adapter, payload);
+  if (kind === "forward_backward") {
+    await runPass(adapter, decodeProto("ForwardBackwardRequest", payload));
+  } else await runStep(adapter, payload);
 }

@@ -1,4 +1,5 @@
 import {
+  ArgumentError,
   encodeJson,
   stringifyJson,
   WireError,
@@ -51,8 +52,10 @@ export function refusal(error: unknown): ApiError | undefined {
   if (error instanceof WireError && error.direction === "decode") {
     return new ApiError(400, error.message, { cause: error });
   }
-  if (error instanceof Error && "code" in error && error.code === "invalid_argument") {
-    return new ApiError(400, error.message, { cause: error });
+  if (error instanceof ArgumentError) {
+    // Its fields are spelt as in TypeScript; a client of the API knows them by their wire names.
+    const field = error.field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    return new ApiError(400, error.message.replace(error.field, field), { cause: error });
   }
   return undefined;
 }

@@ -95,7 +95,7 @@ async function handle(
     route,
     caller,
     body,
-    params: context.req.param(),
+    params: paramsOf(context),
     query: context.req.query(),
     headers: request.headers,
     signal: request.signal,
@@ -132,7 +132,15 @@ async function takeBody(
   }
 }
 
-/** `{name}` becomes a parameter; checkpoint ids hold a slash and so take the rest of the path. */
+/** `{name}` becomes a parameter; a checkpoint id, which holds one slash, becomes two. */
 function toHonoPath(path: string): string {
-  return path.replace("{checkpointId}", ":checkpointId{.+}").replace(/\{(\w+)\}/g, ":$1");
+  return path
+    .replace("{checkpointId}", ":checkpointFolder/:checkpointName")
+    .replace(/\{(\w+)\}/g, ":$1");
+}
+
+function paramsOf(context: Context): Record<string, string> {
+  const { checkpointFolder, checkpointName, ...params } = context.req.param();
+  if (checkpointFolder === undefined) return params;
+  return { ...params, checkpointId: `${checkpointFolder}/${checkpointName}` };
 }

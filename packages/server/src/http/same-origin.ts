@@ -8,7 +8,7 @@ export interface BrowserRules {
   readonly hostNames: readonly string[] | null;
 }
 
-const loopbackNames = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|local)$/i;
+const loopbackNames = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|local\.invalid)$/i;
 
 /**
  * Keeps web pages from using a server on their visitor's machine: pages of other origins are refused,

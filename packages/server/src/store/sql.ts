@@ -1,4 +1,5 @@
 import Libsql from "libsql";
+import { badRequest } from "../errors/api-error.js";
 
 /** What a column can hold. */
 export type SqlValue = string | number | bigint | null | Uint8Array;
@@ -72,7 +73,7 @@ function toParameter(value: SqlValue): unknown {
   if (value === null || typeof value === "bigint") return value;
   if (typeof value === "number" && Number.isFinite(value)) return value;
   if (typeof value === "string") {
-    if (value.includes("\0")) throw new TypeError("text with a NUL character cannot be stored");
+    if (value.includes("\0")) throw badRequest("text", "must not contain a NUL character");
     return value;
   }
   if (value instanceof Uint8Array) {

@@ -76,7 +76,7 @@ export class TestApp {
         dataDir: this.dataDir,
       },
       {
-        allowHub: false,
+        allowAnyModel: false,
         logLevel: "silent",
         closesOldSessions: false,
         loadKit: async () => toyKit(this.engine),
@@ -96,6 +96,7 @@ export class TestApp {
   }
 
   async dispose(): Promise<void> {
+    this.engine.gates.openAll();
     await this.stop();
     rmSync(this.dataDir, { recursive: true, force: true });
   }

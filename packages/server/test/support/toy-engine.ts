@@ -37,6 +37,10 @@ export class Gates {
     this.#closed.delete(name);
   }
 
+  openAll(): void {
+    for (const name of this.#closed.keys()) this.open(name);
+  }
+
   async pass(name: string, signal?: AbortSignal): Promise<void> {
     const gate = this.#closed.get(name);
     if (!gate) return;
@@ -71,6 +75,8 @@ export class ToyEngine implements EnginePort {
   adapters = 0;
   /** Weights frozen for sampling that exist. */
   frozen = 0;
+  /** Breaks the reading of model files. */
+  isUnreadable = false;
   /** Everything that was run, in order. */
   readonly log: string[] = [];
 
@@ -95,7 +101,7 @@ export class ToyEngine implements EnginePort {
     await this.gates.pass("sample", options.signal);
     options.signal?.throwIfAborted();
     const weights = (options.adapter as ToyFrozen | undefined)?.weights ?? new Float32Array(size);
-    const shift = Math.round(Math.abs(weights[0]!) * 1000);
+    const shift = Math.round(Math.abs(weights[0]!) * 1001);
     const sequences = Array.from({ length: options.numSamples }, (_, index) => {
       const tokens = Int32Array.from({ length: options.maxTokens }, (_item, step) => {
         const token = (options.seed + index * 7 + step * 3 + shift) % facts.vocabSize;
@@ -220,7 +226,10 @@ export function toyKit(engine: ToyEngine): EngineKit {
   return {
     createEngine: async () => engine,
     findModel: async (location) => location,
-    readFacts: async () => facts,
+    async readFacts() {
+      if (engine.isUnreadable) throw new Error("secret/path.ts: unreadable");
+      return facts;
+    },
     async writeAdapter(folder, { lora, baseModel, state }) {
       const temporary = `${folder}.tmp`;
       await mkdir(temporary, { recursive: true });
