@@ -4,6 +4,7 @@ import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { EngineKit, StoredAdapter } from "../engine-port/engine-kit.js";
+import type { PortAdapterState } from "../engine-port/engine-port.js";
 
 /** Adapter states on disk, one folder each under a name of its own making; nothing is ever overwritten. */
 export class StateFolders {
@@ -23,8 +24,9 @@ export class StateFolders {
     return { folder, sizeBytes: await this.#sizeOf(folder) };
   }
 
-  async read(folder: string): Promise<StoredAdapter> {
-    return (await this.#loadKit()).readAdapter(this.pathOf(folder));
+  /** Reads a state back; `modelFolder` is that of its base model. */
+  async read(folder: string, modelFolder: string): Promise<PortAdapterState> {
+    return (await this.#loadKit()).readAdapter(this.pathOf(folder), modelFolder);
   }
 
   pathOf(folder: string): string {

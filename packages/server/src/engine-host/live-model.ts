@@ -5,6 +5,8 @@ import type { PortAdapter } from "../engine-port/engine-port.js";
 export class LiveModel {
   readonly model: Model;
   readonly adapter: PortAdapter;
+  /** The folder of its base model. */
+  readonly modelFolder: string;
   /** How many operations have changed it so far. */
   applied: number;
   /** The `applied` of the newest state on disk; 0 is the untrained adapter, which its seed gives back. */
@@ -19,12 +21,19 @@ export class LiveModel {
   snapshotting: Promise<void> | undefined;
   lastUsedAt: number;
 
-  constructor(model: Model, adapter: PortAdapter, savedApplied: number, now: number) {
-    this.model = model;
-    this.adapter = adapter;
-    this.applied = savedApplied;
-    this.savedApplied = savedApplied;
-    this.lastUsedAt = now;
+  constructor(init: {
+    readonly model: Model;
+    readonly adapter: PortAdapter;
+    readonly modelFolder: string;
+    readonly savedApplied: number;
+    readonly now: number;
+  }) {
+    this.model = init.model;
+    this.adapter = init.adapter;
+    this.modelFolder = init.modelFolder;
+    this.applied = init.savedApplied;
+    this.savedApplied = init.savedApplied;
+    this.lastUsedAt = init.now;
   }
 
   /** Notes that one more operation has changed the model; passes leave gradients, steps use them up. */

@@ -81,12 +81,13 @@ export class LiveModels {
     const model = store.models.get(modelId);
     if (!model) throw new Error(`model ${modelId} has no record`);
     const base = await this.#bases.load(model.baseModel);
-    const snapshot = await this.#snapshots.load(modelId);
+    const { folder: modelFolder } = await this.#bases.find(model.baseModel);
+    const snapshot = await this.#snapshots.load(modelId, modelFolder);
     const savedApplied = snapshot?.applied ?? 0;
     const journal = this.#completeJournal(model, savedApplied);
     const adapter = await base.createAdapter(adapterOptions(model.lora));
     if (snapshot) await adapter.importState(snapshot.state, { optimizer: true });
-    const live = new LiveModel(model, adapter, savedApplied, clock.now());
+    const live = new LiveModel({ model, adapter, modelFolder, savedApplied, now: clock.now() });
     for (const entry of journal) await this.#repeat(live, entry);
     metrics.replays.add(journal.length);
     if (snapshot || journal.length > 0) {

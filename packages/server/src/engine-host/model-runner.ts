@@ -1,4 +1,4 @@
-import type { RequestHead, RequestKind } from "../store/requests-table.js";
+import type { RequestHead } from "../store/requests-table.js";
 import { toFailure, type StoppedError } from "../errors/failure.js";
 import type { EngineGuard } from "./engine-guard.js";
 import type { LiveModel } from "./live-model.js";
@@ -41,18 +41,12 @@ interface Place {
 /** How often a request is tried when the engine breaks under it. */
 const maxAttempts = 2;
 
-const changingKinds: ReadonlySet<RequestKind> = new Set<RequestKind>([
-  "forward_backward",
-  "optim_step",
-  "load_weights",
-]);
-
 /**
  * Carries the requests of one model out.
  *
  * - The outcome, the model's progress, the journal entry and the usage are one transaction.
- * - A request that fails leaves the model as it was: whatever it may have changed in memory is thrown
- *   away and brought back from disk.
+ * - A request that fails leaves the model as it was; when it may have changed something in memory, that
+ *   is thrown away and brought back from disk.
  */
 export class ModelRunner {
   readonly #parts: RunnerParts;
@@ -73,10 +67,12 @@ export class ModelRunner {
       .catch((error: unknown) => ({ error }));
     const problem =
       "error" in performed ? performed : await this.#commit(request, performed, place);
-    if (problem) {
-      await this.#throwAwayChanges(request.kind);
-      await this.#fail(request, signal.aborted ? signal.reason : problem.error, place);
-    }
+    if (!problem) return;
+    // The engine takes back what fails in the middle; a load is several calls, and what could not be
+    // committed has been done.
+    const isChanged = !("error" in performed) || request.kind === "load_weights";
+    if (isChanged) await this.#parts.lives.drop(this.#model.modelId);
+    await this.#fail(request, signal.aborted ? signal.reason : problem.error, place);
   }
 
   /** Fails a request that never had its turn; never rejects. */
@@ -184,10 +180,6 @@ export class ModelRunner {
       }),
     );
     if (isCreation) this.#parts.onEnded(modelId, reason);
-  }
-
-  async #throwAwayChanges(kind: RequestKind): Promise<void> {
-    if (changingKinds.has(kind)) await this.#parts.lives.drop(this.#model.modelId);
   }
 
   async #quietly(action: (() => Promise<void>) | undefined): Promise<void> {

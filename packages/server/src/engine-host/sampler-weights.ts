@@ -87,8 +87,9 @@ export class SamplerWeights {
 
   async #freeze(checkpoint: CheckpointRecord): Promise<PortWeights> {
     const base = await this.#bases.load(checkpoint.baseModel);
-    const { lora, state } = await this.#folders.read(checkpoint.folder);
-    const adapter = await base.createAdapter(adapterOptions(lora));
+    const { folder: modelFolder } = await this.#bases.find(checkpoint.baseModel);
+    const state = await this.#folders.read(checkpoint.folder, modelFolder);
+    const adapter = await base.createAdapter(adapterOptions(checkpoint.lora));
     try {
       await adapter.importState({ tensors: state.tensors }, { optimizer: false });
       return await adapter.snapshot();

@@ -82,12 +82,15 @@ export class Snapshots {
   }
 
   /** The newest state of a model that is whole, or undefined when there is none. */
-  async load(modelId: string): Promise<{ applied: number; state: PortAdapterState } | undefined> {
+  async load(
+    modelId: string,
+    modelFolder: string,
+  ): Promise<{ applied: number; state: PortAdapterState } | undefined> {
     for (const record of this.#context.store.snapshots.list(modelId)) {
       try {
         const digest = await this.#folders.digest(record.folder);
         if (digest !== record.digest) throw new Error("its digest does not match");
-        const { state } = await this.#folders.read(record.folder);
+        const state = await this.#folders.read(record.folder, modelFolder);
         return { applied: record.applied, state };
       } catch (error) {
         this.#context.logger.error("a snapshot cannot be used", {
@@ -141,7 +144,7 @@ export class Snapshots {
     const { modelId, lora, baseModel } = live.model;
     const { folder, sizeBytes } = await this.#folders.write({ lora, baseModel, state });
     const digest = await this.#folders.digest(folder);
-    const { state: readBack } = await this.#folders.read(folder);
+    const readBack = await this.#folders.read(folder, live.modelFolder);
     if (!isSameState(state, readBack)) {
       await this.#folders.remove([folder]);
       throw new Error("the state read back from disk is not the one written");
@@ -163,7 +166,8 @@ function isSameState(a: PortAdapterState, b: PortAdapterState): boolean {
   return (
     isSameTensors(a.tensors, b.tensors) &&
     a.optimizer?.step === b.optimizer?.step &&
-    isSameTensors(a.optimizer?.tensors, b.optimizer?.tensors)
+    isSameTensors(a.optimizer?.firstMoments, b.optimizer?.firstMoments) &&
+    isSameTensors(a.optimizer?.secondMoments, b.optimizer?.secondMoments)
   );
 }
 

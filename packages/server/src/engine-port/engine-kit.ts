@@ -8,7 +8,7 @@ export interface ModelFacts {
   readonly vocabSize: number;
 }
 
-/** An adapter on its way to or from disk. */
+/** An adapter on its way to disk. */
 export interface StoredAdapter {
   readonly lora: LoraSettings;
   readonly baseModel: string;
@@ -26,5 +26,6 @@ export interface EngineKit {
   readFacts(folder: string): Promise<ModelFacts>;
   /** Writes a PEFT adapter, with Adam's state where there is one; the folder appears complete or not at all. */
   writeAdapter(folder: string, adapter: StoredAdapter): Promise<void>;
-  readAdapter(folder: string): Promise<StoredAdapter>;
+  /** Reads an adapter back; `modelFolder` is that of its base model. */
+  readAdapter(folder: string, modelFolder: string): Promise<PortAdapterState>;
 }

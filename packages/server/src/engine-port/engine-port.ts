@@ -57,10 +57,17 @@ export type PortTensors = ReadonlyMap<
   { readonly shape: readonly number[]; readonly data: Float32Array }
 >;
 
+/** What Adam remembers of an adapter, under the names of its tensors. */
+export interface PortOptimizerState {
+  readonly step: number;
+  readonly firstMoments: PortTensors;
+  readonly secondMoments: PortTensors;
+}
+
 /** The whole of an adapter's numbers: weights by their PEFT names, and Adam's state where asked for. */
 export interface PortAdapterState {
   readonly tensors: PortTensors;
-  readonly optimizer?: { readonly step: number; readonly tensors: PortTensors };
+  readonly optimizer?: PortOptimizerState;
 }
 
 /** Weights frozen for sampling. */

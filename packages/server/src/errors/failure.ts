@@ -38,7 +38,7 @@ export function toFailure(error: unknown, logger: Logger): Failure {
 
 /** Whether the engine itself broke, so that nothing in its memory can be used any more. */
 export function isEngineCrash(error: unknown): boolean {
-  return isEngineError(error) && error.code === "worker_crashed";
+  return isEngineError(error) && error.code === "engine_failed";
 }
 
 function failed(error: string, category: FailureCategory): Failure {

@@ -32,14 +32,16 @@ export function toSampleOrder(request: SampleRequest, facts: ModelFacts): Sample
   const prompt = textTokens(request.prompt, "prompt");
   checkTokens(prompt, facts.vocabSize);
   const room = facts.contextLength - prompt.length;
-  if (room < 1) {
+  // Asking for the probabilities of a prompt is asking for one token, which may not fit any more.
+  const isAboutPrompt = request.promptLogprobs === true && params.maxTokens === 1;
+  if (room < (isAboutPrompt ? 0 : 1)) {
     throw badRequest(
       "prompt",
       `has ${prompt.length} tokens, which leaves no room in the context of ${facts.contextLength}`,
     );
   }
   const maxTokens = params.maxTokens ?? room;
-  if (maxTokens > room) {
+  if (maxTokens > room && !isAboutPrompt) {
     throw badRequest(
       "sampling_params.max_tokens",
       `${maxTokens} after a prompt of ${prompt.length} tokens is more than the context of ${facts.contextLength}; at most ${room} fit`,
@@ -49,7 +51,7 @@ export function toSampleOrder(request: SampleRequest, facts: ModelFacts): Sample
   return {
     prompt,
     numSamples: request.numSamples,
-    maxTokens,
+    maxTokens: Math.min(maxTokens, room),
     temperature: params.temperature,
     topK: params.topK,
     topP: params.topP,

@@ -1,6 +1,6 @@
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
-import type { EngineKit, StoredAdapter } from "../../src/engine-port/engine-kit.js";
+import type { EngineKit } from "../../src/engine-port/engine-kit.js";
 import type {
   EnginePort,
   PortAdapter,
@@ -181,7 +181,13 @@ class ToyAdapter implements PortAdapter {
     return {
       tensors: toTensors("weights", this.#weights),
       ...(optimizer
-        ? { optimizer: { step: this.#step, tensors: toTensors("moment", this.#moment) } }
+        ? {
+            optimizer: {
+              step: this.#step,
+              firstMoments: toTensors("weights", this.#moment),
+              secondMoments: toTensors("weights", this.#moment),
+            },
+          }
         : {}),
     };
   }
@@ -189,7 +195,8 @@ class ToyAdapter implements PortAdapter {
   async importState(state: PortAdapterState, { optimizer }: { optimizer: boolean }): Promise<void> {
     this.#weights = state.tensors.get("weights")!.data.slice();
     this.#moment =
-      (optimizer && state.optimizer?.tensors.get("moment")?.data.slice()) || new Float32Array(size);
+      (optimizer && state.optimizer?.firstMoments.get("weights")?.data.slice()) ||
+      new Float32Array(size);
     this.#step = (optimizer && state.optimizer?.step) || 0;
     this.#gradient.fill(0);
   }
@@ -205,7 +212,7 @@ class ToyAdapter implements PortAdapter {
         const text = `data[${index}]: token out of range`;
         throw new ToyEngineError("token_out_of_range", text, "user");
       }
-      if (tokens[0] === 99) throw new ToyEngineError("worker_crashed", "it broke", "internal");
+      if (tokens[0] === 99) throw new ToyEngineError("engine_failed", "it broke", "internal");
     }
     const outputs = data.map(({ tokens }) => ({
       logprobs: Float32Array.from(tokens, (token) => -token * this.#weights[0]!),
@@ -239,29 +246,24 @@ export function toyKit(engine: ToyEngine): EngineKit {
         tensors: plain(state.tensors),
         optimizer: state.optimizer && {
           step: state.optimizer.step,
-          tensors: plain(state.optimizer.tensors),
+          moments: plain(state.optimizer.firstMoments),
         },
       });
       await writeFile(path.join(temporary, "adapter.json"), text);
       await rename(temporary, folder);
     },
-    async readAdapter(folder): Promise<StoredAdapter> {
+    async readAdapter(folder): Promise<PortAdapterState> {
       const text = await readFile(path.join(folder, "adapter.json"), "utf8");
-      const { lora, baseModel, tensors, optimizer } = JSON.parse(text) as {
-        lora: StoredAdapter["lora"];
-        baseModel: string;
+      const { tensors, optimizer } = JSON.parse(text) as {
         tensors: Record<string, number[]>;
-        optimizer?: { step: number; tensors: Record<string, number[]> };
+        optimizer?: { step: number; moments: Record<string, number[]> };
       };
+      if (!optimizer) return { tensors: revive(tensors) };
+      const moments = revive(optimizer.moments);
+      const { step } = optimizer;
       return {
-        lora,
-        baseModel,
-        state: {
-          tensors: revive(tensors),
-          ...(optimizer
-            ? { optimizer: { step: optimizer.step, tensors: revive(optimizer.tensors) } }
-            : {}),
-        },
+        tensors: revive(tensors),
+        optimizer: { step, firstMoments: moments, secondMoments: moments },
       };
     },
   };

@@ -35,7 +35,7 @@ export const loadWeights: Operation = async (parts, { live, payload, request }) 
   const { path, optimizer } = order.request;
   const checkpoint = parts.checkpoints.readable(path, order.readers);
   checkFits(checkpoint, live.model, optimizer);
-  const { state } = await parts.checkpoints.folders.read(checkpoint.folder);
+  const state = await parts.checkpoints.folders.read(checkpoint.folder, live.modelFolder);
   await live.adapter.importState(state, { optimizer });
   const snapshot = await parts.snapshots.writeNow(live, live.applied + 1);
   const isCreation = request.seq === 0;
