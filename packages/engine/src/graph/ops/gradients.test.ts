@@ -77,18 +77,17 @@ const matrixProduct = (
         [...lead, ...(transposeLeft ? [k, m] : [m, k])],
         [...lead, ...(transposeRight ? [n, k] : [k, n])],
       ],
-      build: (inputs) => op(at(inputs, 0), at(inputs, 1), { transposeLeft, transposeRight }),
+      build: (inputs) =>
+        op(at(inputs, 0), at(inputs, 1), { transposeLeft, transposeRight, scale: 0.5 }),
     }));
 
-const shuffledRows = fc
-  .integer({ min: 1, max: 6 })
-  .chain((count) =>
-    fc.record({
-      count: fc.constant(count),
-      width: size,
-      index: fc.shuffledSubarray([...Array(count).keys()], { minLength: 1 }),
-    }),
-  );
+const shuffledRows = fc.integer({ min: 1, max: 6 }).chain((count) =>
+  fc.record({
+    count: fc.constant(count),
+    width: size,
+    index: fc.shuffledSubarray([...Array(count).keys()], { minLength: 1 }),
+  }),
+);
 
 const cases: Record<string, fc.Arbitrary<GradientCase>> = {
   add: binary(ops.add),
@@ -158,6 +157,24 @@ const cases: Record<string, fc.Arbitrary<GradientCase>> = {
         };
         return ops.rotary(first(inputs), integerInput(graph, "positions"), tables, heads);
       },
+    })),
+  maskedAttention: fc
+    .record({ batch: size, heads: size, group: size, queries: size, keys: size, width: size })
+    .map(({ batch, heads, group, queries, keys, width }) => ({
+      shapes: [
+        [batch, heads, group * queries, width],
+        [batch, heads, keys, width],
+        [batch, heads, keys, width],
+      ],
+      build: (inputs, graph) =>
+        ops.maskedAttention({
+          query: at(inputs, 0),
+          key: at(inputs, 1),
+          value: at(inputs, 2),
+          mask: graph.input("mask", [queries, keys]),
+          group,
+          scale: 0.7,
+        }),
     })),
   gatherRows: shuffledRows.map(({ count, width, index }) => ({
     shapes: [[count, width]],
@@ -244,18 +261,13 @@ async function checkGradient(gradientCase: GradientCase, seed: number): Promise<
 
   const values = gradientCase.shapes.map((shape) => randomArray(shape, random));
   if (gradientCase.keepApart === true) spread(values);
-  const weights = randomArray(
-    result.shape.map((dim) => dim.evaluate({})),
-    random,
-  );
+  const weights = randomArray(fixedShape(result), random);
   const feeds: Record<string, Float32Array | BigInt64Array> = {
     seed: weights,
-    cos: randomArray([5, 8], random),
-    sin: randomArray([5, 8], random),
   };
-  for (const name of ["cos", "sin"]) {
-    const length = graph.inputs.get(name)?.shape.reduce((n, dim) => n * dim.evaluate({}), 1);
-    feeds[name] = feeds[name]?.slice(0, length ?? 0) ?? new Float32Array();
+  for (const name of ["cos", "sin", "mask"]) {
+    const table = graph.inputs.get(name);
+    if (table !== undefined) feeds[name] = randomArray(fixedShape(table), random);
   }
   for (const [name, { values: list }] of integers) feeds[name] = BigInt64Array.from(list, BigInt);
   for (const [index, value] of values.entries()) feeds[`input${index}`] = value;
@@ -286,6 +298,10 @@ async function checkGradient(gradientCase: GradientCase, seed: number): Promise<
     expect(Math.abs(numeric - expected)).toBeLessThan(5e-3 * Math.max(1, Math.abs(expected)));
   }
   await program.release();
+}
+
+function fixedShape({ shape }: Tensor): readonly number[] {
+  return shape.map((dim) => dim.evaluate({}));
 }
 
 function createProgram(graph: Graph, outputs: Record<string, Tensor>): Promise<Program> {

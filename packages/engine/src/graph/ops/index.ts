@@ -1,3 +1,4 @@
+export { maskedAttention, type AttentionOperands } from "./attention.js";
 export {
   add,
   exp,

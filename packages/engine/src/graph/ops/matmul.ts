@@ -1,12 +1,14 @@
 import { describeShape, type Shape } from "../dim.js";
-import type { Tensor } from "../tensor.js";
+import type { Attribute, Tensor } from "../tensor.js";
 import { reduceSum } from "./reduce.js";
 import { dimAt, reshape } from "./shape.js";
 
-/** Which operands of a product are taken transposed. */
+/** How a product is taken. */
 export interface MatmulOptions {
   readonly transposeLeft?: boolean;
   readonly transposeRight?: boolean;
+  /** Factor of the product. @default 1 */
+  readonly scale?: number;
 }
 
 /** The product of two matrices, plus an optional matrix or row vector. */
@@ -15,26 +17,17 @@ export function matmul(
   right: Tensor,
   options: MatmulOptions & { readonly plus?: Tensor } = {},
 ): Tensor {
-  const { transposeLeft = false, transposeRight = false, plus } = options;
-  const shape = productShape(left, right, transposeLeft, transposeRight);
+  const { plus, ...flags } = options;
   return left.graph.applyOne({
     type: "Gemm",
     inputs: plus === undefined ? [left, right] : [left, right, plus],
-    attributes: { transA: Number(transposeLeft), transB: Number(transposeRight) },
-    shape,
+    attributes: productAttributes(flags),
+    shape: productShape(left, right, flags),
     vjp: ([gradient], wants) =>
       gradient === undefined
         ? []
         : [
-            ...productGradients(
-              matmul,
-              left,
-              right,
-              transposeLeft,
-              transposeRight,
-              gradient,
-              wants,
-            ),
+            ...productGradients(matmul, left, right, flags, gradient, wants),
             wants(2) ? gradientOfAddend(gradient, plus) : undefined,
           ],
   });
@@ -47,25 +40,16 @@ export function linear(value: Tensor, weight: Tensor, plus?: Tensor): Tensor {
 
 /** Products of stacks of matrices with equal leading sizes. */
 export function batchMatmul(left: Tensor, right: Tensor, options: MatmulOptions = {}): Tensor {
-  const { transposeLeft = false, transposeRight = false } = options;
   return left.graph.applyOne({
     type: "FusedMatMul",
     domain: "com.microsoft",
     inputs: [left, right],
-    attributes: { transA: Number(transposeLeft), transB: Number(transposeRight) },
-    shape: productShape(left, right, transposeLeft, transposeRight),
+    attributes: productAttributes(options),
+    shape: productShape(left, right, options),
     vjp: ([gradient], wants) =>
       gradient === undefined
         ? []
-        : productGradients(
-            batchMatmul,
-            left,
-            right,
-            transposeLeft,
-            transposeRight,
-            gradient,
-            wants,
-          ),
+        : productGradients(batchMatmul, left, right, options, gradient, wants),
   });
 }
 
@@ -75,20 +59,29 @@ function productGradients(
   product: Product,
   left: Tensor,
   right: Tensor,
-  transposeLeft: boolean,
-  transposeRight: boolean,
+  options: MatmulOptions,
   gradient: Tensor,
   wants: (index: number) => boolean,
 ): readonly [Tensor | undefined, Tensor | undefined] {
+  const { transposeLeft = false, transposeRight = false, scale = 1 } = options;
   const ofLeft = (): Tensor =>
     transposeLeft
-      ? product(right, gradient, { transposeLeft: transposeRight, transposeRight: true })
-      : product(gradient, right, { transposeRight: !transposeRight });
+      ? product(right, gradient, { transposeLeft: transposeRight, transposeRight: true, scale })
+      : product(gradient, right, { transposeRight: !transposeRight, scale });
   const ofRight = (): Tensor =>
     transposeRight
-      ? product(gradient, left, { transposeLeft: true, transposeRight: transposeLeft })
-      : product(left, gradient, { transposeLeft: !transposeLeft });
+      ? product(gradient, left, { transposeLeft: true, transposeRight: transposeLeft, scale })
+      : product(left, gradient, { transposeLeft: !transposeLeft, scale });
   return [wants(0) ? ofLeft() : undefined, wants(1) ? ofRight() : undefined];
+}
+
+function productAttributes(options: MatmulOptions): Record<string, Attribute> {
+  const { transposeLeft = false, transposeRight = false, scale = 1 } = options;
+  return {
+    transA: Number(transposeLeft),
+    transB: Number(transposeRight),
+    alpha: { float: scale },
+  };
 }
 
 function gradientOfAddend(gradient: Tensor, plus: Tensor | undefined): Tensor | undefined {
@@ -96,12 +89,8 @@ function gradientOfAddend(gradient: Tensor, plus: Tensor | undefined): Tensor | 
   return reshape(reduceSum(gradient, [0]), plus.shape);
 }
 
-function productShape(
-  left: Tensor,
-  right: Tensor,
-  transposeLeft: boolean,
-  transposeRight: boolean,
-): Shape {
+function productShape(left: Tensor, right: Tensor, options: MatmulOptions): Shape {
+  const { transposeLeft = false, transposeRight = false } = options;
   const rank = left.shape.length;
   const [rows, leftInner] = transposeLeft ? [rank - 1, rank - 2] : [rank - 2, rank - 1];
   const [rightInner, columns] = transposeRight ? [rank - 1, rank - 2] : [rank - 2, rank - 1];
@@ -111,8 +100,9 @@ function productShape(
     left.shape.slice(0, -2).every((dim, axis) => right.shape[axis]?.equals(dim) === true);
   if (!fits) {
     const [l, r] = [describeShape(left.shape), describeShape(right.shape)];
-    const flags = `${transposeLeft ? "transposed" : ""} ${transposeRight ? "by transposed" : "by"}`;
-    throw new Error(`cannot multiply ${l} ${flags} ${r}`);
+    throw new Error(
+      `cannot multiply ${l}${transposeLeft ? "^T" : ""} by ${r}${transposeRight ? "^T" : ""}`,
+    );
   }
   return [...left.shape.slice(0, -2), dimAt(left, rows), dimAt(right, columns)];
 }
