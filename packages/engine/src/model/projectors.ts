@@ -27,6 +27,7 @@ export function plainProjector(lookup: SiteLookup): Projector {
 
 /** The two factors of a group's adapter; the first factors of its sites are stacked. */
 export interface GroupAdapter {
+  readonly sites: readonly Site[];
   /** [sites * rank, inputs] */
   readonly a: Tensor;
   /** Per site, [outputs, rank]. */
@@ -40,36 +41,38 @@ export interface AdapterInputs {
   readonly scale: Tensor;
 }
 
-/** Names of a group's adapter among the feeds of a graph. */
-export function adapterFeedNames(group: SiteGroup): {
-  readonly a: string;
-  readonly b: readonly string[];
-} {
-  return { a: `lora.${group}.a`, b: sitesOf[group].map((site) => `lora.${site}.b`) };
+/** Name of the feed that holds a group's stacked first factors. */
+export function stackedAName(group: SiteGroup): string {
+  return `lora.${group}.a`;
 }
 
-/** Declares the adapters of some groups, with the rank left open. */
+/** Name of the feed that holds a site's second factor. */
+export function siteBName(site: Site): string {
+  return `lora.${site}.b`;
+}
+
+/** Declares the adapters of some sites, with the rank left open. */
 export function declareAdapter(
   graph: Graph,
   config: ModelConfig,
-  groups: readonly SiteGroup[],
+  part: readonly SiteGroup[],
+  adapted: readonly Site[],
 ): AdapterInputs {
   const rank = Dim.symbol("rank");
-  const declare = (group: SiteGroup): GroupAdapter => {
-    const names = adapterFeedNames(group);
-    const sites = sitesOf[group];
+  const groups = new Map<SiteGroup, GroupAdapter>();
+  for (const group of part) {
+    const sites = sitesOf[group].filter((site) => adapted.includes(site));
+    if (sites.length === 0) continue;
     const { inputs } = siteWidths(config, at(sites, 0));
-    return {
-      a: graph.input(names.a, [rank.times(sites.length), inputs]),
-      b: sites.map((site, index) =>
-        graph.input(at(names.b, index), [siteWidths(config, site).outputs, rank]),
+    groups.set(group, {
+      sites,
+      a: graph.input(stackedAName(group), [rank.times(sites.length), inputs]),
+      b: sites.map((site) =>
+        graph.input(siteBName(site), [siteWidths(config, site).outputs, rank]),
       ),
-    };
-  };
-  return {
-    groups: new Map(groups.map((group) => [group, declare(group)])),
-    scale: graph.input("lora.scale", [1]),
-  };
+    });
+  }
+  return { groups, scale: graph.input("lora.scale", [1]) };
 }
 
 /**
@@ -86,16 +89,22 @@ export function adaptedProjector(
     const bases = plain(group, value);
     const factors = adapter.groups.get(group);
     if (factors === undefined) return bases;
+    const { sites } = factors;
     const low = multiply(linear(value, factors.a), adapter.scale);
     lows.set(group, low);
+    const rank = Dim.symbol("rank");
     const parts =
-      bases.length === 1
+      sites.length === 1
         ? [low]
         : split(
             low,
             1,
-            bases.map(() => Dim.symbol("rank")),
+            sites.map(() => rank),
           );
-    return bases.map((base, index) => linear(at(parts, index), at(factors.b, index), base));
+    return sitesOf[group].map((site, index) => {
+      const base = at(bases, index);
+      const place = sites.indexOf(site);
+      return place < 0 ? base : linear(at(parts, place), at(factors.b, place), base);
+    });
   };
 }

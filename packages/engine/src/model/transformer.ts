@@ -97,9 +97,13 @@ export function packedAttention(
     mask,
     group,
     scale: headDim ** -0.5,
+    // A backward pass is given the packed result, and need not compute the padded one again.
+    recall: () => reshape(toSlots(packed, heads, querySlots, queries), queryStack),
   });
   const slotCount = sequences.times(queries).times(heads);
-  return reshape(gatherRows(reshape(attended, [slotCount, headDim]), querySlots), query.shape);
+  const rows = gatherRows(reshape(attended, [slotCount, headDim]), querySlots);
+  const packed = reshape(rows, query.shape);
+  return packed;
 }
 
 /** A layer's result and the values inside it that its gradient needs. */

@@ -72,11 +72,10 @@ export class Program {
     }
   }
 
-  /** How many elements a result has. */
-  resultLength(name: string, sizes: DimBindings): number {
-    const port = this.#compiled.outputs.find((output) => output.name === name);
-    if (port === undefined) throw new Error(`the program has no result "${name}"`);
-    return elementCount(dimsOf(port, sizes));
+  /** Names and lengths of all results. */
+  resultLengths(sizes: DimBindings): ReadonlyMap<string, number> {
+    const { outputs } = this.#compiled;
+    return new Map(outputs.map((port) => [port.name, elementCount(dimsOf(port, sizes))]));
   }
 
   async release(): Promise<void> {

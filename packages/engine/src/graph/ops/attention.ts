@@ -18,6 +18,8 @@ export interface AttentionOperands {
   /** Query heads per key head. */
   readonly group: number;
   readonly scale: number;
+  /** Where the gradient reads the result from, when it is at hand. @default the result itself */
+  readonly recall?: () => Tensor;
 }
 
 /**
@@ -27,7 +29,7 @@ export interface AttentionOperands {
  * (gradient of result) x result, which is far smaller than the scores.
  */
 export function maskedAttention(operands: AttentionOperands): Tensor {
-  const { query, key, value, mask, group, scale } = operands;
+  const { query, key, value, mask, group, scale, recall } = operands;
   const { graph, shape } = query;
   const stack = shape.slice(0, 2);
   const [queries, keys] = [dimAt(mask, 0), dimAt(mask, 1)];
@@ -49,7 +51,7 @@ export function maskedAttention(operands: AttentionOperands): Tensor {
       const ofValue = batchMatmul(probabilities, gradient, { transposeLeft: true });
       if (!wants(0) && !wants(1)) return [undefined, undefined, ofValue];
       const ofProbabilities = batchMatmul(gradient, value, { transposeRight: true });
-      const rowSums = reduceSum(multiply(gradient, result), [3]);
+      const rowSums = reduceSum(multiply(gradient, recall?.() ?? result), [3]);
       const ofScores = multiply(probabilities, subtract(ofProbabilities, rowSums));
       return [
         wants(0) ? batchMatmul(ofScores, key, { scale }) : undefined,

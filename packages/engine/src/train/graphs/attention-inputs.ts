@@ -10,7 +10,7 @@ import { attentionInputs } from "../../model/transformer.js";
 import type { LayerWeightKey } from "../../model/weights.js";
 import { at } from "../../util/at.js";
 import { declareLayerWeights, declareRotary, layerSites, tokensDim } from "./layer-inputs.js";
-import { adaptedGroups, adapterTensors, gradientName, lowName, type Trained } from "./trained.js";
+import { adaptedSites, adapterTensors, gradientName, lowName, type Trained } from "./trained.js";
 
 const keys = [
   "inputNorm",
@@ -60,7 +60,7 @@ function build(config: ModelConfig, trained: Trained) {
   const graph = new Graph();
   const hidden = graph.input("hidden", [tokensDim, config.hiddenSize]);
   const weights = declareLayerWeights(graph, config, keys);
-  const adapter = declareAdapter(graph, config, adaptedGroups(trained, ["qkv"]));
+  const adapter = declareAdapter(graph, config, ["qkv"], adaptedSites(trained));
   const { positions, tables } = declareRotary(graph, config);
   const lows = new Map<SiteGroup, Tensor>();
   const project = adaptedProjector(layerSites(weights), adapter, lows);

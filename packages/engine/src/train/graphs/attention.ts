@@ -27,7 +27,7 @@ export function attentionBackward(config: ModelConfig): CompiledGraph {
   for (const [index, [name]] of names.entries()) {
     outputs[gradientName(name)] = at(gradients, index);
   }
-  return compileGraph(graph, { outputs });
+  return compileGraph(graph, { outputs, given: { attended } });
 }
 
 function build(config: ModelConfig) {

@@ -11,7 +11,7 @@ import { logits } from "../../model/transformer.js";
 import { outerWeightSpecs } from "../../model/weights.js";
 import { at } from "../../util/at.js";
 import type { Loss } from "../losses.js";
-import { adaptedGroups, adapterTensors, gradientName, type Trained } from "./trained.js";
+import { adaptedSites, adapterTensors, gradientName, type Trained } from "./trained.js";
 
 /** Log-probabilities of targets for a chunk of rows. */
 export function headForward(config: ModelConfig, trained: Trained): CompiledGraph {
@@ -52,7 +52,7 @@ function build(config: ModelConfig, trained: Trained) {
   const specs = outerWeightSpecs(config);
   const finalNorm = graph.input("finalNorm", specs.finalNorm.shape);
   const weight = graph.input("head", specs.embedding.shape);
-  const adapter = declareAdapter(graph, config, adaptedGroups(trained, ["head"]));
+  const adapter = declareAdapter(graph, config, ["head"], adaptedSites(trained));
   const lows = new Map<SiteGroup, Tensor>();
   const project = adaptedProjector(() => ({ weight }), adapter, lows);
   const targets = graph.input("targets", [rows, Dim.symbol("targetsPerRow")], "int64");
@@ -63,10 +63,11 @@ function build(config: ModelConfig, trained: Trained) {
 }
 
 function lossTerms(graph: Graph, logprobs: Tensor, loss: Loss): Tensor {
-  const inputs = loss.inputs.map((name) => [name, graph.input(`loss.${name}`, logprobs.shape)]);
-  const settings = Object.keys(loss.settings).map((name) => [
-    name,
-    graph.input(`setting.${name}`, [1]),
-  ]);
-  return loss.perTarget(logprobs, Object.fromEntries(inputs), Object.fromEntries(settings));
+  const declare = (prefix: string, names: readonly string[]): Record<string, Tensor> => {
+    const tensors: Record<string, Tensor> = {};
+    for (const name of names) tensors[name] = graph.input(`${prefix}.${name}`, logprobs.shape);
+    return tensors;
+  };
+  const settings = declare("setting", Object.keys(loss.settings));
+  return loss.perTarget(logprobs, declare("loss", loss.inputs), settings);
 }

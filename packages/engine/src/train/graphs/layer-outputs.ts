@@ -9,7 +9,7 @@ import { layerOutputs } from "../../model/transformer.js";
 import type { LayerWeightKey } from "../../model/weights.js";
 import { at } from "../../util/at.js";
 import { declareLayerWeights, layerSites, tokensDim } from "./layer-inputs.js";
-import { adaptedGroups, adapterTensors, gradientName, lowName, type Trained } from "./trained.js";
+import { adaptedSites, adapterTensors, gradientName, lowName, type Trained } from "./trained.js";
 
 const keys = ["o", "postNorm", "gate", "up", "down"] as const satisfies readonly LayerWeightKey[];
 
@@ -38,11 +38,15 @@ function build(config: ModelConfig, trained: Trained) {
   const hidden = graph.input("hidden", [tokensDim, config.hiddenSize]);
   const attended = graph.input("attended", [tokensDim, config.heads * config.headDim]);
   const weights = declareLayerWeights(graph, config, keys);
-  const adapter = declareAdapter(graph, config, adaptedGroups(trained, ["o", "gateUp", "down"]));
+  const adapter = declareAdapter(graph, config, ["o", "gateUp", "down"], adaptedSites(trained));
   const lows = new Map<SiteGroup, Tensor>();
   const project = adaptedProjector(layerSites(weights), adapter, lows);
   const made = layerOutputs(config, weights, project, hidden, attended);
-  const saved: Record<string, Tensor> = { middle: made.middle, gate: made.gate, up: made.up };
+  const saved: Record<string, Tensor> = {
+    middle: made.middle,
+    gateValues: made.gate,
+    upValues: made.up,
+  };
   for (const [group, low] of lows) saved[lowName(group)] = low;
   return {
     graph,

@@ -1,13 +1,17 @@
-import type { AdapterInputs } from "../../model/projectors.js";
-import { adapterFeedNames } from "../../model/projectors.js";
-import type { SiteGroup } from "../../model/sites.js";
 import type { Tensor } from "../../graph/tensor.js";
+import { siteBName, stackedAName, type AdapterInputs } from "../../model/projectors.js";
+import type { Site, SiteGroup } from "../../model/sites.js";
 import { at } from "../../util/at.js";
 
 /** What a training run changes: adapters at some sites, or the model's own weights. */
 export type Trained =
-  | { readonly kind: "adapter"; readonly groups: readonly SiteGroup[] }
+  | { readonly kind: "adapter"; readonly sites: readonly Site[] }
   | { readonly kind: "full" };
+
+/** The sites that have an adapter. */
+export function adaptedSites(trained: Trained): readonly Site[] {
+  return trained.kind === "full" ? [] : trained.sites;
+}
 
 /** Name of the result that holds the gradient of a feed. */
 export function gradientName(feed: string): string {
@@ -19,18 +23,12 @@ export function lowName(group: SiteGroup): string {
   return `low.${group}`;
 }
 
-/** The groups of a part of the model that have adapters. */
-export function adaptedGroups(trained: Trained, part: readonly SiteGroup[]): readonly SiteGroup[] {
-  return trained.kind === "full" ? [] : part.filter((group) => trained.groups.includes(group));
-}
-
 /** Adapter tensors by feed name. */
 export function adapterTensors(adapter: AdapterInputs): Record<string, Tensor> {
   const tensors: Record<string, Tensor> = {};
-  for (const [group, { a, b }] of adapter.groups) {
-    const names = adapterFeedNames(group);
-    tensors[names.a] = a;
-    for (const [index, name] of names.b.entries()) tensors[name] = at(b, index);
+  for (const [group, { sites, a, b }] of adapter.groups) {
+    tensors[stackedAName(group)] = a;
+    for (const [index, site] of sites.entries()) tensors[siteBName(site)] = at(b, index);
   }
   return tensors;
 }
