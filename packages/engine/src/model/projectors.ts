@@ -51,12 +51,13 @@ export function siteBName(site: Site): string {
   return `lora.${site}.b`;
 }
 
-/** Declares the adapters of some sites, with the rank left open. */
+/** Declares the adapters of some sites, with the rank left open; all of a graph share one scale. */
 export function declareAdapter(
   graph: Graph,
   config: ModelConfig,
   part: readonly SiteGroup[],
   adapted: readonly Site[],
+  prefix = "",
 ): AdapterInputs {
   const rank = Dim.symbol("rank");
   const groups = new Map<SiteGroup, GroupAdapter>();
@@ -66,13 +67,14 @@ export function declareAdapter(
     const { inputs } = siteWidths(config, at(sites, 0));
     groups.set(group, {
       sites,
-      a: graph.input(stackedAName(group), [rank.times(sites.length), inputs]),
+      a: graph.input(`${prefix}${stackedAName(group)}`, [rank.times(sites.length), inputs]),
       b: sites.map((site) =>
-        graph.input(siteBName(site), [siteWidths(config, site).outputs, rank]),
+        graph.input(`${prefix}${siteBName(site)}`, [siteWidths(config, site).outputs, rank]),
       ),
     });
   }
-  return { groups, scale: graph.input("lora.scale", [1]) };
+  const scale = graph.inputs.get("lora.scale") ?? graph.input("lora.scale", [1]);
+  return { groups, scale };
 }
 
 /**

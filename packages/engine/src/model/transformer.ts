@@ -1,20 +1,18 @@
 import type { ModelConfig } from "../files/model-config.js";
-import { Dim } from "../graph/dim.js";
 import {
   add,
   dimAt,
-  gatherRows,
   maskedAttention,
   multiply,
   reshape,
   rmsNorm,
   rotary,
-  scatterRows,
   silu,
   type RotaryTables,
 } from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
 import { at } from "../util/at.js";
+import type { AttentionLayout } from "./attention-layouts.js";
 import type { SiteGroup } from "./sites.js";
 import type { LayerWeights, OuterWeights } from "./weights.js";
 
@@ -27,9 +25,9 @@ export type Projector = (group: SiteGroup, value: Tensor) => readonly Tensor[];
 
 /** Queries, keys and values of a layer, one row per token. */
 export interface AttentionInputs {
-  /** Rotated, [tokens, heads * headDim]. */
+  /** Rotated, [1, tokens, heads * headDim]. */
   readonly query: Tensor;
-  /** Rotated, [tokens, kvHeads * headDim]. */
+  /** Rotated, [1, tokens, kvHeads * headDim]. */
   readonly key: Tensor;
   /** [tokens, kvHeads * headDim] */
   readonly value: Tensor;
@@ -54,56 +52,41 @@ export function attentionInputs(
   const query = headNorm(config, rawQuery, weights.qNorm, config.heads);
   const key = headNorm(config, rawKey, weights.kNorm, config.kvHeads);
   return {
-    query: rotateRows(query, positions, tables, config.heads),
-    key: rotateRows(key, positions, tables, config.kvHeads),
+    query: rotary(asBatch(query), positions, tables, config.heads),
+    key: rotary(asBatch(key), positions, tables, config.kvHeads),
     value,
     rawQuery,
     rawKey,
   };
 }
 
-/** Where packed tokens stand in the padded layout of attention. */
-export interface AttentionLayout {
-  /** Slot of each (token, head) in [sequences, heads, queries]; [tokens * heads]. */
-  readonly querySlots: Tensor;
-  /** Slot of each (token, head) in [sequences, kvHeads, keys]; [keyTokens * kvHeads]. */
-  readonly keySlots: Tensor;
-  /** [queries, keys]; hides later positions. */
-  readonly mask: Tensor;
-  readonly sequences: Dim;
-}
-
-/** Attention of packed queries to packed keys, [tokens, heads * headDim]. */
-export function packedAttention(
+/**
+ * Attention of tokens to the tokens of their own sequence up to themselves. How rows of tokens become
+ * stacks of heads is the layout's business; the result has the shape that the layout collects to.
+ */
+export function attention(
   config: ModelConfig,
   { query, key, value }: Pick<AttentionInputs, "query" | "key" | "value">,
-  { querySlots, keySlots, mask, sequences }: AttentionLayout,
+  layout: AttentionLayout,
 ): Tensor {
   const { heads, kvHeads, headDim } = config;
   const group = heads / kvHeads;
-  const [queries, keys] = [dimAt(mask, 0), dimAt(mask, 1)];
-  const toSlots = (rows: Tensor, count: number, slots: Tensor, length: Dim): Tensor =>
-    scatterRows(
-      reshape(rows, [dimAt(rows, 0).times(count), headDim]),
-      slots,
-      sequences.times(length).times(count),
-    );
-  const keyStack = [sequences, kvHeads, keys, headDim];
-  const queryStack = [sequences, kvHeads, queries.times(group), headDim];
+  const { sequences, queries, mask } = layout;
+  // Heads that share a key head are folded into its rows: [sequences, kvHeads, group * queries, headDim].
+  const grouped = [sequences, kvHeads, queries.times(group), headDim];
+  const perHead = [sequences, heads, queries, headDim];
   const attended = maskedAttention({
-    query: reshape(toSlots(query, heads, querySlots, queries), queryStack),
-    key: reshape(toSlots(key, kvHeads, keySlots, keys), keyStack),
-    value: reshape(toSlots(value, kvHeads, keySlots, keys), keyStack),
+    query: reshape(layout.spreadQueries(query, heads), grouped),
+    key: layout.spreadKeys(key, kvHeads),
+    value: layout.spreadKeys(value, kvHeads),
     mask,
     group,
     scale: headDim ** -0.5,
-    // A backward pass is given the packed result, and need not compute the padded one again.
-    recall: () => reshape(toSlots(packed, heads, querySlots, queries), queryStack),
+    // A backward pass is given the collected result, and need not compute the stack again.
+    recall: () => reshape(layout.spreadQueries(collected, heads), grouped),
   });
-  const slotCount = sequences.times(queries).times(heads);
-  const rows = gatherRows(reshape(attended, [slotCount, headDim]), querySlots);
-  const packed = reshape(rows, query.shape);
-  return packed;
+  const collected = layout.collect(reshape(attended, perHead), heads);
+  return collected;
 }
 
 /** A layer's result and the values inside it that its gradient needs. */
@@ -123,7 +106,8 @@ export function layerOutputs(
   hidden: Tensor,
   attended: Tensor,
 ): LayerOutputs {
-  const middle = add(hidden, at(project("o", attended), 0));
+  const rows = reshape(attended, [dimAt(hidden, 0), config.heads * config.headDim]);
+  const middle = add(hidden, at(project("o", rows), 0));
   const normalized = rmsNorm(middle, given(weights.postNorm), config.normEpsilon);
   const projections = project("gateUp", normalized);
   const [gate, up] = [at(projections, 0), at(projections, 1)];
@@ -153,8 +137,8 @@ function headNorm(
   return reshape(rmsNorm(perHead, weight, config.normEpsilon), rows.shape);
 }
 
-function rotateRows(rows: Tensor, positions: Tensor, tables: RotaryTables, heads: number): Tensor {
-  return reshape(rotary(reshape(rows, [1, ...rows.shape]), positions, tables, heads), rows.shape);
+function asBatch(rows: Tensor): Tensor {
+  return reshape(rows, [1, ...rows.shape]);
 }
 
 function given<T>(value: T | undefined): T {

@@ -1,7 +1,13 @@
 import type { BufferPool } from "../runtime/buffer-pool.js";
 import { addInto } from "./add-into.js";
-import { gradientName } from "./graphs/trained.js";
 import type { ParameterFeed, ParameterLayout, Place } from "./parameter-layout.js";
+
+/** A gradient among a program's results, and the parameter it belongs to. */
+export interface GradientTarget {
+  readonly result: string;
+  readonly place: Place;
+  readonly feed: string;
+}
 
 /**
  * Adds up gradients of the trained parameters over the runs of one call.
@@ -26,21 +32,20 @@ export class GradientSum {
     if (embedding !== undefined && !this.#feeds.has(headKey)) this.#feeds.set(headKey, embedding);
   }
 
-  /** Hands arrays for the named gradients of a place to `work` and adds what it wrote. */
+  /** Hands arrays for some gradients to `work` and adds what it wrote. */
   async collect(
-    place: Place,
-    resultNames: Iterable<string>,
+    targets: readonly GradientTarget[],
     work: (results: Record<string, Float32Array>) => Promise<void>,
   ): Promise<void> {
     const results: Record<string, Float32Array> = {};
     const spares: { readonly sum: Float32Array; readonly part: Float32Array }[] = [];
-    for (const name of resultNames) {
-      const { sum, fresh } = this.#sumOf(place, name);
+    for (const { result, place, feed } of targets) {
+      const { sum, fresh } = this.#sumOf(place, feed);
       if (fresh) {
-        results[name] = sum;
+        results[result] = sum;
       } else {
         const part = this.#pool.take(sum.length);
-        results[name] = part;
+        results[result] = part;
         spares.push({ sum, part });
       }
     }
@@ -53,7 +58,7 @@ export class GradientSum {
 
   /** Adds gradients of embedding rows. */
   addEmbeddingRows(tokens: Int32Array, rows: Float32Array): void {
-    const { sum, fresh } = this.#sumOf("outer", gradientName("embedding"));
+    const { sum, fresh } = this.#sumOf("outer", "embedding");
     if (fresh) sum.fill(0);
     const width = rows.length / tokens.length;
     for (const [index, token] of tokens.entries()) {
@@ -69,9 +74,9 @@ export class GradientSum {
     }
   }
 
-  #sumOf(place: Place, resultName: string): { sum: Float32Array; fresh: boolean } {
-    const feed = this.#feeds.get(keyOf(place, resultName.slice(gradientName("").length)));
-    if (feed === undefined) throw new Error(`no parameter for ${resultName} of ${place}`);
+  #sumOf(place: Place, name: string): { sum: Float32Array; fresh: boolean } {
+    const feed = this.#feeds.get(keyOf(place, name));
+    if (feed === undefined) throw new Error(`no parameter ${name} of ${place}`);
     const key = keyOf(feed.place, feed.feed);
     const fresh = !this.#written.has(key);
     this.#written.add(key);

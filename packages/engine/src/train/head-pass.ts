@@ -85,8 +85,14 @@ export class HeadRunner {
       const results = { logprobs: table.results(rows.length), terms: table.results(rows.length) };
       const sizes = this.#sizes(pass, table, rows);
       const own = new Set(["logprobs", "terms", hiddenName]);
-      const names = [...program.resultLengths(sizes).keys()].filter((name) => !own.has(name));
-      await gradients.collect("outer", names, (sums) =>
+      const targets = [...program.resultLengths(sizes).keys()]
+        .filter((result) => !own.has(result))
+        .map((result) => ({
+          result,
+          place: "outer" as const,
+          feed: result.slice(gradientName("").length),
+        }));
+      await gradients.collect(targets, (sums) =>
         program.run(
           this.#feeds(pass, input, table, rows),
           { ...results, ...sums, ...(inputGradient ? { [hiddenName]: ofInput } : {}) },

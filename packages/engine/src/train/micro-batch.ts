@@ -1,6 +1,11 @@
 import { at } from "../util/at.js";
 import { int64From } from "../util/int64.js";
-import { planAttention, type AttentionRun } from "./attention-plan.js";
+import {
+  arrange,
+  blockLength,
+  type LongArrangement,
+  type ShortArrangement,
+} from "./arrangement.js";
 import type { PreparedDatum } from "./datum.js";
 
 /** Data that pass through the model together, packed one after the other without padding. */
@@ -10,11 +15,11 @@ export interface MicroBatch {
   readonly tokens: Int32Array;
   readonly positions: BigInt64Array;
   readonly longest: number;
-  readonly attention: readonly AttentionRun[];
+  readonly arrangement: ShortArrangement | LongArrangement;
 }
 
 /**
- * Divides data into micro-batches of at most `maxTokens` tokens, or a single longer datum.
+ * Divides data into micro-batches of at most `maxTokens` tokens; long data get one of their own.
  *
  * Data are taken by length, so that members are alike and padding inside attention stays small. The
  * division depends on the lengths alone: the same call always gives the same batches, bit for bit.
@@ -34,7 +39,7 @@ export function planMicroBatches(
       room = maxTokens;
     }
     at(batches, batches.length - 1).push(index);
-    room -= length;
+    room = length > blockLength ? 0 : room - length;
   }
   return batches;
 }
@@ -62,6 +67,6 @@ export function packMicroBatch(
     tokens,
     positions: int64From(positions),
     longest: Math.max(...lengths),
-    attention: planAttention(lengths, heads, kvHeads),
+    arrangement: arrange(lengths, heads, kvHeads),
   };
 }

@@ -5,7 +5,10 @@ import type { PreparedDatum } from "./datum.js";
 import { GradientSum } from "./gradient-sum.js";
 import { adaptedSites, type Trained } from "./graphs/trained.js";
 import { HeadRunner } from "./head-pass.js";
-import { LayerStack, type Keep, type LayerPass } from "./layer-stack.js";
+import type { LayerPass, Keep, LayerRunner } from "./layer-pass.js";
+import { LongSequenceRunner } from "./long-sequence-runner.js";
+import type { LongArrangement, ShortArrangement } from "./arrangement.js";
+import { SegmentRunner } from "./segment-runner.js";
 import type { LossName } from "./losses.js";
 import { lossMetrics, type Metrics } from "./metrics.js";
 import { packMicroBatch, planMicroBatches, type MicroBatch } from "./micro-batch.js";
@@ -57,7 +60,8 @@ export class Trainer {
   readonly #model: ModelRuntime;
   readonly #trained: Trained;
   readonly #budget: TrainingBudget;
-  readonly #layers: LayerStack;
+  readonly #short: SegmentRunner;
+  readonly #long: LongSequenceRunner;
   readonly #head: HeadRunner;
 
   constructor(model: ModelRuntime, trained: Trained, budget: TrainingBudget) {
@@ -66,7 +70,9 @@ export class Trainer {
     this.#model = model;
     this.#trained = trained;
     this.#budget = budget;
-    this.#layers = new LayerStack(config, weights, trained, programs, pool);
+    const { layersPerSegment } = budget;
+    this.#short = new SegmentRunner(config, weights, trained, programs, pool, layersPerSegment);
+    this.#long = new LongSequenceRunner(config, weights, trained, programs, pool);
     this.#head = new HeadRunner(config, weights, programs, pool);
   }
 
@@ -107,31 +113,45 @@ export class Trainer {
     table: RowTable,
     sum: GradientSum | undefined,
   ): Promise<void> {
+    const pass = this.#layerPass(request, batch, sum);
+    const { arrangement } = batch;
+    if (arrangement.kind === "short") {
+      await this.#runThrough(request, this.#short, { ...pass, arrangement }, batch, table, sum);
+    } else {
+      await this.#runThrough(request, this.#long, { ...pass, arrangement }, batch, table, sum);
+    }
+  }
+
+  async #runThrough<A extends ShortArrangement | LongArrangement>(
+    request: PassRequest,
+    layers: LayerRunner<A>,
+    pass: LayerPass<A>,
+    batch: MicroBatch,
+    table: RowTable,
+    sum: GradientSum | undefined,
+  ): Promise<void> {
     const { pool } = this.#model;
     const { parameters, pause } = request;
-    const pass = this.#layerPass(request, batch, sum);
     const backward = sum !== undefined && table.activeRows().length > 0;
     const throughLayers = backward && this.#trainsLayers();
     const keep = throughLayers ? this.#keep(batch) : "nothing";
     const embedded = this.#embed(batch.tokens, parameters);
-    const { hidden, kept } = await this.#layers.forward(pass, embedded, keep);
+    const { hidden, kept } = await layers.forward(pass, embedded, keep);
     const headPass = {
       loss: request.loss,
       rank: parameters.rank,
-      feeds: this.#parameterFeeds(parameters, "outer"),
+      feeds: { ...this.#sharedFeeds(parameters), ...this.#outerFeeds(parameters) },
       pause,
     };
-    if (!backward) {
-      await this.#head.forward(headPass, hidden, table);
-    } else {
+    if (backward) {
       const gradient = await this.#head.backward(headPass, hidden, table, sum, throughLayers);
-      if (gradient !== undefined) {
-        const ofInput = await this.#layers.backward(pass, kept, gradient);
-        if (ofInput !== undefined) {
-          sum.addEmbeddingRows(batch.tokens, ofInput);
-          pool.giveBack(ofInput);
-        }
+      const ofInput = gradient && (await layers.backward(pass, kept, gradient));
+      if (ofInput !== undefined) {
+        sum.addEmbeddingRows(batch.tokens, ofInput);
+        pool.giveBack(ofInput);
       }
+    } else {
+      await this.#head.forward(headPass, hidden, table);
     }
     pool.giveBack(hidden);
   }
@@ -139,30 +159,32 @@ export class Trainer {
   #layerPass(request: PassRequest, batch: MicroBatch, sum: GradientSum | undefined): LayerPass {
     const { parameters, pause } = request;
     return {
-      batch: {
-        tokenCount: batch.tokens.length,
-        positions: batch.positions,
-        rotary: this.#model.rotary(batch.longest),
-        attention: batch.attention,
-      },
+      tokenCount: batch.tokens.length,
+      positions: batch.positions,
+      rotary: this.#model.rotary(batch.longest),
+      arrangement: batch.arrangement,
       parameters: {
         rank: parameters.rank,
-        feeds: (layer) => this.#parameterFeeds(parameters, layer),
-        collect: async (layer, names, work) => {
+        shared: this.#sharedFeeds(parameters),
+        feeds: (layer) => viewsAt(parameters.layout, parameters.values, layer),
+        collect: async (targets, work) => {
           if (sum === undefined) throw new Error("a forward pass has no gradients");
-          await sum.collect(layer, names, work);
+          await sum.collect(targets, work);
         },
       },
       pause,
     };
   }
 
-  #parameterFeeds(parameters: PassParameters, place: number | "outer") {
-    const { layout, values, scale } = parameters;
-    const feeds = viewsAt(layout, values, place);
-    if (this.#trained.kind === "adapter") return { ...feeds, "lora.scale": Float32Array.of(scale) };
-    const { embedding } = feeds;
-    return place === "outer" && embedding !== undefined ? { head: embedding, ...feeds } : feeds;
+  #sharedFeeds(parameters: PassParameters): Record<string, Float32Array> {
+    const { kind } = this.#trained;
+    return kind === "adapter" ? { "lora.scale": Float32Array.of(parameters.scale) } : {};
+  }
+
+  /** Parameters outside the layers; a tied unembedding is fed the embedding. */
+  #outerFeeds({ layout, values }: PassParameters): Record<string, Float32Array> {
+    const { embedding, ...feeds } = viewsAt(layout, values, "outer");
+    return embedding === undefined ? feeds : { head: embedding, ...feeds };
   }
 
   #embed(tokens: Int32Array, parameters: PassParameters): Float32Array {
@@ -185,7 +207,7 @@ export class Trainer {
 
   #keep(batch: MicroBatch): Keep {
     const bytes = batch.tokens.length * this.#budget.keptBytesPerToken;
-    return bytes <= this.#budget.activationBytes ? "everything" : "layer inputs";
+    return bytes <= this.#budget.activationBytes ? "everything" : "inputs";
   }
 }
 

@@ -1,12 +1,15 @@
 import type { ModelConfig } from "../files/model-config.js";
 import type { ProgramCache } from "../runtime/program-cache.js";
 import type { Program } from "../runtime/program.js";
-import { attentionBackward, attentionForward } from "./graphs/attention.js";
+import { attentionBlockBackward, attentionBlockForward } from "./graphs/attention-block.js";
 import { attentionInputsBackward, attentionInputsForward } from "./graphs/attention-inputs.js";
 import { headBackward, headForward, headLoss } from "./graphs/head.js";
 import { layerOutputsBackward, layerOutputsForward } from "./graphs/layer-outputs.js";
+import { segmentBackward, segmentForward, type SegmentOptions } from "./graphs/segment.js";
 import { adaptedSites, type Trained } from "./graphs/trained.js";
 import { losses, type LossName } from "./losses.js";
+
+type SegmentLayout = SegmentOptions["layout"];
 
 /** The programs of one way of training a model; all layers, ranks and batch sizes share them. */
 export class TrainingPrograms {
@@ -22,6 +25,18 @@ export class TrainingPrograms {
     this.#key = trained.kind === "full" ? "full" : adaptedSites(trained).toSorted().join();
   }
 
+  segmentForward(layers: number, layout: SegmentLayout): Promise<Program> {
+    const options = { layers, layout, trained: this.#trained };
+    return this.#get(`segment ${layers} ${layout}`, () => segmentForward(this.#config, options));
+  }
+
+  segmentBackward(layers: number, layout: SegmentLayout, inputGradient: boolean): Promise<Program> {
+    const options = { layers, layout, trained: this.#trained };
+    return this.#get(`segmentBackward ${layers} ${layout} ${inputGradient}`, () =>
+      segmentBackward(this.#config, options, inputGradient),
+    );
+  }
+
   attentionInputsForward(): Promise<Program> {
     const [config, trained] = [this.#config, this.#trained];
     return this.#get("attentionInputs", () => attentionInputsForward(config, trained));
@@ -34,12 +49,12 @@ export class TrainingPrograms {
     );
   }
 
-  attentionForward(): Promise<Program> {
-    return this.#cache.get("attention", () => attentionForward(this.#config));
+  attentionBlockForward(): Promise<Program> {
+    return this.#cache.get("attentionBlock", () => attentionBlockForward(this.#config));
   }
 
-  attentionBackward(): Promise<Program> {
-    return this.#cache.get("attentionBackward", () => attentionBackward(this.#config));
+  attentionBlockBackward(): Promise<Program> {
+    return this.#cache.get("attentionBlockBackward", () => attentionBlockBackward(this.#config));
   }
 
   layerOutputsForward(): Promise<Program> {

@@ -1,6 +1,7 @@
 import type { ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { differentiate } from "../../graph/differentiate.js";
+import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import { add } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
@@ -9,7 +10,7 @@ import type { SiteGroup } from "../../model/sites.js";
 import { attentionInputs } from "../../model/transformer.js";
 import type { LayerWeightKey } from "../../model/weights.js";
 import { at } from "../../util/at.js";
-import { declareLayerWeights, declareRotary, layerSites, tokensDim } from "./layer-inputs.js";
+import { declareLayerWeights, declareRotary, layerSites } from "./layer-inputs.js";
 import { adaptedSites, adapterTensors, gradientName, lowName, type Trained } from "./trained.js";
 
 const keys = [
@@ -58,10 +59,11 @@ export function attentionInputsBackward(
 
 function build(config: ModelConfig, trained: Trained) {
   const graph = new Graph();
-  const hidden = graph.input("hidden", [tokensDim, config.hiddenSize]);
+  const tokens = Dim.symbol("tokens");
+  const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
   const weights = declareLayerWeights(graph, config, keys);
   const adapter = declareAdapter(graph, config, ["qkv"], adaptedSites(trained));
-  const { positions, tables } = declareRotary(graph, config);
+  const { positions, tables } = declareRotary(graph, config, tokens);
   const lows = new Map<SiteGroup, Tensor>();
   const project = adaptedProjector(layerSites(weights), adapter, lows);
   const made = attentionInputs(config, weights, project, hidden, positions, tables);

@@ -1,26 +1,24 @@
 import type { ModelConfig } from "../../files/model-config.js";
 import { Dim } from "../../graph/dim.js";
-import { Graph } from "../../graph/graph.js";
+import type { Graph } from "../../graph/graph.js";
 import type { RotaryTables } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
-import type { Site } from "../../model/sites.js";
 import type { SiteLookup, SiteTensors } from "../../model/projectors.js";
+import type { Site } from "../../model/sites.js";
 import { layerWeightSpecs, type LayerWeightKey, type LayerWeights } from "../../model/weights.js";
 
-/** Number of packed tokens of a run. */
-export const tokensDim = Dim.symbol("tokens");
-
-/** Declares the weights of a layer that a graph reads; their feeds have the names of their keys. */
+/** Declares weights of a layer; feeds have the names of their keys, after a prefix. */
 export function declareLayerWeights(
   graph: Graph,
   config: ModelConfig,
   keys: readonly LayerWeightKey[],
+  prefix = "",
 ): LayerWeights<Tensor> {
   const specs = layerWeightSpecs(config, 0);
   const weights: { [K in LayerWeightKey]?: Tensor } = {};
   for (const key of keys) {
     const spec = specs[key];
-    if (spec !== undefined) weights[key] = graph.input(key, spec.shape);
+    if (spec !== undefined) weights[key] = graph.input(`${prefix}${key}`, spec.shape);
   }
   return weights;
 }
@@ -43,10 +41,11 @@ export function layerSites(weights: LayerWeights<Tensor>): SiteLookup {
 export function declareRotary(
   graph: Graph,
   config: ModelConfig,
+  tokens: Dim,
 ): { readonly positions: Tensor; readonly tables: RotaryTables } {
   const shape = [Dim.symbol("positions"), config.headDim / 2];
   return {
-    positions: graph.input("positions", [1, tokensDim], "int64"),
+    positions: graph.input("positions", [1, tokens], "int64"),
     tables: { cos: graph.input("cos", shape), sin: graph.input("sin", shape) },
   };
 }

@@ -1,6 +1,7 @@
 import type { ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { differentiate } from "../../graph/differentiate.js";
+import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import type { Tensor } from "../../graph/tensor.js";
 import { adaptedProjector, declareAdapter } from "../../model/projectors.js";
@@ -8,7 +9,7 @@ import type { SiteGroup } from "../../model/sites.js";
 import { layerOutputs } from "../../model/transformer.js";
 import type { LayerWeightKey } from "../../model/weights.js";
 import { at } from "../../util/at.js";
-import { declareLayerWeights, layerSites, tokensDim } from "./layer-inputs.js";
+import { declareLayerWeights, layerSites } from "./layer-inputs.js";
 import { adaptedSites, adapterTensors, gradientName, lowName, type Trained } from "./trained.js";
 
 const keys = ["o", "postNorm", "gate", "up", "down"] as const satisfies readonly LayerWeightKey[];
@@ -35,8 +36,9 @@ export function layerOutputsBackward(config: ModelConfig, trained: Trained): Com
 
 function build(config: ModelConfig, trained: Trained) {
   const graph = new Graph();
-  const hidden = graph.input("hidden", [tokensDim, config.hiddenSize]);
-  const attended = graph.input("attended", [tokensDim, config.heads * config.headDim]);
+  const tokens = Dim.symbol("tokens");
+  const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
+  const attended = graph.input("attended", [tokens, config.heads * config.headDim]);
   const weights = declareLayerWeights(graph, config, keys);
   const adapter = declareAdapter(graph, config, ["o", "gateUp", "down"], adaptedSites(trained));
   const lows = new Map<SiteGroup, Tensor>();

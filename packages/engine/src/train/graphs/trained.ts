@@ -24,11 +24,13 @@ export function lowName(group: SiteGroup): string {
 }
 
 /** Adapter tensors by feed name. */
-export function adapterTensors(adapter: AdapterInputs): Record<string, Tensor> {
+export function adapterTensors(adapter: AdapterInputs, prefix = ""): Record<string, Tensor> {
   const tensors: Record<string, Tensor> = {};
   for (const [group, { sites, a, b }] of adapter.groups) {
-    tensors[stackedAName(group)] = a;
-    for (const [index, site] of sites.entries()) tensors[siteBName(site)] = at(b, index);
+    tensors[`${prefix}${stackedAName(group)}`] = a;
+    for (const [index, site] of sites.entries()) {
+      tensors[`${prefix}${siteBName(site)}`] = at(b, index);
+    }
   }
   return tensors;
 }
