@@ -100,6 +100,19 @@ export function sameShape(left: Shape, right: Shape): boolean {
   );
 }
 
+/** The shape of two values combined element by element, repeating axes of size 1. */
+export function broadcastShapes(left: Shape, right: Shape): Shape {
+  const rank = Math.max(left.length, right.length);
+  const one = Dim.of(1);
+  return Array.from({ length: rank }, (_, axis) => {
+    const l = left[axis - rank + left.length] ?? one;
+    const r = right[axis - rank + right.length] ?? one;
+    if (l.equals(r) || r.equals(one)) return l;
+    if (l.equals(one)) return r;
+    throw new Error(`cannot broadcast ${describeShape(left)} with ${describeShape(right)}`);
+  });
+}
+
 export function describeShape(shape: readonly DimLike[]): string {
   return `[${shape.map((dim) => dim.toString()).join(", ")}]`;
 }

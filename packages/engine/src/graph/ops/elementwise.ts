@@ -1,4 +1,4 @@
-import { Dim, describeShape, sameShape, type Shape } from "../dim.js";
+import { broadcastShapes, sameShape, type Shape } from "../dim.js";
 import type { Tensor, Vjp } from "../tensor.js";
 import { reduceSum } from "./reduce.js";
 import { reshape } from "./shape.js";
@@ -87,7 +87,7 @@ export function stopGradient(value: Tensor): Tensor {
 function pick(type: string, comparison: string, left: Tensor, right: Tensor): Tensor {
   const { graph } = left;
   return binary(type, left, right, ([gradient], wants) => {
-    const shape = broadcast(left.shape, right.shape);
+    const shape = broadcastShapes(left.shape, right.shape);
     const inputs = [left, right];
     const keepsLeft = graph.applyOne({ type: comparison, inputs, shape, dtype: "bool" });
     const zero = graph.scalar(0);
@@ -101,7 +101,7 @@ function pick(type: string, comparison: string, left: Tensor, right: Tensor): Te
 }
 
 function binary(type: string, left: Tensor, right: Tensor, vjp: Vjp): Tensor {
-  const shape = broadcast(left.shape, right.shape);
+  const shape = broadcastShapes(left.shape, right.shape);
   return left.graph.applyOne({ type, inputs: [left, right], shape, vjp });
 }
 
@@ -124,18 +124,6 @@ function unbroadcast(maybeGradient: Tensor | undefined, shape: Shape): Tensor {
     return own === undefined || !own.equals(dim) ? [axis] : [];
   });
   return reshape(reduceSum(gradient, axes), shape);
-}
-
-function broadcast(left: Shape, right: Shape): Shape {
-  const rank = Math.max(left.length, right.length);
-  const one = Dim.of(1);
-  return Array.from({ length: rank }, (_, axis) => {
-    const l = left[axis - rank + left.length] ?? one;
-    const r = right[axis - rank + right.length] ?? one;
-    if (l.equals(r) || r.equals(one)) return l;
-    if (l.equals(one)) return r;
-    throw new Error(`cannot broadcast ${describeShape(left)} with ${describeShape(right)}`);
-  });
 }
 
 function given(gradient: Tensor | undefined): Tensor {

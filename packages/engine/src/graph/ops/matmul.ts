@@ -1,4 +1,4 @@
-import { describeShape, type Shape } from "../dim.js";
+import { broadcastShapes, describeShape, type Shape } from "../dim.js";
 import type { Attribute, Tensor } from "../tensor.js";
 import { reduceSum } from "./reduce.js";
 import { dimAt, reshape } from "./shape.js";
@@ -50,6 +50,32 @@ export function batchMatmul(left: Tensor, right: Tensor, options: MatmulOptions 
       gradient === undefined
         ? []
         : productGradients(batchMatmul, left, right, options, gradient, wants),
+  });
+}
+
+/**
+ * Products of stacks of matrices where `right` is repeated along axes of size 1; inference only.
+ *
+ * ONNX Runtime folds a stack on the left into one tall matrix when the right side is a single one, and
+ * then picks its kernel by the height: a row's rounding would depend on how many rows stand around it. A
+ * right side of higher rank is never folded, so each product of the stack is computed on its own; hence
+ * `right` must have more axes than `left`, and the result has as many.
+ */
+export function stackMatmul(
+  left: Tensor,
+  right: Tensor,
+  options: Pick<MatmulOptions, "transposeRight"> = {},
+): Tensor {
+  const rank = right.shape.length;
+  if (rank <= left.shape.length) throw new Error("the right side needs more axes than the left");
+  const lead = broadcastShapes(left.shape.slice(0, -2), right.shape.slice(0, -2));
+  const columns = dimAt(right, options.transposeRight === true ? rank - 2 : rank - 1);
+  return left.graph.applyOne({
+    type: "FusedMatMul",
+    domain: "com.microsoft",
+    inputs: [left, right],
+    attributes: productAttributes(options),
+    shape: [...lead, dimAt(left, left.shape.length - 2), columns],
   });
 }
 

@@ -1,3 +1,4 @@
+import { Dim } from "../dim.js";
 import type { Tensor } from "../tensor.js";
 import { exp, multiply, negate, subtract } from "./elementwise.js";
 import { reduceSum } from "./reduce.js";
@@ -33,6 +34,16 @@ export function logSoftmax(value: Tensor): Tensor {
         : [subtract(gradient, multiply(exp(result), reduceSum(gradient, [lastAxis])))],
   });
   return result;
+}
+
+/** Logarithm of the sum of exponentials over the last axis, which stays with size 1; inference only. */
+export function logSumExp(value: Tensor): Tensor {
+  return value.graph.applyOne({
+    type: "ReduceLogSumExp",
+    inputs: [value],
+    attributes: { axes: [-1], keepdims: 1 },
+    shape: [...value.shape.slice(0, -1), Dim.of(1)],
+  });
 }
 
 /**

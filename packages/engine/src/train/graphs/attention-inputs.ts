@@ -10,7 +10,7 @@ import type { SiteGroup } from "../../model/sites.js";
 import { attentionInputs } from "../../model/transformer.js";
 import type { LayerWeightKey } from "../../model/weights.js";
 import { at } from "../../util/at.js";
-import { declareLayerWeights, declareRotary, layerSites } from "./layer-inputs.js";
+import { declareLayerWeights, declareRotary, layerSites } from "../../model/layer-inputs.js";
 import { adaptedSites, adapterTensors, gradientName, lowName, type Trained } from "./trained.js";
 
 const keys = [

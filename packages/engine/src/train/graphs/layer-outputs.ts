@@ -9,7 +9,7 @@ import type { SiteGroup } from "../../model/sites.js";
 import { layerOutputs } from "../../model/transformer.js";
 import type { LayerWeightKey } from "../../model/weights.js";
 import { at } from "../../util/at.js";
-import { declareLayerWeights, layerSites } from "./layer-inputs.js";
+import { declareLayerWeights, layerSites } from "../../model/layer-inputs.js";
 import { adaptedSites, adapterTensors, gradientName, lowName, type Trained } from "./trained.js";
 
 const keys = ["o", "postNorm", "gate", "up", "down"] as const satisfies readonly LayerWeightKey[];

@@ -11,7 +11,7 @@ import { layerGroups, type SiteGroup } from "../../model/sites.js";
 import { attention, attentionInputs, layerOutputs } from "../../model/transformer.js";
 import { layerWeightKeys } from "../../model/weights.js";
 import { at } from "../../util/at.js";
-import { declareLayerWeights, declareRotary, layerSites } from "./layer-inputs.js";
+import { declareLayerWeights, declareRotary, layerSites } from "../../model/layer-inputs.js";
 import { adaptedSites, adapterTensors, gradientName, lowName, type Trained } from "./trained.js";
 
 /** What a segment is compiled for. */

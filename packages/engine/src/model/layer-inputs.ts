@@ -1,11 +1,11 @@
-import type { ModelConfig } from "../../files/model-config.js";
-import { Dim } from "../../graph/dim.js";
-import type { Graph } from "../../graph/graph.js";
-import type { RotaryTables } from "../../graph/ops/index.js";
-import type { Tensor } from "../../graph/tensor.js";
-import type { SiteLookup, SiteTensors } from "../../model/projectors.js";
-import type { Site } from "../../model/sites.js";
-import { layerWeightSpecs, type LayerWeightKey, type LayerWeights } from "../../model/weights.js";
+import type { ModelConfig } from "../files/model-config.js";
+import { Dim } from "../graph/dim.js";
+import type { Graph } from "../graph/graph.js";
+import type { RotaryTables } from "../graph/ops/index.js";
+import type { Tensor } from "../graph/tensor.js";
+import type { SiteLookup, SiteTensors } from "./projectors.js";
+import type { Site } from "./sites.js";
+import { layerWeightSpecs, type LayerWeightKey, type LayerWeights } from "./weights.js";
 
 /** Declares weights of a layer; feeds have the names of their keys, after a prefix. */
 export function declareLayerWeights(
