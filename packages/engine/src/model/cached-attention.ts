@@ -67,12 +67,14 @@ export function cachedAttention(
   const newKey = reshape(toHeads(inputs.key, kvHeads), keyShape(newTokens));
   const oldScores = add(stackMatmul(query, oldKey, { transposeRight: true }), masks.cached);
   const newScores = add(stackMatmul(query, newKey, { transposeRight: true }), masks.fresh);
-  const probabilities = softmax(concat([oldScores, newScores], 5));
-  const parts = split(probabilities, 5, [capacity, newTokens]);
+  // New keys come first: the place of every score in the softmax's sum is then the same for every
+  // capacity, and unused places at the end add exact zeros.
+  const probabilities = softmax(concat([newScores, oldScores], 5));
+  const parts = split(probabilities, 5, [newTokens, capacity]);
 
   const oldValue = graph.input(`${prefix}cachedValue`, valueShape(capacity));
   const newValue = reshape(toHeads(inputs.value, kvHeads), valueShape(newTokens));
-  const attended = add(stackMatmul(at(parts, 0), oldValue), stackMatmul(at(parts, 1), newValue));
+  const attended = add(stackMatmul(at(parts, 0), newValue), stackMatmul(at(parts, 1), oldValue));
   const perHead = reshape(attended, [sequences, heads, newTokens, headDim]);
   return reshape(transpose(perHead, [0, 2, 1, 3]), [sequences.times(newTokens), heads * headDim]);
 }

@@ -69,13 +69,19 @@ export function stackMatmul(
   const rank = right.shape.length;
   if (rank <= left.shape.length) throw new Error("the right side needs more axes than the left");
   const lead = broadcastShapes(left.shape.slice(0, -2), right.shape.slice(0, -2));
-  const columns = dimAt(right, options.transposeRight === true ? rank - 2 : rank - 1);
+  const [inner, outer] =
+    options.transposeRight === true ? [rank - 1, rank - 2] : [rank - 2, rank - 1];
+  if (!dimAt(right, inner).equals(dimAt(left, left.shape.length - 1))) {
+    throw new Error(
+      `cannot multiply ${describeShape(left.shape)} by ${describeShape(right.shape)}`,
+    );
+  }
   return left.graph.applyOne({
     type: "FusedMatMul",
     domain: "com.microsoft",
     inputs: [left, right],
     attributes: productAttributes(options),
-    shape: [...lead, dimAt(left, left.shape.length - 2), columns],
+    shape: [...lead, dimAt(left, left.shape.length - 2), dimAt(right, outer)],
   });
 }
 
