@@ -2,11 +2,12 @@ import { randomBytes } from "node:crypto";
 import { mkdir, open, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { EngineError } from "../errors.js";
-import { isMissing } from "./json.js";
+import { errorCode, isMissing } from "./json.js";
 
-// Both functions follow one rule: whoever looks at the target sees the old state or the complete new
-// one. The new state is built beside the target, on the same file system, brought to disk, and only
-// then renamed. What a crash leaves behind is a name that starts with a dot and ends in `.tmp`.
+// Both functions follow one rule: whoever looks at the target never sees a part of it. The new state
+// is built beside the target, on the same file system, brought to disk, and only then renamed. (A
+// folder that replaces another is preceded by a moment without either.) What a crash leaves behind
+// has a name that starts with a dot and ends in `.tmp`.
 
 /** Writes a file through `fill`; it appears under its name only when it is complete and on disk. */
 export async function writeFileAtomically(
@@ -43,13 +44,13 @@ export async function writeFolderAtomically(
     else await rename(temporary, target);
   } catch (error) {
     await rm(temporary, { recursive: true, force: true });
+    if (!overwrite && isTaken(error)) throw folderExists(target);
     throw error;
   }
   await bringFolderToDisk(path.dirname(target));
 }
 
-/** Makes a file's contents survive a loss of power. */
-export async function bringToDisk(file: string): Promise<void> {
+async function bringToDisk(file: string): Promise<void> {
   const handle = await open(file, "r+");
   try {
     await handle.sync();
@@ -65,7 +66,16 @@ async function refuseExisting(target: string): Promise<void> {
     if (isMissing(error)) return;
     throw error;
   }
-  throw new EngineError(
+  throw folderExists(target);
+}
+
+/** Whether a rename failed because someone else has written the target meanwhile. */
+function isTaken(error: unknown): boolean {
+  return ["EEXIST", "ENOTEMPTY", "EPERM"].includes(errorCode(error) ?? "");
+}
+
+function folderExists(target: string): EngineError {
+  return new EngineError(
     "folder_exists",
     `${target} exists already. Choose another folder, or pass overwrite: true to replace it.`,
   );

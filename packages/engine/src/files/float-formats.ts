@@ -25,10 +25,9 @@ export function decodeFloats(
 /** Rounds 32-bit floats to the nearest stored value (ties to even) and returns the stored bytes. */
 export function encodeFloats(dtype: StoredDtype, source: Float32Array): Uint8Array {
   if (dtype === "F32") return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
-  const encode = dtype === "BF16" ? encodeBf16 : encodeF16;
-  const bits = new Uint32Array(source.buffer, source.byteOffset, source.length);
   const stored = new Uint16Array(source.length);
-  for (let i = 0; i < bits.length; i++) stored[i] = encode(bits[i]!);
+  if (dtype === "BF16") encodeBf16(bitsOf(source), stored);
+  else encodeF16(bitsOf(source), stored);
   return new Uint8Array(stored.buffer);
 }
 
@@ -77,28 +76,35 @@ function makeF16Table(): Int32Array {
   return table;
 }
 
-function encodeBf16(bits: number): number {
-  // A NaN whose payload sits in the lower half would round to infinity; keep it a NaN.
-  if ((bits & 0x7fffffff) > 0x7f800000) return (bits >>> 16) | 0x40;
-  const upperIsOdd = (bits >>> 16) & 1;
-  return (bits + 0x7fff + upperIsOdd) >>> 16;
+function encodeBf16(source: Int32Array, target: Uint16Array): void {
+  for (let i = 0; i < source.length; i++) {
+    const bits = source[i]!;
+    const upper = bits >>> 16;
+    // A NaN whose payload sits in the lower half would round to infinity; it is kept a NaN.
+    target[i] =
+      (bits & 0x7fffffff) > 0x7f800000 ? upper | 0x40 : (bits + 0x7fff + (upper & 1)) >>> 16;
+  }
 }
 
-function encodeF16(bits: number): number {
-  const sign = (bits >>> 16) & 0x8000;
-  const magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000) return sign | 0x7e00 | ((magnitude >>> 13) & 0x3ff);
-  if (magnitude >= 0x477ff000) return sign | 0x7c00; // 65520 and above round to infinity
-  if (magnitude >= 0x38800000) {
-    const lastKeptBit = (magnitude >>> 13) & 1;
-    return sign | ((magnitude - 0x38000000 + 0xfff + lastKeptBit) >>> 13);
+function encodeF16(source: Int32Array, target: Uint16Array): void {
+  for (let i = 0; i < source.length; i++) {
+    const bits = source[i]!;
+    target[i] = ((bits >>> 16) & 0x8000) | f16Magnitude(bits & 0x7fffffff);
   }
-  if (magnitude < 0x33000000) return sign; // below half of the smallest subnormal
-  const exponent = magnitude >>> 23;
-  const mantissa = (magnitude & 0x7fffff) | 0x800000;
-  const dropped = 126 - exponent;
-  const kept = mantissa >>> dropped;
-  const rest = mantissa & ((1 << dropped) - 1);
-  const half = 1 << (dropped - 1);
-  return sign | (kept + (rest > half || (rest === half && (kept & 1) === 1) ? 1 : 0));
+}
+
+function f16Magnitude(bits: number): number {
+  if (bits > 0x7f800000) return 0x7e00 | ((bits >>> 13) & 0x3ff); // NaN
+  if (bits >= 0x477ff000) return 0x7c00; // 65520 and above round to infinity
+  if (bits >= 0x38800000) {
+    const lastKeptBit = (bits >>> 13) & 1;
+    return (bits - 0x38000000 + 0xfff + lastKeptBit) >>> 13;
+  }
+  if (bits < 0x33000000) return 0; // below half of the smallest subnormal
+  const droppedBits = 126 - (bits >>> 23);
+  const mantissa = (bits & 0x7fffff) | 0x800000;
+  const kept = mantissa >>> droppedBits;
+  const rest = mantissa & ((1 << droppedBits) - 1);
+  const half = 1 << (droppedBits - 1);
+  return kept + (rest > half || (rest === half && (kept & 1) === 1) ? 1 : 0);
 }

@@ -4,23 +4,19 @@ import { isObject, type JsonObject } from "./json.js";
 /** Typed access to the fields of a JSON object; each refusal names file, field and value. */
 export class JsonFields {
   readonly where: string;
-  readonly #object: JsonObject;
+  readonly json: JsonObject;
   readonly #code: string;
 
   constructor(object: unknown, where: string, code: string) {
     if (!isObject(object)) throw new EngineError(code, `${where} is not a JSON object.`);
-    this.#object = object;
+    this.json = object;
     this.where = where;
     this.#code = code;
   }
 
   /** The raw value; undefined when the field is absent or null, which mean the same in these files. */
   get(name: string): unknown {
-    return this.#object[name] ?? undefined;
-  }
-
-  names(): string[] {
-    return Object.keys(this.#object);
+    return this.json[name] ?? undefined;
   }
 
   /** A whole number of at least `minimum`, or `fallback` when the field is absent. */
@@ -50,7 +46,7 @@ export class JsonFields {
   }
 
   /** The fields of a nested object; undefined when absent. */
-  object(name: string): JsonFields | undefined {
+  nested(name: string): JsonFields | undefined {
     const value = this.get(name);
     if (value === undefined) return undefined;
     return new JsonFields(value, `"${name}" of ${this.where}`, this.#code);

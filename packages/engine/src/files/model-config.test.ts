@@ -177,6 +177,8 @@ describe("supported models", () => {
     expect(parseModelConfig(windowed).contextLength).toBe(32768);
     const above = { ...windowed, sliding_window: 4096, max_window_layers: 24 };
     expect(parseModelConfig(above).layers).toBe(24);
+    const none = { ...windowed, sliding_window: null };
+    expect(parseModelConfig(none).layers).toBe(24);
   });
 });
 
@@ -245,6 +247,7 @@ describe("models that are refused by name", () => {
       { ...qwen3, sliding_window: 4096, layer_types: ["full_attention", "sliding_attention"] },
       ["layer_types"],
     ],
+    ["other kinds of layers", { ...qwen3, layer_types: ["linear_attention"] }, ["layer_types"]],
     ["a missing size", { ...llama32, hidden_size: undefined }, ["hidden_size", "is missing"]],
     ["a size that is no number", { ...llama32, vocab_size: "128256" }, ["vocab_size", '"128256"']],
     [

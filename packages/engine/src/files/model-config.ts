@@ -28,7 +28,7 @@ export interface ModelConfig {
 }
 
 /** Architectures that load, as `config.json` spells them. */
-export const supportedArchitectures: ReadonlyMap<string, ModelConfig["architecture"]> = new Map([
+const supportedArchitectures: ReadonlyMap<string, ModelConfig["architecture"]> = new Map([
   ["LlamaForCausalLM", "llama"],
   ["Qwen2ForCausalLM", "qwen2"],
   ["Qwen3ForCausalLM", "qwen3"],
@@ -137,15 +137,18 @@ function defaultHeadDim(
 // that fits the context could reach beyond it. The defaults are those of transformers.
 function refuseSlidingWindow(config: JsonFields, layers: number, contextLength: number): void {
   const layerTypes = config.get("layer_types");
+  const field = Array.isArray(layerTypes) ? "layer_types" : "use_sliding_window";
+  const full = `only full attention over the whole context (${contextLength} tokens) is supported`;
+  const types = new Set<unknown>(Array.isArray(layerTypes) ? layerTypes : []);
   const windowed = Array.isArray(layerTypes)
-    ? layerTypes.some((type) => type !== "full_attention")
+    ? types.delete("sliding_attention")
     : config.boolean("use_sliding_window", false) &&
       config.integer("max_window_layers", 0, 28) < layers;
-  if (!windowed || config.integer("sliding_window", 1, 4096) >= contextLength) return;
-  throw config.refuse(
-    Array.isArray(layerTypes) ? "layer_types" : "use_sliding_window",
-    `only full attention over the whole context (${contextLength} tokens) is supported`,
-  );
+  types.delete("full_attention");
+  if (types.size > 0) throw config.refuse(field, full);
+  // Unlike an absent window, which means the default, null means none.
+  if (!windowed || config.json["sliding_window"] === null) return;
+  if (config.integer("sliding_window", 1, 4096) < contextLength) throw config.refuse(field, full);
 }
 
 function parseTokenIds(fields: JsonFields, name: string, vocabSize: number): number[] {

@@ -1,8 +1,8 @@
-import { stat } from "node:fs/promises";
 import path from "node:path";
 import { EngineError } from "../errors.js";
-import { isMissing, readJsonObject, readJsonObjectIfPresent } from "./json.js";
+import { readJsonObject, readJsonObjectIfPresent } from "./json.js";
 import { parseModelConfig, type ModelConfig } from "./model-config.js";
+import { isFolder } from "./paths.js";
 import { isStoredDtype } from "./safetensors.js";
 import { formatShape, sameShape } from "./shape.js";
 import { embeddingName, expectedTensors, unembeddingName } from "./tensor-names.js";
@@ -34,24 +34,15 @@ export async function openModelFolder(folder: string, signal?: AbortSignal): Pro
 
 /** Reads and checks a folder's `config.json` and `generation_config.json`. */
 export async function readModelConfig(folder: string, signal?: AbortSignal): Promise<ModelConfig> {
-  await refuseNonFolder(folder);
+  if (!(await isFolder(folder))) {
+    throw new EngineError("folder_missing", `The folder ${folder} does not exist.`);
+  }
   const config = await readJsonObject(path.join(folder, "config.json"), signal);
   const generation = await readJsonObjectIfPresent(
     path.join(folder, "generation_config.json"),
     signal,
   );
   return parseModelConfig(config, generation ?? {});
-}
-
-async function refuseNonFolder(folder: string): Promise<void> {
-  const isFolder = await stat(folder).then(
-    (stats) => stats.isDirectory(),
-    (error: unknown) => {
-      if (isMissing(error)) return false;
-      throw error;
-    },
-  );
-  if (!isFolder) throw new EngineError("folder_missing", `The folder ${folder} does not exist.`);
 }
 
 // Every problem is collected, so that a damaged or mismatched folder is understood from one error.
@@ -74,13 +65,13 @@ function selectWeights(folder: string, config: ModelConfig, shards: WeightShards
     else tensors.set(name, { name, dtype: entry.dtype, shape });
   }
   for (const name of shards.fileOf.keys()) {
-    if (!expected.has(name) && !isHarmless(name, config))
-      problems.push(`"${name}" is not expected`);
+    if (expected.has(name) || isHarmless(name, config)) continue;
+    problems.push(`"${name}" is not expected`);
   }
   if (problems.length > 0) throw mismatch(folder, config, problems);
   return {
     tensors,
-    read: (name, target, signal) => {
+    read: async (name, target, signal) => {
       const file = tensors.has(name) ? shards.fileOf.get(name) : undefined;
       if (file) return file.readFloats(name, target, signal);
       throw new EngineError("unknown_tensor", `The model in ${folder} has no tensor "${name}".`);

@@ -18,7 +18,7 @@ export interface RopeConfig {
  * transformers wrote until version 4, or everything inside `rope_parameters`, as it does since 5.
  */
 export function parseRopeConfig(config: JsonFields): RopeConfig {
-  const rope = config.object("rope_scaling") ?? config.object("rope_parameters");
+  const rope = config.nested("rope_scaling") ?? config.nested("rope_parameters");
   for (const fields of [config, rope]) {
     if (fields && fields.positive("partial_rotary_factor", 1) !== 1) {
       throw fields.refuse(
@@ -28,7 +28,7 @@ export function parseRopeConfig(config: JsonFields): RopeConfig {
     }
   }
   if (!rope) return { theta: config.positive("rope_theta", 10_000), scaling: null };
-  const nested = rope.names().find((name) => isObject(rope.get(name)));
+  const nested = Object.keys(rope.json).find((name) => isObject(rope.get(name)));
   if (nested) throw rope.refuse(nested, "all layers must share one rotation");
   const theta = rope.positive("rope_theta", config.positive("rope_theta", 10_000));
   return { theta, scaling: parseScaling(rope) };

@@ -3,7 +3,7 @@ import { isObject } from "./json.js";
 import { elementCount, formatShape } from "./shape.js";
 
 /** Every element type the format knows, by size in bits; the engine computes with three of them. */
-export const elementBits = {
+const elementBits = {
   BOOL: 8,
   F4: 4,
   F6_E2M3: 6,

@@ -1,7 +1,7 @@
-import { access } from "node:fs/promises";
 import path from "node:path";
 import { EngineError } from "../errors.js";
-import { isMissing, isObject, readJsonObject } from "./json.js";
+import { isObject, readJsonObject } from "./json.js";
+import { isFile } from "./paths.js";
 import { SafetensorsFile } from "./safetensors.js";
 
 /** Weights in one file. */
@@ -26,8 +26,8 @@ export async function openWeightShards(
 ): Promise<WeightShards> {
   const single = path.join(folder, singleWeightsFile);
   const index = path.join(folder, weightIndexFile);
-  if (await exists(single)) return openFiles(folder, [singleWeightsFile], new Map(), signal);
-  if (!(await exists(index))) {
+  if (await isFile(single)) return openFiles(folder, [singleWeightsFile], new Map(), signal);
+  if (!(await isFile(index))) {
     throw new EngineError(
       "weights_missing",
       `${folder} has neither ${singleWeightsFile} nor ${weightIndexFile}. ` +
@@ -81,7 +81,7 @@ async function openFiles(
 
 async function refuseMissingFiles(folder: string, names: readonly string[]): Promise<void> {
   const missing: string[] = [];
-  for (const name of names) if (!(await exists(path.join(folder, name)))) missing.push(name);
+  for (const name of names) if (!(await isFile(path.join(folder, name)))) missing.push(name);
   if (missing.length === 0) return;
   throw new EngineError(
     "weights_missing",
@@ -114,14 +114,4 @@ function locateTensors(
     "invalid_weight_index",
     `${folder}: ${weightIndexFile} and the weight files disagree: ${problems.join("; ")}.`,
   );
-}
-
-async function exists(file: string): Promise<boolean> {
-  try {
-    await access(file);
-    return true;
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw error;
-  }
 }
