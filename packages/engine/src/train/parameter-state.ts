@@ -1,19 +1,16 @@
 import { EngineError } from "../errors.js";
+import type { NamedTensor, OptimizerState } from "../files/peft/adapter.js";
 import { addInto } from "./add-into.js";
 import { adamStep, type AdamOptions, type AdamReport, type AdamState } from "./adam.js";
 import type { ParameterLayout } from "./parameter-layout.js";
 
 /** Tensors by name. */
-export type NamedTensors = Record<string, { data: Float32Array; shape: readonly number[] }>;
+export type NamedTensors = ReadonlyMap<string, NamedTensor>;
 
 /** Parameters and, if wanted, the optimizer, as they leave the engine and come back. */
-export interface ExportedState {
+export interface ParameterExport {
   readonly tensors: NamedTensors;
-  readonly optimizer?: {
-    readonly step: number;
-    readonly firstMoment: NamedTensors;
-    readonly secondMoment: NamedTensors;
-  };
+  readonly optimizer?: OptimizerState;
 }
 
 /**
@@ -84,19 +81,17 @@ export class ParameterState {
     return this.#named(this.#gradient ?? new Float32Array(this.layout.length));
   }
 
-  export(withOptimizer: boolean): ExportedState {
+  export(withOptimizer: boolean): ParameterExport {
     const tensors = this.#named(this.#values);
     if (!withOptimizer) return { tensors };
     const { step, firstMoment, secondMoment } = this.#optimizer();
-    const moments = {
-      firstMoment: this.#named(firstMoment),
-      secondMoment: this.#named(secondMoment),
-    };
-    return { tensors, optimizer: { step, ...moments } };
+    const firstMoments = this.#named(firstMoment);
+    const secondMoments = this.#named(secondMoment);
+    return { tensors, optimizer: { step, firstMoments, secondMoments } };
   }
 
   /** Replaces the values, and the optimizer if the state has one and it is wanted; drops gradients. */
-  import(state: ExportedState, withOptimizer: boolean): void {
+  import(state: ParameterExport, withOptimizer: boolean): void {
     const values = this.#flat(state.tensors, "tensors");
     if (withOptimizer && state.optimizer === undefined) {
       throw new EngineError(
@@ -108,8 +103,8 @@ export class ParameterState {
       withOptimizer && state.optimizer !== undefined
         ? {
             step: state.optimizer.step,
-            firstMoment: this.#flat(state.optimizer.firstMoment, "optimizer.firstMoment"),
-            secondMoment: this.#flat(state.optimizer.secondMoment, "optimizer.secondMoment"),
+            firstMoment: this.#flat(state.optimizer.firstMoments, "optimizer.firstMoments"),
+            secondMoment: this.#flat(state.optimizer.secondMoments, "optimizer.secondMoments"),
           }
         : undefined;
     this.#values = values;
@@ -133,25 +128,23 @@ export class ParameterState {
   }
 
   #named(flat: Float32Array): NamedTensors {
-    const tensors: NamedTensors = {};
-    for (const { name, offset, shape } of this.layout.tensors) {
-      tensors[name] = { data: flat.slice(offset, offset + sizeOf(shape)), shape };
-    }
-    return tensors;
+    return new Map(
+      this.layout.tensors.map(({ name, offset, shape }) => [
+        name,
+        { data: flat.slice(offset, offset + sizeOf(shape)), shape },
+      ]),
+    );
   }
 
   #flat(tensors: NamedTensors, where: string): Float32Array {
     const flat = new Float32Array(this.layout.length);
     const expected = new Set(this.layout.tensors.map(({ name }) => name));
-    const unknown = Object.keys(tensors).find((name) => !expected.has(name));
+    const unknown = [...tensors.keys()].find((name) => !expected.has(name));
     if (unknown !== undefined) {
-      throw new EngineError(
-        "unknown_tensor",
-        `${where}: "${unknown}" is not part of this adapter.`,
-      );
+      throw new EngineError("unknown_tensor", `${where}: "${unknown}" does not belong here.`);
     }
     for (const { name, offset, shape } of this.layout.tensors) {
-      const tensor = tensors[name];
+      const tensor = tensors.get(name);
       if (tensor === undefined) {
         throw new EngineError("missing_tensor", `${where}: "${name}" is missing.`);
       }

@@ -132,9 +132,9 @@ function expectClose(actual: Float32Array, want: readonly number[], tolerance: n
 
 /** Compares tensors relative to the largest value of each. */
 function expectSameTensors(actual: NamedTensors, want: NamedTensors, tolerance: number): void {
-  expect(Object.keys(actual).toSorted()).toEqual(Object.keys(want).toSorted());
-  for (const [name, { data }] of Object.entries(want)) {
-    const own = actual[name]?.data ?? new Float32Array();
+  expect([...actual.keys()].toSorted()).toEqual([...want.keys()].toSorted());
+  for (const [name, { data }] of want) {
+    const own = actual.get(name)?.data ?? new Float32Array();
     const largest = data.reduce((max, value) => Math.max(max, Math.abs(value)), 0);
     const worst = data.reduce((max, value, i) => Math.max(max, Math.abs(value - at(own, i))), 0);
     expect(worst / largest, name).toBeLessThan(tolerance);

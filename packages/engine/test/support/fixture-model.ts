@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { openModelFolder } from "../../src/files/model-folder.js";
+import type { NamedTensor } from "../../src/files/peft/adapter.js";
 import { SafetensorsFile } from "../../src/files/safetensors.js";
 import { ModelRuntime } from "../../src/model/model-runtime.js";
 import { loadModelWeights } from "../../src/model/model-weights.js";
@@ -79,9 +80,9 @@ export async function loadFixtureModel(family: Family, threads = 1): Promise<Mod
 export async function readTensors(name: string): Promise<NamedTensors> {
   const file = await SafetensorsFile.open(fixture(name));
   try {
-    const tensors: NamedTensors = {};
+    const tensors = new Map<string, NamedTensor>();
     for (const [key, { shape }] of file.tensors) {
-      tensors[key] = { data: await file.readFloats(key), shape };
+      tensors.set(key, { data: await file.readFloats(key), shape });
     }
     return tensors;
   } finally {
