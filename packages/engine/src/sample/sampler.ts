@@ -43,7 +43,7 @@ export class Sampler {
   readonly #owners = new Map<Sequence, SampleJob>();
   #jobs: SampleJob[] = [];
   #groups: DecodeGroup[] = [];
-  #running = false;
+  #loop: Promise<void> | undefined;
   #promptsFirst = true;
 
   constructor(model: ModelRuntime, options: SamplerOptions, turns: FairTurns) {
@@ -61,8 +61,14 @@ export class Sampler {
     call.signal?.throwIfAborted();
     const job = new SampleJob(call, this.#reservedTokens(call));
     this.#jobs.push(job);
-    void this.#run();
+    this.#loop ??= this.#run();
     return job.result;
+  }
+
+  /** Fails all requests and waits until nothing runs any more. */
+  async close(reason: unknown): Promise<void> {
+    for (const job of this.#jobs) job.fail(reason);
+    await this.#loop;
   }
 
   /** Forgets what was remembered for an adapter that will not be used again. */
@@ -74,8 +80,6 @@ export class Sampler {
   }
 
   async #run(): Promise<void> {
-    if (this.#running) return;
-    this.#running = true;
     const turn = this.#turns.enter("sample");
     try {
       for (;;) {
@@ -93,7 +97,7 @@ export class Sampler {
         this.#promptsFirst = !this.#promptsFirst;
       }
     } finally {
-      this.#running = false;
+      this.#loop = undefined;
       turn.leave();
     }
   }

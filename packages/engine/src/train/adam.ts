@@ -28,6 +28,8 @@ export interface AdamReport {
   /** Norm of the gradient before clipping. */
   readonly gradientNorm: number;
   readonly updateNorm: number;
+  /** Steps taken so far. */
+  readonly step: number;
 }
 
 /** Checks the settings of a step and completes them. */
@@ -87,5 +89,5 @@ export function adamStep(
     parameters[i] = before + update;
     updateSum += update * update;
   }
-  return { gradientNorm, updateNorm: Math.sqrt(updateSum) };
+  return { gradientNorm, updateNorm: Math.sqrt(updateSum), step: state.step };
 }

@@ -24,6 +24,12 @@ export class RandomStream {
     return (high * 2 ** 26 + low) / 2 ** 53;
   }
 
+  /** Normally distributed with mean 0 and deviation 1 (Box and Muller's method). */
+  nextNormal(): number {
+    const radius = Math.sqrt(-2 * Math.log(1 - this.next()));
+    return radius * Math.cos(2 * Math.PI * this.next());
+  }
+
   #word(): number {
     const s = this.#state;
     const [s0 = 0, s1 = 0, s2 = 0, s3 = 0] = s;
