@@ -1,2 +1,65 @@
 export { EngineError, type EngineErrorCategory } from "./errors.js";
-export type { ModelConfig, RopeConfig } from "./files/model-config.js";
+export { resolveModel, type ResolvedModel, type ResolveModelOptions } from "./files/hub.js";
+export type { HubFiles } from "./files/hub/files.js";
+export type { DownloadProgress } from "./files/hub/progress.js";
+export type { RetryPolicy } from "./files/hub/retry.js";
+export { parseModelConfig, type ModelConfig, type RopeConfig } from "./files/model-config.js";
+export { openModelFolder, readModelConfig, type ModelFolder } from "./files/model-folder.js";
+export { SafetensorsFile, type ReadBytesOptions } from "./files/safetensors.js";
+export {
+  writeSafetensors,
+  type TensorData,
+  type TensorToWrite,
+  type WriteSafetensorsOptions,
+} from "./files/safetensors-writer.js";
+export type { SafetensorsDtype, SafetensorsEntry } from "./files/safetensors-header.js";
+export type { StoredDtype, StoredTensor, WeightSource } from "./files/weight-source.js";
+export type { ChatMessage, ChatTemplates, RenderChatOptions } from "./tokenizer/chat-template.js";
+export { IncrementalDecoder } from "./tokenizer/incremental-decoder.js";
+export { loadTokenizer, parseTokenizer, type TokenizerFiles } from "./tokenizer/load-tokenizer.js";
+export { Tokenizer, type DecodeOptions, type EncodeOptions } from "./tokenizer/tokenizer.js";
+export type { NamedToken, NamedTokens } from "./tokenizer/vocabulary.js";
+export { mergeAdapter, type MergeOptions, type MergeProgress } from "./files/merge.js";
+export {
+  loraModules,
+  type LoraFlags,
+  type LoraModule,
+  type LoraTarget,
+} from "./files/lora-modules.js";
+export {
+  adapterTensorShapes,
+  type LoraAdapter,
+  type NamedTensor,
+  type OptimizerState,
+} from "./files/peft/adapter.js";
+export { readOptimizer } from "./files/peft/optimizer-file.js";
+export { readAdapter, type AdapterBase } from "./files/peft/read-adapter.js";
+export {
+  isCompleteCheckpoint,
+  writeAdapter,
+  type WriteAdapterOptions,
+} from "./files/peft/write-adapter.js";
+export { Adapter } from "./adapter.js";
+export { BaseModel, type AdapterOptions, type SampleRequest } from "./base-model.js";
+export {
+  Engine,
+  type CreateModelOptions,
+  type EngineOptions,
+  type LoadModelOptions,
+} from "./engine.js";
+export { FullTuning } from "./full-tuning.js";
+export type { LoadProgress } from "./model/model-weights.js";
+export type { StepMetrics } from "./runtime/protocol.js";
+export type { TopTokens } from "./sample/prompt-pass.js";
+export type { SampleOptions } from "./sample/request.js";
+export type { SampleResult, TokenEvent } from "./sample/sample-job.js";
+export type { Sample, StopReason } from "./sample/sequence.js";
+export { Snapshot } from "./snapshot.js";
+export { TrainedModel, type PassOptions, type StateOptions } from "./trained-model.js";
+export type { AdamOptions } from "./train/adam.js";
+export type { Datum, LossInput } from "./train/datum.js";
+export type { LossName } from "./train/losses.js";
+export type { Metrics } from "./train/metrics.js";
+export type { NamedTensors, ParameterExport } from "./train/parameter-state.js";
+export type { LossSettings } from "./train/prepare-data.js";
+export type { DatumOutput, PassProgress, PassResult } from "./train/trainer.js";

@@ -11,6 +11,6 @@ export interface StoredTensor {
 /** Named tensors on disk, sharded or not; `read` converts to 32-bit floats into `target` or a new array. */
 export interface WeightSource {
   readonly tensors: ReadonlyMap<string, StoredTensor>;
-  read(name: string, target?: Float32Array): Promise<Float32Array>;
+  read(name: string, target?: Float32Array, signal?: AbortSignal): Promise<Float32Array>;
   close(): Promise<void>;
 }

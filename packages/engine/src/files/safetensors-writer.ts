@@ -1,0 +1,121 @@
+import { open, type FileHandle } from "node:fs/promises";
+import { EngineError } from "../errors.js";
+import { writeFileAtomically } from "./atomic.js";
+import { encodeFloats, storedElementBytes } from "./float-formats.js";
+import { elementCount, formatShape } from "./shape.js";
+import type { StoredDtype } from "./weight-source.js";
+
+/** Values of a tensor: floats to be rounded to its type, or bytes that are in that type already. */
+export type TensorData = Float32Array | Uint8Array;
+
+/** A tensor to be written; a function as `data` is called in turn, so that only one is in memory. */
+export interface TensorToWrite {
+  readonly name: string;
+  /** @default "F32" */
+  readonly dtype?: StoredDtype;
+  readonly shape: readonly number[];
+  readonly data: TensorData | (() => TensorData | Promise<TensorData>);
+}
+
+/** How a safetensors file is written. */
+export interface WriteSafetensorsOptions {
+  /** Free text that travels in the header. @default {} */
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+  /** Called after each tensor. */
+  readonly onTensor?: (name: string, sizeBytes: number) => void;
+}
+
+/**
+ * Writes a safetensors file that appears only when it is complete.
+ *
+ * The bytes depend on the contents alone: tensors are laid out as the format's reference
+ * implementation does (wider types first, then by name), metadata by key.
+ */
+export async function writeSafetensors(
+  path: string,
+  tensors: Iterable<TensorToWrite>,
+  options: WriteSafetensorsOptions = {},
+): Promise<void> {
+  const ordered = [...tensors].toSorted(byDtypeThenName);
+  const header = encodeHeader(path, ordered, options.metadata ?? {});
+  await writeFileAtomically(path, async (temporary) => {
+    const handle = await open(temporary, "wx");
+    try {
+      await writeAll(handle, header);
+      for (const tensor of ordered) {
+        options.signal?.throwIfAborted();
+        const bytes = await tensorBytes(path, tensor);
+        await writeAll(handle, bytes);
+        options.onTensor?.(tensor.name, bytes.length);
+      }
+    } finally {
+      await handle.close();
+    }
+  });
+}
+
+const dtypeOrder: readonly StoredDtype[] = ["F32", "BF16", "F16"];
+
+function byDtypeThenName(a: TensorToWrite, b: TensorToWrite): number {
+  const byDtype = dtypeOrder.indexOf(dtypeOf(a)) - dtypeOrder.indexOf(dtypeOf(b));
+  return byDtype || Buffer.compare(Buffer.from(a.name), Buffer.from(b.name));
+}
+
+function dtypeOf(tensor: TensorToWrite): StoredDtype {
+  return tensor.dtype ?? "F32";
+}
+
+function encodeHeader(
+  path: string,
+  tensors: readonly TensorToWrite[],
+  metadata: Readonly<Record<string, string>>,
+): Buffer {
+  const header = new Map<string, unknown>();
+  const sortedMetadata = Object.entries(metadata).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  if (sortedMetadata.length > 0) header.set("__metadata__", Object.fromEntries(sortedMetadata));
+  let offset = 0;
+  for (const tensor of tensors) {
+    if (header.has(tensor.name) || tensor.name === "__metadata__") {
+      throw new EngineError("invalid_tensor", `${path}: the name "${tensor.name}" is taken.`);
+    }
+    const end = offset + elementCount(tensor.shape) * storedElementBytes[dtypeOf(tensor)];
+    header.set(tensor.name, {
+      dtype: dtypeOf(tensor),
+      shape: tensor.shape,
+      data_offsets: [offset, end],
+    });
+    offset = end;
+  }
+  const entries = [...header].map(
+    ([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`,
+  );
+  const json = Buffer.from(`{${entries.join(",")}}`);
+  // Readers map the data into memory: it starts at a multiple of eight.
+  const padded = Buffer.alloc(8 + Math.ceil(json.length / 8) * 8, " ");
+  padded.writeBigUInt64LE(BigInt(padded.length - 8));
+  json.copy(padded, 8);
+  return padded;
+}
+
+async function tensorBytes(path: string, tensor: TensorToWrite): Promise<Uint8Array> {
+  const data = typeof tensor.data === "function" ? await tensor.data() : tensor.data;
+  const bytes = data instanceof Float32Array ? encodeFloats(dtypeOf(tensor), data) : data;
+  const elements = bytes.length / storedElementBytes[dtypeOf(tensor)];
+  if (elements === elementCount(tensor.shape)) return bytes;
+  throw new EngineError(
+    "invalid_tensor",
+    `${path}: tensor "${tensor.name}" of shape ${formatShape(tensor.shape)} has ${elements} elements.`,
+  );
+}
+
+/** A single write call may not exceed 2 GiB. */
+const maxWriteBytes = 1 << 26;
+
+async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let done = 0; done < bytes.length;) {
+    const length = Math.min(maxWriteBytes, bytes.length - done);
+    const { bytesWritten } = await handle.write(bytes, done, length);
+    done += bytesWritten;
+  }
+}

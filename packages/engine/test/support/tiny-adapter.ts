@@ -1,0 +1,24 @@
+import { targetsOfFlags, type LoraFlags } from "../../src/files/lora-modules.js";
+import type { ModelConfig } from "../../src/files/model-config.js";
+import { adapterTensorShapes, type LoraAdapter } from "../../src/files/peft/adapter.js";
+import { repeatableValues } from "./tiny-model.js";
+
+/** An adapter with repeatable values on every matrix that the flags cover. */
+export function tinyAdapter(
+  config: ModelConfig,
+  flags: LoraFlags = { trainAttn: true, trainMlp: true, trainUnembed: true },
+): LoraAdapter {
+  const rank = 3;
+  const targets = targetsOfFlags(flags);
+  const shapes = adapterTensorShapes(config, targets, rank);
+  const tensors = new Map(
+    [...shapes].map(([name, shape]) => {
+      const data = repeatableValues(
+        name,
+        shape.reduce((a, b) => a * b, 1),
+      );
+      return [name, { shape, data }];
+    }),
+  );
+  return { rank, alpha: 32, targets, ...flags, seed: 7, baseModel: "tiny/llama", tensors };
+}
