@@ -30,3 +30,27 @@ export {
   writeAdapter,
   type WriteAdapterOptions,
 } from "./files/peft/write-adapter.js";
+export { Adapter } from "./adapter.js";
+export { BaseModel, type AdapterOptions, type SampleRequest } from "./base-model.js";
+export {
+  Engine,
+  type CreateModelOptions,
+  type EngineOptions,
+  type LoadModelOptions,
+} from "./engine.js";
+export { FullTuning } from "./full-tuning.js";
+export type { LoadProgress } from "./model/model-weights.js";
+export type { StepMetrics } from "./runtime/protocol.js";
+export type { TopTokens } from "./sample/prompt-pass.js";
+export type { SampleOptions } from "./sample/request.js";
+export type { SampleResult, TokenEvent } from "./sample/sample-job.js";
+export type { Sample, StopReason } from "./sample/sequence.js";
+export { Snapshot } from "./snapshot.js";
+export { TrainedModel, type PassOptions, type StateOptions } from "./trained-model.js";
+export type { AdamOptions } from "./train/adam.js";
+export type { Datum, LossInput } from "./train/datum.js";
+export type { LossName } from "./train/losses.js";
+export type { Metrics } from "./train/metrics.js";
+export type { NamedTensors, ParameterExport } from "./train/parameter-state.js";
+export type { LossSettings } from "./train/prepare-data.js";
+export type { DatumOutput, PassProgress, PassResult } from "./train/trainer.js";

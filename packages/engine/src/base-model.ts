@@ -1,0 +1,131 @@
+import { Adapter } from "./adapter.js";
+import { EngineError } from "./errors.js";
+import type { ModelConfig } from "./files/model-config.js";
+import { FullTuning } from "./full-tuning.js";
+import type { Site } from "./model/sites.js";
+import type { ModelInfo } from "./runtime/protocol.js";
+import type { WorkerClient } from "./runtime/worker-client.js";
+import type { SampleOptions } from "./sample/request.js";
+import type { SampleResult, TokenEvent } from "./sample/sample-job.js";
+import type { Snapshot } from "./snapshot.js";
+
+/** What an adapter is like and what it changes. */
+export interface AdapterOptions {
+  /** 1 to 256. */
+  readonly rank: number;
+  /** The adapter's product is scaled by alpha / rank. @default 32 */
+  readonly alpha?: number;
+  /** Fixes the initial values. @default 0 */
+  readonly seed?: number;
+  /** @default true */
+  readonly trainAttn?: boolean;
+  /** @default true */
+  readonly trainMlp?: boolean;
+  /** @default true */
+  readonly trainUnembed?: boolean;
+}
+
+/** A sampling request. */
+export interface SampleRequest extends SampleOptions {
+  /** Weights to sample from. @default the base model */
+  readonly adapter?: Snapshot;
+  readonly signal?: AbortSignal;
+  /** Called for every token as it is generated. */
+  readonly onToken?: (event: TokenEvent) => void;
+}
+
+const maxRank = 256;
+
+/** A model in an engine: the base of any number of adapters. */
+export class BaseModel {
+  readonly config: ModelConfig;
+  readonly #client: WorkerClient;
+  readonly #id: number;
+
+  /** Use `Engine.loadModel` or `Engine.createModel`. */
+  constructor(client: WorkerClient, info: ModelInfo) {
+    this.#client = client;
+    this.#id = info.model;
+    this.config = info.config;
+  }
+
+  /** Longest sequence in tokens. */
+  get contextLength(): number {
+    return this.config.contextLength;
+  }
+
+  get vocabSize(): number {
+    return this.config.vocabSize;
+  }
+
+  /** Makes a new adapter, which changes nothing until it is trained. */
+  async createAdapter(options: AdapterOptions): Promise<Adapter> {
+    const { rank, alpha = 32, seed = 0 } = options;
+    if (!Number.isInteger(rank) || rank < 1 || rank > maxRank) {
+      throw invalid("rank", rank, `a whole number from 1 to ${maxRank}`);
+    }
+    if (!Number.isFinite(alpha) || alpha <= 0) throw invalid("alpha", alpha, "a number above 0");
+    if (!Number.isSafeInteger(seed)) throw invalid("seed", seed, "a whole number");
+    const sites = adaptedSites(options);
+    const info = await this.#client.call("createAdapter", {
+      model: this.#id,
+      rank,
+      alpha,
+      seed,
+      sites,
+    });
+    return new Adapter(this.#client, info, { rank, alpha });
+  }
+
+  /** Trains a copy of all weights of the model. */
+  async createFullTuning(): Promise<FullTuning> {
+    const info = await this.#client.call("createFullTuning", { model: this.#id });
+    return new FullTuning(this.#client, info);
+  }
+
+  /** Generates samples, or log-probabilities of a prompt. */
+  async sample(request: SampleRequest): Promise<SampleResult> {
+    const { adapter, signal, onToken, ...options } = request;
+    return this.#client.call(
+      "sample",
+      {
+        model: this.#id,
+        snapshot: adapter?.id ?? null,
+        options,
+        stream: onToken !== undefined,
+      },
+      {
+        signal,
+        onEvent: (events) => {
+          for (const event of events) onToken?.(event);
+        },
+      },
+    );
+  }
+
+  /** Frees the model and everything that belongs to it; samples under way fail. */
+  async unload(): Promise<void> {
+    await this.#client.call("unloadModel", { model: this.#id });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.unload();
+  }
+}
+
+function adaptedSites(options: AdapterOptions): readonly Site[] {
+  const { trainAttn = true, trainMlp = true, trainUnembed = true } = options;
+  const sites: Site[] = [];
+  if (trainAttn) sites.push("q", "k", "v", "o");
+  if (trainMlp) sites.push("gate", "up", "down");
+  if (trainUnembed) sites.push("head");
+  if (sites.length > 0) return sites;
+  throw new EngineError(
+    "nothing_to_train",
+    "trainAttn, trainMlp and trainUnembed are all false; set at least one to true.",
+  );
+}
+
+function invalid(name: string, value: number, allowed: string): EngineError {
+  return new EngineError("invalid_adapter", `${name} is ${value}; it must be ${allowed}.`);
+}

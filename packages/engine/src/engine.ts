@@ -1,0 +1,99 @@
+import os from "node:os";
+import { BaseModel } from "./base-model.js";
+import { EngineError } from "./errors.js";
+import { checkExecutionProvider } from "./execution-provider.js";
+import type { ModelConfig } from "./files/model-config.js";
+import type { LoadProgress } from "./model/model-weights.js";
+import { WorkerClient } from "./runtime/worker-client.js";
+import type { NamedTensors } from "./train/parameter-state.js";
+
+/** Settings of an engine. */
+export interface EngineOptions {
+  /** Threads that compute. @default all cores */
+  readonly threads?: number;
+  /** What computes, by ONNX Runtime's name. @default "cpu" */
+  readonly executionProvider?: string;
+  /** Memory that models, activations and caches may take together. @default 60 % of the machine's */
+  readonly memoryBytes?: number;
+}
+
+/** How a model is loaded. */
+export interface LoadModelOptions {
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: LoadProgress) => void;
+}
+
+/** A new model: random, or with given weights. */
+export interface CreateModelOptions {
+  /** Fixes random weights. @default 0 */
+  readonly seed?: number;
+  /** The weights by their Hugging Face names. @default random ones */
+  readonly tensors?: NamedTensors;
+  readonly signal?: AbortSignal;
+}
+
+const defaultMemoryFraction = 0.6;
+
+/**
+ * Trains and samples models on this machine.
+ *
+ * All work is done by one worker thread and the threads of ONNX Runtime, so the caller's event loop stays
+ * free. The process can end while an engine is open but idle.
+ */
+export class Engine {
+  readonly #client: WorkerClient;
+
+  private constructor(client: WorkerClient) {
+    this.#client = client;
+  }
+
+  /** Starts an engine. */
+  static async create(options: EngineOptions = {}): Promise<Engine> {
+    const settings = {
+      threads: options.threads ?? os.availableParallelism(),
+      executionProvider: options.executionProvider ?? "cpu",
+      memoryBytes: options.memoryBytes ?? Math.floor(machineBytes() * defaultMemoryFraction),
+    };
+    positive("threads", settings.threads);
+    positive("memoryBytes", settings.memoryBytes);
+    checkExecutionProvider(settings.executionProvider);
+    return new Engine(new WorkerClient(settings));
+  }
+
+  /** Loads a model from a Hugging Face folder. */
+  async loadModel(folder: string, options: LoadModelOptions = {}): Promise<BaseModel> {
+    const { signal, onProgress } = options;
+    const info = await this.#client.call("loadModel", { folder }, { signal, onEvent: onProgress });
+    return new BaseModel(this.#client, info);
+  }
+
+  /** Makes a model of a configuration, to train all its weights or to use weights from memory. */
+  async createModel(config: ModelConfig, options: CreateModelOptions = {}): Promise<BaseModel> {
+    const { seed = 0, tensors = null, signal } = options;
+    const info = await this.#client.call("createModel", { config, seed, tensors }, { signal });
+    return new BaseModel(this.#client, info);
+  }
+
+  /** Ends the engine; calls that are still running fail. */
+  async close(): Promise<void> {
+    await this.#client.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+function machineBytes(): number {
+  // A container's limit; 0 or absurdly large when there is none.
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, os.totalmem()) : os.totalmem();
+}
+
+function positive(name: string, value: number): void {
+  if (Number.isSafeInteger(value) && value > 0) return;
+  throw new EngineError(
+    "invalid_option",
+    `${name} is ${value}; it must be a whole number above 0.`,
+  );
+}

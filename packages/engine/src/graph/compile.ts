@@ -1,0 +1,173 @@
+import type { Shape } from "./dim.js";
+import type { Graph } from "./graph.js";
+import {
+  writeModel,
+  type InitializerRecord,
+  type NodeRecord,
+  type ValueRecord,
+} from "./onnx/model-proto.js";
+import type { Dtype, GraphNode, Tensor } from "./tensor.js";
+
+/** What to compute, and what is known beforehand. */
+export interface CompileOptions {
+  readonly outputs: Readonly<Record<string, Tensor>>;
+  /** Intermediate values that are fed instead of computed, by the name of their feed. */
+  readonly given?: Readonly<Record<string, Tensor>>;
+  /** Inputs that are stored in the model, so that the runtime can pack them once for its kernels. */
+  readonly stored?: Readonly<Record<string, Float32Array>>;
+}
+
+/** A feed or a result of a compiled graph. */
+export interface Port {
+  readonly name: string;
+  readonly dtype: Dtype;
+  readonly shape: Shape;
+}
+
+/** An ONNX model together with what a runner must know of it. */
+export interface CompiledGraph {
+  readonly model: Uint8Array;
+  readonly inputs: readonly Port[];
+  readonly outputs: readonly Port[];
+  /** Feeds that the runner computes: shapes as data. */
+  readonly shapeFeeds: readonly { readonly name: string; readonly value: Shape }[];
+}
+
+/**
+ * The name of an output that is no tensor and comes first. onnxruntime-node writes every requested
+ * result into the array it was given and then copies all of them once more; it refuses this output
+ * before it starts to copy, when the results are already in place. See `runtime/program.ts`.
+ */
+export const completionOutput = "finished";
+
+/** Compiles the part of a graph that `outputs` need. */
+export function compileGraph(graph: Graph, options: CompileOptions): CompiledGraph {
+  const { outputs, given = {}, stored = {} } = options;
+  const names = new Map<number, string>();
+  for (const [name, tensor] of Object.entries(given)) names.set(tensor.id, name);
+  const givenIds = new Set(names.keys());
+  const { nodes, needed } = liveNodes(graph, Object.values(outputs), givenIds);
+
+  const ports: Port[] = [];
+  const initializers: InitializerRecord[] = [];
+  for (const [name, tensor] of Object.entries(given)) {
+    if (needed.has(tensor.id)) ports.push({ name, dtype: tensor.dtype, shape: tensor.shape });
+  }
+  for (const [name, tensor] of graph.inputs) {
+    if (!needed.has(tensor.id) || givenIds.has(tensor.id)) continue;
+    names.set(tensor.id, name);
+    const data = stored[name];
+    if (data === undefined) ports.push({ name, dtype: tensor.dtype, shape: tensor.shape });
+    else initializers.push(storedInput(name, tensor, data));
+  }
+  for (const { tensor, values } of graph.constants.values()) {
+    if (!needed.has(tensor.id)) continue;
+    names.set(tensor.id, `constant.${tensor.id}`);
+    initializers.push(constant(`constant.${tensor.id}`, tensor, values));
+  }
+  const shapeFeeds = [...graph.shapeInputs.values()]
+    .filter(({ tensor }) => needed.has(tensor.id))
+    .map(({ tensor, value }) => ({ name: `shape.${tensor.id}`, tensor, value }));
+  for (const { name, tensor } of shapeFeeds) names.set(tensor.id, name);
+
+  const aliases = nameOutputs(outputs, names);
+  const records = nodes.map((node) => nodeRecord(node, names));
+  const outputPorts = Object.entries(outputs).map(([name, { dtype, shape }]) => ({
+    name,
+    dtype,
+    shape,
+  }));
+  const feeds: ValueRecord[] = [
+    ...ports,
+    ...shapeFeeds.map(({ name, tensor }) => ({ name, dtype: tensor.dtype, shape: tensor.shape })),
+  ];
+  const model = writeModel({
+    nodes: [completion, ...records, ...aliases],
+    initializers,
+    inputs: feeds,
+    outputs: [{ name: completionOutput, dtype: "float32", shape: "sequence" }, ...outputPorts],
+  });
+  return { model, inputs: ports, outputs: outputPorts, shapeFeeds };
+}
+
+const completion: NodeRecord = {
+  type: "SequenceEmpty",
+  domain: "",
+  inputs: [],
+  outputs: [completionOutput],
+  attributes: {},
+};
+
+/** Nodes that the outputs depend on, not looking behind given values. */
+function liveNodes(
+  graph: Graph,
+  outputs: readonly Tensor[],
+  given: ReadonlySet<number>,
+): { nodes: readonly GraphNode[]; needed: ReadonlySet<number> } {
+  const needed = new Set(outputs.map((tensor) => tensor.id));
+  const nodes = graph.nodes.toReversed().filter((node) => {
+    if (!node.outputs.some(({ id }) => needed.has(id) && !given.has(id))) return false;
+    for (const input of node.inputs) if (input !== null) needed.add(input.id);
+    return true;
+  });
+  return { nodes: nodes.toReversed(), needed };
+}
+
+/** Gives computed outputs their public name; what has a name already is copied under the new one. */
+function nameOutputs(
+  outputs: Readonly<Record<string, Tensor>>,
+  names: Map<number, string>,
+): readonly NodeRecord[] {
+  const aliases: NodeRecord[] = [];
+  for (const [name, { id }] of Object.entries(outputs)) {
+    const existing = names.get(id);
+    if (existing === undefined) {
+      names.set(id, name);
+    } else {
+      aliases.push({
+        type: "Identity",
+        domain: "",
+        inputs: [existing],
+        outputs: [name],
+        attributes: {},
+      });
+    }
+  }
+  return aliases;
+}
+
+function nodeRecord(node: GraphNode, names: ReadonlyMap<number, string>): NodeRecord {
+  const nameOf = ({ id }: Tensor): string => names.get(id) ?? `value.${id}`;
+  return {
+    type: node.type,
+    domain: node.domain,
+    inputs: node.inputs.map((input) => (input === null ? "" : nameOf(input))),
+    outputs: node.outputs.map(nameOf),
+    attributes: node.attributes,
+  };
+}
+
+function constant(name: string, tensor: Tensor, values: readonly number[]): InitializerRecord {
+  const { dtype } = tensor;
+  const array = dtype === "int64" ? BigInt64Array.from(values, BigInt) : Float32Array.from(values);
+  return { name, dtype, dims: fixedDims(tensor.shape), data: new Uint8Array(array.buffer) };
+}
+
+function storedInput(name: string, tensor: Tensor, data: Float32Array): InitializerRecord {
+  const dims = fixedDims(tensor.shape);
+  const size = dims.reduce((product, dim) => product * dim, 1);
+  if (size !== data.length) {
+    throw new Error(`stored input "${name}" has ${data.length} elements instead of ${size}`);
+  }
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  return { name, dtype: tensor.dtype, dims, data: bytes };
+}
+
+function fixedDims(shape: Shape): readonly number[] {
+  return shape.map((dim) => {
+    const { constant: value } = dim;
+    if (value === undefined)
+      throw new Error(`stored data cannot have the open size ${dim.toString()}`);
+    return value;
+  });
+}

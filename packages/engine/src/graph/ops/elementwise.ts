@@ -1,0 +1,132 @@
+import { broadcastShapes, sameShape, type Shape } from "../dim.js";
+import type { Tensor, Vjp } from "../tensor.js";
+import { reduceSum } from "./reduce.js";
+import { reshape } from "./shape.js";
+
+/** `left + right`, broadcasting as ONNX does. */
+export function add(left: Tensor, right: Tensor): Tensor {
+  return binary("Add", left, right, ([gradient], wants) => [
+    wants(0) ? unbroadcast(gradient, left.shape) : undefined,
+    wants(1) ? unbroadcast(gradient, right.shape) : undefined,
+  ]);
+}
+
+/** `left - right`. */
+export function subtract(left: Tensor, right: Tensor): Tensor {
+  return binary("Sub", left, right, ([gradient], wants) => [
+    wants(0) ? unbroadcast(gradient, left.shape) : undefined,
+    wants(1) ? negate(unbroadcast(gradient, right.shape)) : undefined,
+  ]);
+}
+
+/** `left * right`, element by element. */
+export function multiply(left: Tensor, right: Tensor): Tensor {
+  return binary("Mul", left, right, ([gradient], wants) => [
+    wants(0) ? unbroadcast(multiply(given(gradient), right), left.shape) : undefined,
+    wants(1) ? unbroadcast(multiply(given(gradient), left), right.shape) : undefined,
+  ]);
+}
+
+/** `value * factor` for a fixed number. */
+export function scale(value: Tensor, factor: number): Tensor {
+  return multiply(value, value.graph.scalar(factor));
+}
+
+/** `-value`. */
+export function negate(value: Tensor): Tensor {
+  return unary("Neg", value, (gradient) => negate(gradient));
+}
+
+/** `e ** value`. */
+export function exp(value: Tensor): Tensor {
+  const result: Tensor = unary("Exp", value, (gradient) => multiply(gradient, result));
+  return result;
+}
+
+/** The logistic function. */
+export function sigmoid(value: Tensor): Tensor {
+  const result: Tensor = unary("Sigmoid", value, (gradient) => {
+    const one = value.graph.scalar(1);
+    return multiply(gradient, multiply(result, subtract(one, result)));
+  });
+  return result;
+}
+
+/** `value * sigmoid(value)`, one fused operator forward. */
+export function silu(value: Tensor): Tensor {
+  return value.graph.applyOne({
+    type: "QuickGelu",
+    domain: "com.microsoft",
+    inputs: [value],
+    attributes: { alpha: { float: 1 } },
+    shape: value.shape,
+    vjp: ([gradient]) => {
+      const gate = sigmoid(value);
+      const one = value.graph.scalar(1);
+      const slope = multiply(gate, add(one, multiply(value, subtract(one, gate))));
+      return [multiply(given(gradient), slope)];
+    },
+  });
+}
+
+/** The smaller of two values; where they are equal the gradient flows to the left one. */
+export function minimum(left: Tensor, right: Tensor): Tensor {
+  return pick("Min", "LessOrEqual", left, right);
+}
+
+/** The larger of two values; where they are equal the gradient flows to the left one. */
+export function maximum(left: Tensor, right: Tensor): Tensor {
+  return pick("Max", "GreaterOrEqual", left, right);
+}
+
+/** The value itself, through which no gradient flows. */
+export function stopGradient(value: Tensor): Tensor {
+  return value.graph.applyOne({ type: "Identity", inputs: [value], shape: value.shape });
+}
+
+function pick(type: string, comparison: string, left: Tensor, right: Tensor): Tensor {
+  const { graph } = left;
+  return binary(type, left, right, ([gradient], wants) => {
+    const shape = broadcastShapes(left.shape, right.shape);
+    const inputs = [left, right];
+    const keepsLeft = graph.applyOne({ type: comparison, inputs, shape, dtype: "bool" });
+    const zero = graph.scalar(0);
+    const part = (whenTrue: Tensor, whenFalse: Tensor): Tensor =>
+      graph.applyOne({ type: "Where", inputs: [keepsLeft, whenTrue, whenFalse], shape });
+    return [
+      wants(0) ? unbroadcast(part(given(gradient), zero), left.shape) : undefined,
+      wants(1) ? unbroadcast(part(zero, given(gradient)), right.shape) : undefined,
+    ];
+  });
+}
+
+function binary(type: string, left: Tensor, right: Tensor, vjp: Vjp): Tensor {
+  const shape = broadcastShapes(left.shape, right.shape);
+  return left.graph.applyOne({ type, inputs: [left, right], shape, vjp });
+}
+
+function unary(type: string, value: Tensor, backward: (gradient: Tensor) => Tensor): Tensor {
+  return value.graph.applyOne({
+    type,
+    inputs: [value],
+    shape: value.shape,
+    vjp: ([gradient]) => [backward(given(gradient))],
+  });
+}
+
+/** Sums a gradient over the axes along which a value was repeated. */
+function unbroadcast(maybeGradient: Tensor | undefined, shape: Shape): Tensor {
+  const gradient = given(maybeGradient);
+  if (sameShape(gradient.shape, shape)) return gradient;
+  const missing = gradient.shape.length - shape.length;
+  const axes = gradient.shape.flatMap((dim, axis) => {
+    const own = axis < missing ? undefined : shape[axis - missing];
+    return own === undefined || !own.equals(dim) ? [axis] : [];
+  });
+  return reshape(reduceSum(gradient, axes), shape);
+}
+
+function given(gradient: Tensor | undefined): Tensor {
+  if (gradient === undefined) throw new Error("the gradient of the only output is missing");
+  return gradient;
+}

@@ -1,0 +1,21 @@
+export { maskedAttention, type AttentionOperands } from "./attention.js";
+export {
+  add,
+  exp,
+  maximum,
+  minimum,
+  multiply,
+  negate,
+  scale,
+  sigmoid,
+  silu,
+  stopGradient,
+  subtract,
+} from "./elementwise.js";
+export { batchMatmul, linear, matmul, stackMatmul, type MatmulOptions } from "./matmul.js";
+export { rmsNorm } from "./normalize.js";
+export { reduceSum } from "./reduce.js";
+export { rotary, type RotaryTables } from "./rotary.js";
+export { gatherRows, scatterRows } from "./rows.js";
+export { concat, dimAt, expand, reshape, split, transpose, zeros } from "./shape.js";
+export { logSoftmax, logSumExp, softmax, targetLogprobs } from "./softmax.js";

@@ -1,0 +1,112 @@
+import type { ModelConfig } from "../files/model-config.js";
+import { Dim } from "../graph/dim.js";
+import type { Graph } from "../graph/graph.js";
+import { linear, multiply, split } from "../graph/ops/index.js";
+import type { Tensor } from "../graph/tensor.js";
+import { at } from "../util/at.js";
+import { siteWidths, sitesOf, type Site, type SiteGroup } from "./sites.js";
+import type { Projector } from "./transformer.js";
+
+/** The frozen linear layer of a site. */
+export interface SiteTensors {
+  readonly weight: Tensor;
+  readonly bias?: Tensor | undefined;
+}
+
+/** Linear layers by site. */
+export type SiteLookup = (site: Site) => SiteTensors;
+
+/** Projects with the frozen weights alone. */
+export function plainProjector(lookup: SiteLookup): Projector {
+  return (group, value) =>
+    sitesOf[group].map((site) => {
+      const { weight, bias } = lookup(site);
+      return linear(value, weight, bias);
+    });
+}
+
+/** The two factors of a group's adapter; the first factors of its sites are stacked. */
+export interface GroupAdapter {
+  readonly sites: readonly Site[];
+  /** [sites * rank, inputs] */
+  readonly a: Tensor;
+  /** Per site, [outputs, rank]. */
+  readonly b: readonly Tensor[];
+}
+
+/** The LoRA inputs of a training graph. */
+export interface AdapterInputs {
+  readonly groups: ReadonlyMap<SiteGroup, GroupAdapter>;
+  /** alpha / rank, [1]. */
+  readonly scale: Tensor;
+}
+
+/** Name of the feed that holds a group's stacked first factors. */
+export function stackedAName(group: SiteGroup): string {
+  return `lora.${group}.a`;
+}
+
+/** Name of the feed that holds a site's second factor. */
+export function siteBName(site: Site): string {
+  return `lora.${site}.b`;
+}
+
+/** Declares the adapters of some sites, with the rank left open; all of a graph share one scale. */
+export function declareAdapter(
+  graph: Graph,
+  config: ModelConfig,
+  part: readonly SiteGroup[],
+  adapted: readonly Site[],
+  prefix = "",
+): AdapterInputs {
+  const rank = Dim.symbol("rank");
+  const groups = new Map<SiteGroup, GroupAdapter>();
+  for (const group of part) {
+    const sites = sitesOf[group].filter((site) => adapted.includes(site));
+    if (sites.length === 0) continue;
+    const { inputs } = siteWidths(config, at(sites, 0));
+    groups.set(group, {
+      sites,
+      a: graph.input(`${prefix}${stackedAName(group)}`, [rank.times(sites.length), inputs]),
+      b: sites.map((site) =>
+        graph.input(`${prefix}${siteBName(site)}`, [siteWidths(config, site).outputs, rank]),
+      ),
+    });
+  }
+  const scale = graph.inputs.get("lora.scale") ?? graph.input("lora.scale", [1]);
+  return { groups, scale };
+}
+
+/**
+ * Projects with frozen weights plus adapters: `x W^T + scale (x A^T) B^T`. `lows` receives each group's
+ * `scale (x A^T)`, which the gradient of B needs.
+ */
+export function adaptedProjector(
+  lookup: SiteLookup,
+  adapter: AdapterInputs,
+  lows: Map<SiteGroup, Tensor>,
+): Projector {
+  const plain = plainProjector(lookup);
+  return (group, value) => {
+    const bases = plain(group, value);
+    const factors = adapter.groups.get(group);
+    if (factors === undefined) return bases;
+    const { sites } = factors;
+    const low = multiply(linear(value, factors.a), adapter.scale);
+    lows.set(group, low);
+    const rank = Dim.symbol("rank");
+    const parts =
+      sites.length === 1
+        ? [low]
+        : split(
+            low,
+            1,
+            sites.map(() => rank),
+          );
+    return sitesOf[group].map((site, index) => {
+      const base = at(bases, index);
+      const place = sites.indexOf(site);
+      return place < 0 ? base : linear(at(parts, place), at(factors.b, place), base);
+    });
+  };
+}

@@ -1,0 +1,75 @@
+import type { ModelConfig } from "../files/model-config.js";
+import {
+  embeddingName,
+  expectedTensors,
+  finalNormName,
+  layerTensorName,
+  unembeddingName,
+  type LayerTensor,
+} from "../files/tensor-names.js";
+
+/** Tensors of a layer by the short names that graphs use; some exist in some families only. */
+const layerTensors = {
+  inputNorm: "input_layernorm.weight",
+  q: "self_attn.q_proj.weight",
+  k: "self_attn.k_proj.weight",
+  v: "self_attn.v_proj.weight",
+  qBias: "self_attn.q_proj.bias",
+  kBias: "self_attn.k_proj.bias",
+  vBias: "self_attn.v_proj.bias",
+  qNorm: "self_attn.q_norm.weight",
+  kNorm: "self_attn.k_norm.weight",
+  o: "self_attn.o_proj.weight",
+  postNorm: "post_attention_layernorm.weight",
+  gate: "mlp.gate_proj.weight",
+  up: "mlp.up_proj.weight",
+  down: "mlp.down_proj.weight",
+} as const satisfies Record<string, LayerTensor>;
+
+/** Short name of a tensor of a layer. */
+export type LayerWeightKey = keyof typeof layerTensors;
+
+/** Things that belong to the weights of a layer, by key. */
+export type LayerWeights<T> = { readonly [K in LayerWeightKey]?: T };
+
+/** Things that belong to the weights outside the layers; `head` is absent when it is the embedding. */
+export interface OuterWeights<T> {
+  readonly embedding: T;
+  readonly finalNorm: T;
+  readonly head?: T;
+}
+
+/** A weight's name and shape in a Hugging Face model. */
+export interface WeightSpec {
+  readonly name: string;
+  readonly shape: readonly number[];
+}
+
+/** Names and shapes of a layer's weights. */
+export function layerWeightSpecs(config: ModelConfig, layer: number): LayerWeights<WeightSpec> {
+  const tensors = expectedTensors({ ...config, layers: layer + 1 });
+  const specs: { [K in LayerWeightKey]?: WeightSpec } = {};
+  for (const key of layerWeightKeys) {
+    const name = layerTensorName(layer, layerTensors[key]);
+    const shape = tensors.get(name);
+    if (shape !== undefined) specs[key] = { name, shape };
+  }
+  return specs;
+}
+
+/** Names and shapes of the weights outside the layers. */
+export function outerWeightSpecs(config: ModelConfig): OuterWeights<WeightSpec> {
+  const table = [config.vocabSize, config.hiddenSize];
+  return {
+    embedding: { name: embeddingName, shape: table },
+    finalNorm: { name: finalNormName, shape: [config.hiddenSize] },
+    ...(config.tiedEmbeddings ? {} : { head: { name: unembeddingName, shape: table } }),
+  };
+}
+
+/** Every key, in order of use. */
+export const layerWeightKeys = Object.keys(layerTensors).filter(isLayerWeightKey);
+
+function isLayerWeightKey(key: string): key is LayerWeightKey {
+  return key in layerTensors;
+}

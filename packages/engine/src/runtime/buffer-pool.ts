@@ -1,0 +1,54 @@
+/**
+ * Reuses large arrays between runs.
+ *
+ * Fresh memory costs a page fault per 4 KB, which for activations is as slow as computing them. Arrays
+ * are handed out as views of buffers whose capacities are rounded to a few sizes per power of two, so a
+ * slightly different batch finds the buffers of the last one.
+ */
+export class BufferPool {
+  readonly #free = new Map<number, ArrayBuffer[]>();
+  #freeBytes = 0;
+  #takenBytes = 0;
+
+  /** Bytes that are handed out now. */
+  get takenBytes(): number {
+    return this.#takenBytes;
+  }
+
+  /** An array with arbitrary contents. */
+  take(length: number): Float32Array {
+    const capacity = roundedBytes(length * 4);
+    const buffer = this.#free.get(capacity)?.pop();
+    if (buffer !== undefined) this.#freeBytes -= capacity;
+    this.#takenBytes += capacity;
+    return new Float32Array(buffer ?? new ArrayBuffer(capacity), 0, length);
+  }
+
+  /** Gives arrays of `take` back; they must not be used any more. */
+  giveBack(...arrays: readonly Float32Array[]): void {
+    for (const { buffer } of arrays) {
+      if (!(buffer instanceof ArrayBuffer)) throw new TypeError("not an array of this pool");
+      const list = this.#free.get(buffer.byteLength) ?? [];
+      if (list.includes(buffer)) throw new Error("an array was given back twice");
+      list.push(buffer);
+      this.#free.set(buffer.byteLength, list);
+      this.#freeBytes += buffer.byteLength;
+      this.#takenBytes -= buffer.byteLength;
+    }
+  }
+
+  /** Lets go of unused buffers when they hold more than `keepBytes`. */
+  trim(keepBytes: number): void {
+    if (this.#freeBytes <= keepBytes) return;
+    this.#free.clear();
+    this.#freeBytes = 0;
+  }
+}
+
+/** Rounds up to 5, 6, 7 or 8 times a power of two. */
+function roundedBytes(bytes: number): number {
+  const smallest = 4096;
+  if (bytes <= smallest) return smallest;
+  const step = 2 ** (Math.ceil(Math.log2(bytes)) - 3);
+  return Math.ceil(bytes / step) * step;
+}

@@ -1,0 +1,227 @@
+import { EngineError } from "../errors.js";
+import { openModelFolder } from "../files/model-folder.js";
+import type { WeightSource } from "../files/weight-source.js";
+import { initialWeights } from "../model/initial-weights.js";
+import { noAdapter, type FrozenAdapter } from "../sample/adapter-set.js";
+import { checkSampleOptions } from "../sample/request.js";
+import type { NamedTensors } from "../train/parameter-state.js";
+import { SerialQueue } from "../util/serial-queue.js";
+import { FairTurns } from "./fair-turns.js";
+import { LoadedModel } from "./loaded-model.js";
+import type { CallName, EngineCalls, WorkerSettings } from "./protocol.js";
+import { TrainedParameters } from "./trained-parameters.js";
+
+/** What a call can do besides answering. */
+export interface CallContext<K extends CallName = CallName> {
+  readonly signal: AbortSignal;
+  readonly emit: (event: EngineCalls[K]["event"]) => void;
+}
+
+type Handlers = {
+  [K in CallName]: (
+    request: EngineCalls[K]["request"],
+    context: CallContext<K>,
+  ) => Promise<EngineCalls[K]["response"]>;
+};
+
+/**
+ * The engine as it lives in its worker.
+ *
+ * - Calls on the same parameters run in the order in which they came.
+ * - One training pass runs at a time; sampling gets its turns between the programs of a pass.
+ */
+export class EngineCore {
+  readonly handlers: Handlers;
+  readonly #settings: WorkerSettings;
+  readonly #turns = new FairTurns();
+  readonly #passes = new SerialQueue();
+  readonly #models = new Map<number, LoadedModel>();
+  readonly #parameters = new Map<number, TrainedParameters>();
+  readonly #snapshots = new Map<number, { adapter: FrozenAdapter; model: LoadedModel }>();
+  #nextId = 1;
+
+  constructor(settings: WorkerSettings) {
+    this.#settings = settings;
+    this.handlers = {
+      loadModel: ({ folder }, context) => this.#loadModel(folder, context),
+      createModel: (request, context) => this.#createModel(request, context),
+      unloadModel: ({ model }) => this.#unloadModel(model),
+      createAdapter: async ({ model, ...options }) =>
+        this.#addParameters(TrainedParameters.adapter(this.#model(model), options)),
+      createFullTuning: async ({ model }) =>
+        this.#addParameters(TrainedParameters.full(this.#model(model))),
+      pass: (request, context) => this.#pass(request, context),
+      optimStep: ({ parameters, options }) =>
+        this.#queued(parameters, (trained) => trained.step(options)),
+      exportState: ({ parameters, optimizer }) =>
+        this.#queued(parameters, ({ state }) => state.export(optimizer)),
+      exportGradient: ({ parameters }) =>
+        this.#queued(parameters, ({ state }) => state.exportGradient()),
+      importState: ({ parameters, state, optimizer }) =>
+        this.#queued(parameters, (trained) => {
+          trained.state.import(state, optimizer);
+          return null;
+        }),
+      releaseParameters: ({ parameters }) =>
+        this.#queued(parameters, () => {
+          this.#parameters.delete(parameters);
+          return null;
+        }),
+      snapshot: ({ parameters }) => this.#queued(parameters, (trained) => this.#snapshot(trained)),
+      releaseSnapshot: async ({ snapshot }) => this.#releaseSnapshot(snapshot),
+      sample: (request, context) => this.#sample(request, context),
+    };
+  }
+
+  /** Frees everything. */
+  async close(): Promise<void> {
+    for (const id of this.#models.keys()) await this.#unloadModel(id);
+  }
+
+  async #loadModel(folder: string, context: CallContext<"loadModel">) {
+    const opened = await openModelFolder(folder, context.signal);
+    try {
+      return await this.#addModel(opened.config, opened.weights, opened.path, context);
+    } finally {
+      await opened.close();
+    }
+  }
+
+  async #createModel(
+    { config, seed, tensors }: EngineCalls["createModel"]["request"],
+    context: CallContext<"createModel">,
+  ) {
+    const random = initialWeights(config, seed);
+    const source = tensors === null ? random : givenWeights(random, tensors);
+    return this.#addModel(config, source, null, { ...context, emit: () => {} });
+  }
+
+  async #addModel(
+    config: LoadedModel["config"],
+    source: WeightSource,
+    folder: string | null,
+    context: CallContext<"loadModel">,
+  ) {
+    const model = await LoadedModel.load(config, source, folder, this.#settings, this.#turns, {
+      signal: context.signal,
+      onProgress: context.emit,
+    });
+    const id = this.#nextId++;
+    this.#models.set(id, model);
+    return { model: id, config };
+  }
+
+  async #unloadModel(id: number): Promise<null> {
+    const model = this.#model(id);
+    this.#models.delete(id);
+    for (const [key, trained] of this.#parameters) {
+      if (trained.model === model) this.#parameters.delete(key);
+    }
+    for (const [key, snapshot] of this.#snapshots) {
+      if (snapshot.model === model) this.#snapshots.delete(key);
+    }
+    await this.#passes.add(() => model.release());
+    return null;
+  }
+
+  #addParameters(trained: TrainedParameters) {
+    const id = this.#nextId++;
+    this.#parameters.set(id, trained);
+    return { parameters: id, parameterCount: trained.state.layout.length };
+  }
+
+  #pass(request: EngineCalls["pass"]["request"], context: CallContext<"pass">) {
+    return this.#queued(request.parameters, (trained) =>
+      this.#passes.add(async () => {
+        const turn = this.#turns.enter("train");
+        const pause = async (): Promise<void> => {
+          await turn.take();
+          context.signal.throwIfAborted();
+        };
+        try {
+          return await trained.pass(request, { pause, onProgress: context.emit });
+        } finally {
+          turn.leave();
+        }
+      }),
+    );
+  }
+
+  #snapshot(trained: TrainedParameters): { snapshot: number } {
+    const id = this.#nextId++;
+    const adapter = trained.freeze(`snapshot-${id}`);
+    this.#snapshots.set(id, { adapter, model: trained.model });
+    return { snapshot: id };
+  }
+
+  #releaseSnapshot(id: number): null {
+    const snapshot = this.#snapshots.get(id);
+    this.#snapshots.delete(id);
+    snapshot?.model.sampler.forget(snapshot.adapter.id);
+    return null;
+  }
+
+  async #sample(request: EngineCalls["sample"]["request"], context: CallContext<"sample">) {
+    const model = this.#model(request.model);
+    const options = checkSampleOptions(model.config, request.options);
+    const { signal, emit } = context;
+    const text = options.stopStrings.length > 0 ? await model.tokenText() : undefined;
+    return model.sampler.sample({
+      options,
+      adapter: this.#adapterOf(request.snapshot, model),
+      text,
+      signal,
+      onTokens: request.stream ? emit : undefined,
+    });
+  }
+
+  #adapterOf(id: number | null, model: LoadedModel): FrozenAdapter {
+    if (id === null) return noAdapter();
+    const snapshot = this.#snapshots.get(id);
+    if (snapshot === undefined) throw released("snapshot");
+    if (snapshot.model === model) return snapshot.adapter;
+    throw new EngineError("wrong_model", "the snapshot belongs to another model than the request.");
+  }
+
+  #queued<T>(id: number, task: (trained: TrainedParameters) => Promise<T> | T): Promise<T> {
+    const trained = this.#parameters.get(id);
+    if (trained === undefined) throw released("adapter");
+    return trained.queue.add(() => {
+      if (!this.#parameters.has(id)) throw released("adapter");
+      return task(trained);
+    });
+  }
+
+  #model(id: number): LoadedModel {
+    const model = this.#models.get(id);
+    if (model === undefined) throw released("model");
+    return model;
+  }
+}
+
+function released(what: string): EngineError {
+  return new EngineError("released", `the ${what} was released and cannot be used any more.`);
+}
+
+/** Weights that the caller holds in memory. */
+function givenWeights(expected: WeightSource, tensors: NamedTensors): WeightSource {
+  for (const [name, { shape }] of expected.tensors) {
+    const given = tensors.get(name);
+    if (given === undefined)
+      throw new EngineError("missing_tensor", `tensors: "${name}" is missing.`);
+    if (given.shape.join() !== shape.join()) {
+      throw new EngineError(
+        "wrong_shape",
+        `tensors: "${name}" has shape [${given.shape.join(", ")}] instead of [${shape.join(", ")}].`,
+      );
+    }
+  }
+  return {
+    ...expected,
+    read: (name) => {
+      const tensor = tensors.get(name);
+      if (tensor === undefined) throw new EngineError("missing_tensor", `"${name}" is missing.`);
+      return Promise.resolve(tensor.data);
+    },
+  };
+}

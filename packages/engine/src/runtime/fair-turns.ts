@@ -1,0 +1,85 @@
+/** Kinds of work that share the processor. */
+export type WorkKind = "train" | "sample";
+
+const kinds: readonly WorkKind[] = ["train", "sample"];
+
+/**
+ * Lets kinds of work alternate so that each gets about the same time.
+ *
+ * Whoever works enters, takes a turn before every piece of work, and leaves at the end. One piece runs at
+ * a time. While both kinds want to work, the one that has used less time goes first; within a kind, turns
+ * go round. A kind that was away starts level with the other, so it cannot save up time.
+ */
+export class FairTurns {
+  readonly #now: () => number;
+  readonly #usedMs: Record<WorkKind, number> = { train: 0, sample: 0 };
+  readonly #present: Record<WorkKind, number> = { train: 0, sample: 0 };
+  readonly #waiting: { kind: WorkKind; start: () => void }[] = [];
+  #current: { kind: WorkKind; startedMs: number } | undefined;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  enter(kind: WorkKind): TurnTaker {
+    this.#charge();
+    if (this.#present[kind] === 0) {
+      this.#usedMs[kind] = Math.max(...kinds.map((other) => this.#usedMs[other]));
+    }
+    this.#present[kind] += 1;
+    let working = false;
+    const end = (): void => {
+      if (!working) return;
+      working = false;
+      this.#charge();
+      this.#current = undefined;
+    };
+    return {
+      take: () => {
+        end();
+        return new Promise<void>((resolve) => {
+          const start = (): void => {
+            working = true;
+            resolve();
+          };
+          this.#waiting.push({ kind, start });
+          this.#startNext();
+        });
+      },
+      leave: () => {
+        end();
+        this.#present[kind] -= 1;
+        this.#startNext();
+      },
+    };
+  }
+
+  /** Adds the time of the piece under way so far. */
+  #charge(): void {
+    if (this.#current === undefined) return;
+    const now = this.#now();
+    this.#usedMs[this.#current.kind] += now - this.#current.startedMs;
+    this.#current.startedMs = now;
+  }
+
+  #startNext(): void {
+    if (this.#current !== undefined) return;
+    const order = kinds.toSorted((a, b) => this.#usedMs[a] - this.#usedMs[b]);
+    for (const kind of order) {
+      const index = this.#waiting.findIndex((entry) => entry.kind === kind);
+      const [entry] = index < 0 ? [] : this.#waiting.splice(index, 1);
+      if (entry === undefined) continue;
+      this.#current = { kind, startedMs: this.#now() };
+      entry.start();
+      return;
+    }
+  }
+}
+
+/** Someone who takes turns. */
+export interface TurnTaker {
+  /** Ends the current turn and waits for the next. */
+  take(): Promise<void>;
+  /** Ends the current turn and asks for no more. */
+  leave(): void;
+}

@@ -1,0 +1,29 @@
+import type { CompiledGraph } from "../graph/compile.js";
+import { Program, type ProgramOptions } from "./program.js";
+
+/** Compiles and loads each program when it is first needed, and keeps it. */
+export class ProgramCache {
+  readonly #options: ProgramOptions;
+  readonly #programs = new Map<string, Promise<Program>>();
+
+  constructor(options: ProgramOptions) {
+    this.#options = options;
+  }
+
+  get(key: string, compile: () => CompiledGraph): Promise<Program> {
+    const existing = this.#programs.get(key);
+    if (existing !== undefined) return existing;
+    const made = Program.create(compile(), this.#options);
+    this.#programs.set(key, made);
+    made.catch(() => this.#programs.delete(key));
+    return made;
+  }
+
+  async release(): Promise<void> {
+    const programs = await Promise.allSettled(this.#programs.values());
+    this.#programs.clear();
+    for (const result of programs) {
+      if (result.status === "fulfilled") await result.value.release();
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import type { EngineErrorCategory } from "../errors.js";
+import type { ModelConfig } from "../files/model-config.js";
+import type { LoadProgress } from "../model/model-weights.js";
+import type { Site } from "../model/sites.js";
+import type { SampleOptions } from "../sample/request.js";
+import type { SampleResult, TokenEvent } from "../sample/sample-job.js";
+import type { AdamOptions } from "../train/adam.js";
+import type { Datum } from "../train/datum.js";
+import type { NamedTensors, ParameterExport } from "../train/parameter-state.js";
+import type { LossSettings } from "../train/prepare-data.js";
+import type { PassProgress, PassResult } from "../train/trainer.js";
+
+/** What travels for one kind of call. */
+interface Call<Request, Response, Event = never> {
+  readonly request: Request;
+  readonly response: Response;
+  /** Sent any number of times before the response. */
+  readonly event: Event;
+}
+
+/** A model in the worker. */
+export interface ModelInfo {
+  readonly model: number;
+  readonly config: ModelConfig;
+}
+
+/** Trained parameters in the worker: an adapter, or a model's own weights. */
+export interface ParametersInfo {
+  readonly parameters: number;
+  readonly parameterCount: number;
+}
+
+/** A forward or forward-backward call. */
+export interface PassRequestMessage {
+  readonly parameters: number;
+  readonly data: readonly Datum[];
+  readonly lossFn: string;
+  readonly lossFnConfig: LossSettings;
+  readonly backward: boolean;
+}
+
+/** What an optimizer step did. */
+export interface StepMetrics {
+  readonly gradientNorm: number;
+  readonly updateNorm: number;
+  readonly learningRate: number;
+  /** Steps taken so far. */
+  readonly step: number;
+}
+
+/** Every call that the worker answers. */
+export interface EngineCalls {
+  loadModel: Call<{ folder: string }, ModelInfo, LoadProgress>;
+  createModel: Call<{ config: ModelConfig; seed: number; tensors: NamedTensors | null }, ModelInfo>;
+  unloadModel: Call<{ model: number }, null>;
+  createAdapter: Call<
+    { model: number; rank: number; alpha: number; seed: number; sites: readonly Site[] },
+    ParametersInfo
+  >;
+  createFullTuning: Call<{ model: number }, ParametersInfo>;
+  pass: Call<PassRequestMessage, PassResult, PassProgress>;
+  optimStep: Call<{ parameters: number; options: AdamOptions }, StepMetrics>;
+  exportState: Call<{ parameters: number; optimizer: boolean }, ParameterExport>;
+  exportGradient: Call<{ parameters: number }, NamedTensors>;
+  importState: Call<{ parameters: number; state: ParameterExport; optimizer: boolean }, null>;
+  releaseParameters: Call<{ parameters: number }, null>;
+  snapshot: Call<{ parameters: number }, { snapshot: number }>;
+  releaseSnapshot: Call<{ snapshot: number }, null>;
+  sample: Call<
+    { model: number; snapshot: number | null; options: SampleOptions; stream: boolean },
+    SampleResult,
+    readonly TokenEvent[]
+  >;
+}
+
+/** Name of a call. */
+export type CallName = keyof EngineCalls;
+
+/** Settings of the worker. */
+export interface WorkerSettings {
+  readonly threads: number;
+  readonly executionProvider: string;
+  readonly memoryBytes: number;
+}
+
+/** From the owner to the worker. */
+export type ToWorker =
+  | {
+      [K in CallName]: {
+        readonly kind: "call";
+        readonly id: number;
+        readonly name: K;
+        readonly request: EngineCalls[K]["request"];
+      };
+    }[CallName]
+  | { readonly kind: "cancel"; readonly id: number }
+  | { readonly kind: "close" };
+
+/** An error as it travels. */
+export interface ErrorMessage {
+  readonly message: string;
+  /** Absent when it is no EngineError. */
+  readonly code?: string;
+  readonly category?: EngineErrorCategory;
+  readonly stack?: string | undefined;
+  /** The call was cancelled. */
+  readonly aborted: boolean;
+}
+
+/** From the worker to its owner. */
+export type FromWorker =
+  | { readonly kind: "event"; readonly id: number; readonly event: EngineCalls[CallName]["event"] }
+  | {
+      readonly kind: "response";
+      readonly id: number;
+      readonly response: EngineCalls[CallName]["response"];
+    }
+  | { readonly kind: "error"; readonly id: number; readonly error: ErrorMessage };

@@ -1,0 +1,102 @@
+import type { Site } from "../model/sites.js";
+import type { FrozenAdapter } from "../sample/adapter-set.js";
+import { initialAdapter } from "../train/adapter-init.js";
+import { completeAdamOptions, type AdamOptions } from "../train/adam.js";
+import { adapterLayout, fullLayout, type ParameterLayout } from "../train/parameter-layout.js";
+import { ParameterState } from "../train/parameter-state.js";
+import { prepareData } from "../train/prepare-data.js";
+import { Trainer, type PassProgress, type PassResult } from "../train/trainer.js";
+import { SerialQueue } from "../util/serial-queue.js";
+import type { LoadedModel } from "./loaded-model.js";
+import type { PassRequestMessage, StepMetrics } from "./protocol.js";
+
+/** What a pass needs from its surroundings. */
+export interface PassContext {
+  readonly pause: () => Promise<void>;
+  readonly onProgress: (progress: PassProgress) => void;
+}
+
+/** An adapter of a model, or its own weights, while they are being trained. */
+export class TrainedParameters {
+  readonly model: LoadedModel;
+  readonly state: ParameterState;
+  /** Calls on these parameters, in the order in which they came. */
+  readonly queue = new SerialQueue();
+  readonly #trainer: Trainer;
+  readonly #adapter: {
+    readonly rank: number;
+    readonly scale: number;
+    readonly sites: readonly Site[];
+  };
+
+  private constructor(
+    model: LoadedModel,
+    layout: ParameterLayout,
+    values: Float32Array,
+    trainer: Trainer,
+    adapter: { rank: number; scale: number; sites: readonly Site[] },
+  ) {
+    this.model = model;
+    this.state = new ParameterState(layout, values);
+    this.#trainer = trainer;
+    this.#adapter = adapter;
+  }
+
+  static adapter(
+    model: LoadedModel,
+    options: { rank: number; alpha: number; seed: number; sites: readonly Site[] },
+  ): TrainedParameters {
+    const { rank, alpha, seed, sites } = options;
+    const layout = adapterLayout(model.config, sites, rank);
+    const trainer = new Trainer(model.runtime, { kind: "adapter", sites }, model.budget);
+    const adapter = { rank, scale: alpha / rank, sites };
+    return new TrainedParameters(model, layout, initialAdapter(layout, seed), trainer, adapter);
+  }
+
+  static full(model: LoadedModel): TrainedParameters {
+    const layout = fullLayout(model.config);
+    const { weights } = model.runtime;
+    const values = new Float32Array(layout.length);
+    for (const { place, feed, offset } of layout.feeds) {
+      const outer: Record<string, Float32Array> = {
+        embedding: weights.embedding,
+        finalNorm: weights.finalNorm,
+        head: weights.head,
+      };
+      const source = place === "outer" ? outer[feed] : weights.layers[place]?.[feed];
+      if (source !== undefined) values.set(source, offset);
+    }
+    const trainer = new Trainer(model.runtime, { kind: "full" }, model.budget);
+    return new TrainedParameters(model, layout, values, trainer, { rank: 0, scale: 0, sites: [] });
+  }
+
+  /** Runs a forward or forward-backward call; a call that fails adds no gradient. */
+  async pass(request: PassRequestMessage, context: PassContext): Promise<PassResult> {
+    const { data, lossFn, lossFnConfig, backward } = request;
+    const prepared = prepareData(this.model.config, data, lossFn, lossFnConfig);
+    const { layout, values } = this.state;
+    const { rank, scale } = this.#adapter;
+    const parameters = { layout, values, rank, scale };
+    if (!backward) return this.#trainer.run({ ...prepared, parameters, ...context });
+    const gradient = this.state.borrowGradient();
+    try {
+      const result = await this.#trainer.run({ ...prepared, parameters, gradient, ...context });
+      this.state.addGradient(gradient);
+      return result;
+    } catch (error) {
+      this.state.returnGradient(gradient);
+      throw error;
+    }
+  }
+
+  step(options: AdamOptions): StepMetrics {
+    const complete = completeAdamOptions(options);
+    const report = this.state.step(complete);
+    return { ...report, learningRate: complete.learningRate };
+  }
+
+  /** The current values as an adapter that does not change any more. */
+  freeze(id: string): FrozenAdapter {
+    return { id, ...this.#adapter, layout: this.state.layout, values: this.state.freeze() };
+  }
+}

@@ -1,0 +1,147 @@
+import { Worker } from "node:worker_threads";
+import { EngineError } from "../errors.js";
+import { Deferred } from "../util/deferred.js";
+import type {
+  CallName,
+  EngineCalls,
+  ErrorMessage,
+  FromWorker,
+  ToWorker,
+  WorkerSettings,
+} from "./protocol.js";
+
+/** How a call is made. */
+export interface CallOptions<K extends CallName> {
+  readonly signal?: AbortSignal | undefined;
+  readonly onEvent?: ((event: EngineCalls[K]["event"]) => void) | undefined;
+}
+
+/** Methods, because calls of all kinds are kept together: each gets only what belongs to it. */
+interface PendingCall {
+  emit(event: unknown): void;
+  resolve(response: unknown): void;
+  reject(error: unknown): void;
+  readonly signal: AbortSignal | undefined;
+  stopListening(): void;
+}
+
+/**
+ * The owner's side of the worker thread.
+ *
+ * - A call that is aborted ends when the worker says so: until then it may still take effect.
+ * - When the worker dies, every pending and every later call fails with the reason.
+ * - The worker keeps the process alive only while a call is pending.
+ */
+export class WorkerClient {
+  readonly #worker: Worker;
+  readonly #pending = new Map<number, PendingCall>();
+  readonly #exited = new Deferred<void>();
+  #failure: EngineError | undefined;
+  #nextId = 1;
+
+  constructor(settings: WorkerSettings) {
+    this.#worker = new Worker(new URL("./worker.js", import.meta.url), {
+      name: "tinker-ts engine",
+      workerData: settings,
+    });
+    this.#worker.unref();
+    this.#worker.on("message", (message: FromWorker) => this.#receive(message));
+    this.#worker.on("error", (error) => this.#fail(crashed(error)));
+    this.#worker.on("exit", (code) => {
+      this.#fail(crashed(new Error(`the worker thread ended with code ${code}`)));
+      this.#exited.resolve();
+    });
+  }
+
+  /** Calls the worker. */
+  async call<K extends CallName>(
+    name: K,
+    request: EngineCalls[K]["request"],
+    options: CallOptions<K> = {},
+  ): Promise<EngineCalls[K]["response"]> {
+    const { signal, onEvent } = options;
+    signal?.throwIfAborted();
+    if (this.#failure !== undefined) throw this.#failure;
+    const id = this.#nextId++;
+    const cancel = (): void => this.#post({ kind: "cancel", id });
+    signal?.addEventListener("abort", cancel, { once: true });
+    const result = new Deferred<EngineCalls[K]["response"]>();
+    this.#pending.set(id, {
+      emit: (event: EngineCalls[K]["event"]) => onEvent?.(event),
+      resolve: (response: EngineCalls[K]["response"]) => result.resolve(response),
+      reject: (error) => result.reject(error),
+      signal,
+      stopListening: () => signal?.removeEventListener("abort", cancel),
+    });
+    this.#worker.ref();
+    try {
+      this.#worker.postMessage({ kind: "call", id, name, request }, []);
+    } catch (error) {
+      // What cannot be copied to another thread, such as a function among the data.
+      this.#receive({ kind: "error", id, error: uncopyable(error) });
+    }
+    return result.promise;
+  }
+
+  /** Cancels everything and ends the worker. */
+  async close(): Promise<void> {
+    if (this.#failure === undefined) {
+      this.#post({ kind: "close" });
+      this.#fail(new EngineError("engine_closed", "the engine was closed."));
+      this.#worker.ref();
+    }
+    await this.#exited.promise;
+  }
+
+  #post(message: ToWorker): void {
+    this.#worker.postMessage(message, []);
+  }
+
+  #receive(message: FromWorker): void {
+    const call = this.#pending.get(message.id);
+    if (call === undefined) return;
+    if (message.kind === "event") {
+      call.emit(message.event);
+      return;
+    }
+    this.#settle(message.id, call);
+    if (message.kind === "response") call.resolve(message.response);
+    else call.reject(errorFrom(message.error, call.signal));
+  }
+
+  #fail(error: EngineError): void {
+    this.#failure ??= error;
+    for (const [id, call] of this.#pending) {
+      this.#settle(id, call);
+      call.reject(this.#failure);
+    }
+  }
+
+  #settle(id: number, call: PendingCall): void {
+    this.#pending.delete(id);
+    call.stopListening();
+    if (this.#pending.size === 0) this.#worker.unref();
+  }
+}
+
+function crashed(cause: Error): EngineError {
+  return new EngineError(
+    "engine_failed",
+    `the engine has stopped working: ${cause.message}. Create a new one and load what it held again.`,
+    { category: "internal", cause },
+  );
+}
+
+function uncopyable(error: unknown): ErrorMessage {
+  const reason = error instanceof Error ? error.message : String(error);
+  const message = `the request holds something that is no plain data: ${reason}`;
+  return { message, code: "invalid_request", category: "user", aborted: false };
+}
+
+function errorFrom(error: ErrorMessage, signal: AbortSignal | undefined): unknown {
+  if (error.aborted && signal?.aborted === true) return signal.reason;
+  const { message, code = "internal_error", category = "internal" } = error;
+  const made = new EngineError(code, message, { category });
+  if (category === "internal" && error.stack !== undefined) made.stack = error.stack;
+  return made;
+}

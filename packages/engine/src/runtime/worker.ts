@@ -1,0 +1,62 @@
+// The engine's worker thread: answers calls of its owner until it is told to close.
+import { parentPort, workerData } from "node:worker_threads";
+import { EngineError } from "../errors.js";
+import { EngineCore } from "./engine-core.js";
+import type { CallName, ErrorMessage, FromWorker, ToWorker, WorkerSettings } from "./protocol.js";
+import { ownedBuffers } from "./owned-buffers.js";
+
+if (parentPort === null) throw new Error("this file runs in a worker thread");
+const port = parentPort;
+const settings: WorkerSettings = workerData;
+const core = new EngineCore(settings);
+const calls = new Map<number, AbortController>();
+
+port.on("message", (message: ToWorker) => {
+  if (message.kind === "call") void answer(message);
+  else if (message.kind === "cancel") calls.get(message.id)?.abort();
+  else void close();
+});
+
+async function answer(message: Extract<ToWorker, { kind: "call" }>): Promise<void> {
+  const { id } = message;
+  const controller = new AbortController();
+  calls.set(id, controller);
+  try {
+    const response = await dispatch(message, controller.signal);
+    send({ kind: "response", id, response }, ownedBuffers(response));
+  } catch (error) {
+    send({ kind: "error", id, error: errorMessage(error, controller.signal.aborted) });
+  } finally {
+    calls.delete(id);
+  }
+}
+
+function dispatch<K extends CallName>(
+  message: Extract<ToWorker, { kind: "call" }> & { name: K },
+  signal: AbortSignal,
+) {
+  const { id, name, request } = message;
+  return core.handlers[name](request, {
+    signal,
+    emit: (event) => send({ kind: "event", id, event }),
+  });
+}
+
+async function close(): Promise<void> {
+  for (const controller of calls.values()) controller.abort();
+  await core.close();
+  port.close();
+}
+
+function send(message: FromWorker, transfer: ArrayBuffer[] = []): void {
+  port.postMessage(message, transfer);
+}
+
+function errorMessage(error: unknown, aborted: boolean): ErrorMessage {
+  if (error instanceof EngineError) {
+    const { message, code, category, stack } = error;
+    return { message, code, category, stack, aborted: false };
+  }
+  const { message, stack } = error instanceof Error ? error : new Error(String(error));
+  return { message, stack, aborted };
+}

@@ -1,0 +1,144 @@
+import { at } from "../util/at.js";
+import type { AdapterSet, FrozenAdapter } from "./adapter-set.js";
+import type { Decoder } from "./decoder.js";
+import { capacityFor, KvRows, type KvShape } from "./kv-rows.js";
+import type { Sequence } from "./sequence.js";
+
+/** Most adapters that one batch joins: every row pays for all of them. */
+const maxAdapters = 4;
+
+/** Longest sequence of the smallest group; each larger group holds sequences up to twice as long. */
+const smallestLimit = 512;
+
+/** The limit of the group for sequences of some length. */
+export function groupLimit(tokens: number): number {
+  let limit = smallestLimit;
+  while (limit < tokens) limit *= 2;
+  return limit;
+}
+
+/** A token that a step drew. */
+export interface DrawnToken {
+  readonly sequence: Sequence;
+  readonly token: number;
+  readonly logprob: number;
+}
+
+/** Sequences of similar length that are decoded together, one token each per step. */
+export class DecodeGroup {
+  /** Most tokens that a row may have before a step. */
+  readonly limit: number;
+  readonly #maxRows: number;
+  readonly #vocabSize: number;
+  readonly #decoder: Decoder;
+  readonly #join: (adapters: readonly FrozenAdapter[]) => AdapterSet;
+  readonly #sequences: Sequence[] = [];
+  #rows: KvRows;
+
+  constructor(
+    limit: number,
+    maxRows: number,
+    shape: KvShape,
+    vocabSize: number,
+    decoder: Decoder,
+    join: (adapters: readonly FrozenAdapter[]) => AdapterSet,
+  ) {
+    this.limit = limit;
+    this.#maxRows = maxRows;
+    this.#vocabSize = vocabSize;
+    this.#decoder = decoder;
+    this.#join = join;
+    this.#rows = new KvRows(shape, 0, 0);
+  }
+
+  get sequences(): readonly Sequence[] {
+    return this.#sequences;
+  }
+
+  /** Whether a sequence can join. */
+  accepts(sequence: Sequence, tokens: number): boolean {
+    if (groupLimit(tokens) !== this.limit || this.#sequences.length >= this.#maxRows) return false;
+    const adapters = this.#adapters();
+    return adapters.length < maxAdapters || adapters.some(({ id }) => id === sequence.adapter.id);
+  }
+
+  /** Adds a sequence whose earlier tokens are a row of another store. */
+  add(sequence: Sequence, source: KvRows, row: number): void {
+    const count = this.#sequences.length;
+    this.#reserve(count + 1, source.length(row));
+    this.#rows.copyRow(source, row, count);
+    this.#sequences.push(sequence);
+  }
+
+  /** Removes a sequence; the last one takes its row. */
+  remove(sequence: Sequence): void {
+    const row = this.#sequences.indexOf(sequence);
+    const last = this.#sequences.pop();
+    if (last === undefined || last === sequence) return;
+    this.#sequences[row] = last;
+    this.#rows.copyRow(this.#rows, this.#sequences.length, row);
+  }
+
+  /** Hands sequences that have become too long for this group to `place`, and removes them. */
+  moveOversized(place: (sequence: Sequence, source: KvRows, row: number) => void): void {
+    for (const [row, sequence] of [...this.#sequences.entries()].toReversed()) {
+      if (this.#rows.length(row) <= this.limit) continue;
+      place(sequence, this.#rows, row);
+      this.remove(sequence);
+    }
+  }
+
+  /** Draws one more token for every sequence. */
+  async step(): Promise<readonly DrawnToken[]> {
+    const sequences = [...this.#sequences];
+    const count = sequences.length;
+    const longest = Math.max(...sequences.map((_, row) => this.#rows.length(row)));
+    this.#reserve(count, longest + 1);
+    const adapters = this.#join(this.#adapters());
+    const membership = adapters.membership(sequences.map(({ adapter }) => adapter.id));
+    const { hidden, fresh } = await this.#decoder.run({
+      tokens: Int32Array.from(sequences, ({ lastToken }) => lastToken),
+      sequences: count,
+      newTokens: 1,
+      cache: this.#rows,
+      adapters,
+      membership,
+    });
+    for (let row = 0; row < count; row++) this.#rows.append(row, fresh, row, 1);
+    const output = await this.#decoder.head(
+      hidden,
+      { sequences: count, newTokens: 1 },
+      sequences.map(({ options }) => options.temperature),
+      adapters,
+      membership,
+    );
+    return sequences.map((sequence, row) => {
+      const [start, end] = [row * this.#vocabSize, (row + 1) * this.#vocabSize];
+      const drawn = sequence.advance({
+        logits: output.logits.subarray(start, end),
+        probabilities: output.probabilities.subarray(start, end),
+        logSumExp: at(output.logSumExp, row),
+      });
+      return { sequence, ...drawn };
+    });
+  }
+
+  /** The adapters in use, in an order that does not depend on who came first. */
+  #adapters(): readonly FrozenAdapter[] {
+    const byId = new Map(this.#sequences.map(({ adapter }) => [adapter.id, adapter]));
+    return [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  /** Makes room. Capacity follows the longest row, down again only when that halves it. */
+  #reserve(rows: number, tokens: number): void {
+    const used = this.#sequences.length;
+    const { capacity, rowCapacity } = this.#rows;
+    const longest = Math.max(tokens, ...this.#sequences.map((_, row) => this.#rows.length(row)));
+    const needed = capacityFor(longest);
+    const newCapacity = needed > capacity || needed * 2 < capacity ? needed : capacity;
+    const grown = Math.min(this.#maxRows, Math.max(4, rows, rowCapacity * 2));
+    const newRowCapacity = rows <= rowCapacity ? rowCapacity : grown;
+    if (newCapacity === capacity && newRowCapacity === rowCapacity) return;
+    this.#rows = this.#rows.resized(newCapacity, newRowCapacity, used);
+  }
+}

@@ -1,0 +1,110 @@
+import { kvBytesPerToken, type KvRows, type KvShape } from "./kv-rows.js";
+
+/** Prompts are processed and remembered in blocks of this many tokens, aligned to their start. */
+export const promptBlock = 64;
+
+interface CacheNode {
+  readonly children: Map<string, CacheNode>;
+  readonly parent: CacheNode | undefined;
+  readonly key: string;
+  /** Keys and values of this block alone. */
+  readonly block: KvRows | undefined;
+  lastUse: number;
+}
+
+/**
+ * Remembers keys and values of prompt blocks, by adapter and by all tokens up to the block's end.
+ *
+ * Only whole blocks that a prompt pass computed are kept. Such a block has the same bits whoever computed
+ * it, so that a hit saves time and changes nothing. When the memory is used up, the block that was not
+ * used for the longest time goes; blocks on a path are touched from its end to its start, so that one
+ * never has to go before those that build on it.
+ */
+export class PrefixCache {
+  readonly #maxBlocks: number;
+  readonly #roots = new Map<string, CacheNode>();
+  #blocks = 0;
+  #clock = 0;
+
+  constructor(shape: KvShape, maxBytes: number) {
+    this.#maxBlocks = Math.floor(maxBytes / (kvBytesPerToken(shape) * promptBlock));
+  }
+
+  /** Blocks known for the start of a prompt, at most `maxBlocks`. */
+  find(adapter: string, tokens: Int32Array, maxBlocks: number): readonly KvRows[] {
+    const found: KvRows[] = [];
+    let node = this.#roots.get(adapter);
+    for (let index = 0; index < maxBlocks && node !== undefined; index++) {
+      const child = node.children.get(blockKey(tokens, index));
+      if (child?.block === undefined) break;
+      found.push(child.block);
+      node = child;
+    }
+    this.#touch(node);
+    return found;
+  }
+
+  /** Remembers block `index` of a prompt: a row of exactly its tokens. */
+  add(adapter: string, tokens: Int32Array, index: number, block: KvRows): void {
+    if (this.#maxBlocks === 0) return;
+    let node = this.#roots.get(adapter) ?? this.#newRoot(adapter);
+    for (let earlier = 0; earlier < index; earlier++) {
+      const child = node.children.get(blockKey(tokens, earlier));
+      if (child === undefined) return;
+      node = child;
+    }
+    const key = blockKey(tokens, index);
+    if (node.children.has(key)) return;
+    const child: CacheNode = { children: new Map(), parent: node, key, block, lastUse: 0 };
+    node.children.set(key, child);
+    this.#blocks += 1;
+    this.#touch(child);
+    while (this.#blocks > this.#maxBlocks) this.#forgetOldest();
+  }
+
+  /** Forgets everything of an adapter. */
+  drop(adapter: string): void {
+    const root = this.#roots.get(adapter);
+    if (root === undefined) return;
+    this.#roots.delete(adapter);
+    this.#blocks -= countBlocks(root);
+  }
+
+  #newRoot(adapter: string): CacheNode {
+    const root: CacheNode = {
+      children: new Map(),
+      parent: undefined,
+      key: adapter,
+      block: undefined,
+      lastUse: 0,
+    };
+    this.#roots.set(adapter, root);
+    return root;
+  }
+
+  #touch(last: CacheNode | undefined): void {
+    for (let node = last; node !== undefined; node = node.parent) node.lastUse = ++this.#clock;
+  }
+
+  #forgetOldest(): void {
+    let oldest: CacheNode | undefined;
+    const visit = (node: CacheNode): void => {
+      if (node.block !== undefined && node.lastUse < (oldest?.lastUse ?? Infinity)) oldest = node;
+      for (const child of node.children.values()) visit(child);
+    };
+    for (const root of this.#roots.values()) visit(root);
+    if (oldest === undefined) return;
+    oldest.parent?.children.delete(oldest.key);
+    this.#blocks -= countBlocks(oldest);
+  }
+}
+
+function countBlocks(node: CacheNode): number {
+  let count = node.block === undefined ? 0 : 1;
+  for (const child of node.children.values()) count += countBlocks(child);
+  return count;
+}
+
+function blockKey(tokens: Int32Array, index: number): string {
+  return tokens.subarray(index * promptBlock, (index + 1) * promptBlock).join();
+}

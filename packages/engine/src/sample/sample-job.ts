@@ -1,0 +1,125 @@
+import { Deferred } from "../util/deferred.js";
+import type { FrozenAdapter } from "./adapter-set.js";
+import type { DrawnToken } from "./decode-group.js";
+import type { PromptPass, TopTokens } from "./prompt-pass.js";
+import type { CheckedSampleOptions } from "./request.js";
+import { Sequence, type Sample } from "./sequence.js";
+import type { TokenText } from "./stop-matcher.js";
+
+/** A token as it is generated. */
+export interface TokenEvent {
+  readonly sampleIndex: number;
+  readonly token: number;
+  readonly logprob: number;
+}
+
+/** What a request gives. */
+export interface SampleResult {
+  readonly samples: readonly Sample[];
+  /** Log-probability of each prompt token; that of the first is NaN. */
+  readonly promptLogprobs?: Float32Array;
+  /** Most likely tokens at each prompt position; null at the first. */
+  readonly topkPromptLogprobs?: readonly (TopTokens | null)[];
+  /** Prompt tokens whose keys and values were known from earlier requests. */
+  readonly promptCacheHitTokens: number;
+}
+
+/** A request to a sampler. */
+export interface SampleCall {
+  readonly options: CheckedSampleOptions;
+  readonly adapter: FrozenAdapter;
+  readonly text?: TokenText | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onTokens?: ((events: readonly TokenEvent[]) => void) | undefined;
+}
+
+/** A request under way: its prompt, the samples that have not started, and those that have ended. */
+export class SampleJob {
+  readonly call: SampleCall;
+  /** Places of cache that each of its sequences may come to need. */
+  readonly reservedTokens: number;
+  readonly #result = new Deferred<SampleResult>();
+  readonly #stopListening: () => void;
+  readonly #samples: Sample[] = [];
+  #prompt: PromptPass | undefined;
+  #started = 0;
+  #ended = 0;
+  #settled = false;
+
+  constructor(call: SampleCall, reservedTokens: number) {
+    this.call = call;
+    this.reservedTokens = reservedTokens;
+    const { signal } = call;
+    const abort = (): void => this.fail(signal?.reason);
+    signal?.addEventListener("abort", abort, { once: true });
+    this.#stopListening = () => signal?.removeEventListener("abort", abort);
+  }
+
+  get result(): Promise<SampleResult> {
+    return this.#result.promise;
+  }
+
+  /** Whether it has finished, failed or been cancelled. */
+  get settled(): boolean {
+    return this.#settled;
+  }
+
+  get prompt(): PromptPass | undefined {
+    return this.#prompt;
+  }
+
+  /** Starts reading the prompt. */
+  begin(prompt: PromptPass): void {
+    this.#prompt = prompt;
+  }
+
+  /** Whether samples wait to be started. */
+  get hasWaitingSamples(): boolean {
+    return this.#started < this.call.options.numSamples;
+  }
+
+  /** Starts the next sample, whose first token is drawn from the prompt's last position. */
+  startSample(contextLength: number): Sequence {
+    const next = this.#prompt?.next;
+    if (next === undefined) throw new Error("the prompt has not been read yet");
+    const { options, adapter, text } = this.call;
+    const sequence = new Sequence(options, adapter, this.#started, contextLength, text);
+    this.#started += 1;
+    if (!sequence.ended) this.report([{ sequence, ...sequence.advance(next) }]);
+    return sequence;
+  }
+
+  /** Passes tokens on to the caller. */
+  report(drawn: readonly DrawnToken[]): void {
+    this.call.onTokens?.(
+      drawn.map(({ sequence, token, logprob }) => ({
+        sampleIndex: sequence.index,
+        token,
+        logprob,
+      })),
+    );
+  }
+
+  /** Takes a sample that has ended; the last one finishes the request. */
+  end(sequence: Sequence): void {
+    this.#samples[sequence.index] = sequence.result();
+    this.#ended += 1;
+    const { options } = this.call;
+    if (this.#ended < options.numSamples || this.#settled || this.#prompt === undefined) return;
+    this.#settled = true;
+    this.#stopListening();
+    this.#result.resolve({
+      samples: this.#samples,
+      promptCacheHitTokens: this.#prompt.hitTokens,
+      ...(options.promptLogprobs ? { promptLogprobs: this.#prompt.logprobs } : {}),
+      ...(options.topkPromptLogprobs > 0 ? { topkPromptLogprobs: this.#prompt.topTokens } : {}),
+    });
+  }
+
+  fail(error: unknown): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#stopListening();
+    this.#result.reject(error);
+  }
+}

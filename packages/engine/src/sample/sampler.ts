@@ -1,0 +1,244 @@
+import { EngineError } from "../errors.js";
+import type { ModelRuntime } from "../model/model-runtime.js";
+import type { FairTurns } from "../runtime/fair-turns.js";
+import { AdapterSet, type FrozenAdapter } from "./adapter-set.js";
+import { DecodeGroup, groupLimit, type DrawnToken } from "./decode-group.js";
+import { Decoder } from "./decoder.js";
+import { kvBytesPerToken, type KvRows, type KvShape } from "./kv-rows.js";
+import { PrefixCache } from "./prefix-cache.js";
+import { PromptPass } from "./prompt-pass.js";
+import { SampleJob, type SampleCall, type SampleResult } from "./sample-job.js";
+import type { Sequence } from "./sequence.js";
+
+/** Limits of a sampler. */
+export interface SamplerOptions {
+  /** Memory for keys and values of running sequences. */
+  readonly kvBytes: number;
+  /** Memory for keys and values of remembered prompts. */
+  readonly prefixBytes: number;
+  /** Sequences that are decoded together at most. */
+  readonly maxRows: number;
+}
+
+/** Joined adapters that are kept for reuse. */
+const keptAdapterSets = 4;
+
+/**
+ * Generates samples for many requests at once.
+ *
+ * - Requests wait in line. A prompt is read block by block; then its samples join the sequences that are
+ *   being decoded, as far as memory allows, and the others follow as places become free.
+ * - Every step either reads a block of a prompt or gives one token to each sequence of a group; while
+ *   there is both, they alternate, so that neither new requests nor running ones starve.
+ * - A request that was cancelled is taken out between two steps.
+ */
+export class Sampler {
+  readonly #model: ModelRuntime;
+  readonly #options: SamplerOptions;
+  readonly #turns: FairTurns;
+  readonly #decoder: Decoder;
+  readonly #prefixes: PrefixCache;
+  readonly #shape: KvShape;
+  readonly #adapterSets = new Map<string, AdapterSet>();
+  readonly #owners = new Map<Sequence, SampleJob>();
+  #jobs: SampleJob[] = [];
+  #groups: DecodeGroup[] = [];
+  #loop: Promise<void> | undefined;
+  #promptsFirst = true;
+
+  constructor(model: ModelRuntime, options: SamplerOptions, turns: FairTurns) {
+    const { layers, kvHeads, headDim } = model.config;
+    this.#model = model;
+    this.#options = options;
+    this.#turns = turns;
+    this.#shape = { layers, kvHeads, headDim };
+    this.#decoder = new Decoder(model);
+    this.#prefixes = new PrefixCache(this.#shape, options.prefixBytes);
+  }
+
+  /** Runs a request to its end. */
+  async sample(call: SampleCall): Promise<SampleResult> {
+    call.signal?.throwIfAborted();
+    const job = new SampleJob(call, this.#reservedTokens(call));
+    this.#jobs.push(job);
+    this.#loop ??= this.#run();
+    return job.result;
+  }
+
+  /** Fails all requests and waits until nothing runs any more. */
+  async close(reason: unknown): Promise<void> {
+    for (const job of this.#jobs) job.fail(reason);
+    await this.#loop;
+  }
+
+  /** Forgets what was remembered for an adapter that will not be used again. */
+  forget(adapterId: string): void {
+    this.#prefixes.drop(adapterId);
+    for (const key of this.#adapterSets.keys()) {
+      if (key.split(" ").includes(adapterId)) this.#adapterSets.delete(key);
+    }
+  }
+
+  async #run(): Promise<void> {
+    const turn = this.#turns.enter("sample");
+    try {
+      for (;;) {
+        this.#removeSettled();
+        this.#startSamples();
+        const prompt = this.#nextPrompt();
+        const [group] = this.#groups;
+        if (prompt === undefined && group === undefined) break;
+        await turn.take();
+        if (prompt !== undefined && (group === undefined || this.#promptsFirst)) {
+          await this.#readPrompt(prompt);
+        } else if (group !== undefined) {
+          await this.#decode(group);
+        }
+        this.#promptsFirst = !this.#promptsFirst;
+      }
+    } finally {
+      this.#loop = undefined;
+      turn.leave();
+    }
+  }
+
+  async #readPrompt(job: SampleJob): Promise<void> {
+    try {
+      if (job.prompt === undefined) job.begin(this.#newPrompt(job));
+      await job.prompt?.step();
+    } catch (error) {
+      job.fail(error);
+    }
+  }
+
+  async #decode(group: DecodeGroup): Promise<void> {
+    // Groups take turns.
+    this.#groups = [...this.#groups.filter((other) => other !== group), group];
+    try {
+      const drawn = await group.step();
+      this.#report(drawn);
+      for (const { sequence } of drawn) if (sequence.ended) this.#end(sequence, group);
+      group.moveOversized((sequence, source, row) => this.#place(sequence, source, row));
+    } catch (error) {
+      for (const sequence of group.sequences) this.#owners.get(sequence)?.fail(error);
+    }
+  }
+
+  #report(drawn: readonly DrawnToken[]): void {
+    const byJob = new Map<SampleJob, DrawnToken[]>();
+    for (const token of drawn) {
+      const job = this.#owners.get(token.sequence);
+      if (job === undefined || job.settled) continue;
+      const tokens = byJob.get(job);
+      if (tokens === undefined) byJob.set(job, [token]);
+      else tokens.push(token);
+    }
+    for (const [job, tokens] of byJob) job.report(tokens);
+  }
+
+  #newPrompt(job: SampleJob): PromptPass {
+    const { options, adapter } = job.call;
+    return new PromptPass(
+      options,
+      adapter,
+      this.#adapterSet([adapter]),
+      this.#decoder,
+      this.#prefixes,
+      this.#shape,
+      this.#model.config.vocabSize,
+    );
+  }
+
+  /** The next request whose prompt is to be read, if there is memory for it. */
+  #nextPrompt(): SampleJob | undefined {
+    const job = this.#jobs.find(({ prompt }) => prompt?.next === undefined);
+    if (job === undefined || job.prompt !== undefined) return job;
+    const alone = this.#jobs[0] === job && this.#owners.size === 0;
+    return alone || this.#fits(job.reservedTokens) ? job : undefined;
+  }
+
+  /** Starts waiting samples of requests whose prompt has been read, in order of arrival. */
+  #startSamples(): void {
+    for (const job of this.#jobs) {
+      while (job.prompt?.next !== undefined && job.hasWaitingSamples && !job.settled) {
+        if (this.#owners.size > 0 && !this.#fits(job.reservedTokens)) return;
+        const sequence = job.startSample(this.#model.config.contextLength);
+        this.#owners.set(sequence, job);
+        if (sequence.ended) this.#end(sequence);
+        else this.#place(sequence, job.prompt.row, 0);
+      }
+    }
+  }
+
+  #place(sequence: Sequence, source: KvRows, row: number): void {
+    const tokens = source.length(row) + 1;
+    let group = this.#groups.find((candidate) => candidate.accepts(sequence, tokens));
+    if (group === undefined) {
+      group = new DecodeGroup(
+        groupLimit(tokens),
+        this.#options.maxRows,
+        this.#shape,
+        this.#model.config.vocabSize,
+        this.#decoder,
+        (adapters) => this.#adapterSet(adapters),
+      );
+      this.#groups.push(group);
+    }
+    group.add(sequence, source, row);
+  }
+
+  #end(sequence: Sequence, group?: DecodeGroup): void {
+    group?.remove(sequence);
+    this.#owners.get(sequence)?.end(sequence);
+    this.#owners.delete(sequence);
+  }
+
+  /** Takes out requests that are over, and groups that are empty. */
+  #removeSettled(): void {
+    for (const group of this.#groups) {
+      const over = group.sequences.filter((one) => this.#owners.get(one)?.settled !== false);
+      for (const sequence of over) {
+        group.remove(sequence);
+        this.#owners.delete(sequence);
+      }
+    }
+    this.#groups = this.#groups.filter(({ sequences }) => sequences.length > 0);
+    this.#jobs = this.#jobs.filter(({ settled }) => !settled);
+  }
+
+  #adapterSet(adapters: readonly FrozenAdapter[]): AdapterSet {
+    const key = adapters.map(({ id }) => id).join(" ");
+    const set = this.#adapterSets.get(key) ?? new AdapterSet(this.#model.config, adapters);
+    // Most recently used last.
+    this.#adapterSets.delete(key);
+    this.#adapterSets.set(key, set);
+    const [oldest] = this.#adapterSets.keys();
+    if (this.#adapterSets.size > keptAdapterSets && oldest !== undefined) {
+      this.#adapterSets.delete(oldest);
+    }
+    return set;
+  }
+
+  #reservedTokens({ options }: SampleCall): number {
+    const { contextLength } = this.#model.config;
+    const longest = Math.min(options.prompt.length + options.maxTokens, contextLength);
+    const tokens = groupLimit(longest);
+    if (tokens <= this.#budgetTokens()) return tokens;
+    const sizeMb = Math.ceil((tokens * kvBytesPerToken(this.#shape)) / 2 ** 20);
+    throw new EngineError(
+      "not_enough_memory",
+      `a sample of up to ${longest} tokens needs ${sizeMb} MB of cache, more than the engine may ` +
+        "use; lower maxTokens, shorten the prompt, or raise memoryBytes.",
+    );
+  }
+
+  #fits(tokens: number): boolean {
+    let used = tokens;
+    for (const job of this.#owners.values()) used += job.reservedTokens;
+    return used <= this.#budgetTokens();
+  }
+
+  #budgetTokens(): number {
+    return Math.floor(this.#options.kvBytes / kvBytesPerToken(this.#shape));
+  }
+}

@@ -1,0 +1,90 @@
+import { RandomStream } from "../util/random.js";
+import type { FrozenAdapter } from "./adapter-set.js";
+import { pickToken } from "./pick-token.js";
+import type { CheckedSampleOptions } from "./request.js";
+import { StopMatcher, type TokenText } from "./stop-matcher.js";
+
+/** Why a sample ended. */
+export type StopReason = "stop" | "length";
+
+/** One generated continuation. */
+export interface Sample {
+  readonly tokens: Int32Array;
+  /** Of the model's own distribution: at temperature 1, before top-k and top-p. */
+  readonly logprobs: Float32Array;
+  readonly stopReason: StopReason;
+}
+
+/** Logits and probabilities from which the next token is drawn. */
+export interface NextToken {
+  readonly logits: Float32Array;
+  readonly probabilities: Float32Array;
+  readonly logSumExp: number;
+}
+
+/**
+ * A sample in the making.
+ *
+ * Its random stream is fixed by seed and index, and one number is drawn per token: what else is generated
+ * beside it has no influence.
+ */
+export class Sequence {
+  readonly adapter: FrozenAdapter;
+  readonly index: number;
+  readonly options: CheckedSampleOptions;
+  readonly #tokens: number[] = [];
+  readonly #logprobs: number[] = [];
+  readonly #random: RandomStream;
+  readonly #stops: StopMatcher | undefined;
+  readonly #maxTokens: number;
+  #stopReason: StopReason | undefined;
+
+  constructor(
+    options: CheckedSampleOptions,
+    adapter: FrozenAdapter,
+    index: number,
+    contextLength: number,
+    text: TokenText | undefined,
+  ) {
+    this.options = options;
+    this.adapter = adapter;
+    this.index = index;
+    this.#random = new RandomStream(options.seed, index);
+    this.#maxTokens = Math.min(options.maxTokens, contextLength - options.prompt.length);
+    if (options.stopStrings.length > 0 && text !== undefined) {
+      this.#stops = new StopMatcher(options.stopStrings, text);
+    }
+    if (this.#maxTokens <= 0) this.#stopReason = "length";
+  }
+
+  get ended(): boolean {
+    return this.#stopReason !== undefined;
+  }
+
+  /** The token that the model reads next. */
+  get lastToken(): number {
+    const token = this.#tokens.at(-1);
+    if (token === undefined) throw new Error("the sequence has no token yet");
+    return token;
+  }
+
+  /** Draws the next token and returns it with its log-probability. */
+  advance({ logits, probabilities, logSumExp }: NextToken): { token: number; logprob: number } {
+    const token = pickToken(logits, probabilities, this.options, () => this.#random.next());
+    const logprob = (logits[token] ?? -Infinity) - logSumExp;
+    this.#tokens.push(token);
+    this.#logprobs.push(logprob);
+    const stopped = this.options.stopTokens.has(token) || this.#stops?.push(token) === true;
+    if (stopped) this.#stopReason = "stop";
+    else if (this.#tokens.length >= this.#maxTokens) this.#stopReason = "length";
+    return { token, logprob };
+  }
+
+  result(): Sample {
+    return {
+      tokens: Int32Array.from(this.#tokens),
+      logprobs: Float32Array.from(this.#logprobs),
+      stopReason: this.#stopReason ?? "length",
+    };
+  }
+}

@@ -1,0 +1,90 @@
+import { int64From } from "../util/int64.js";
+
+/** Longest sequence whose attention is computed at once, and the length of blocks of longer ones. */
+export const blockLength = 512;
+
+/** Feeds and sizes that tell a graph how packed tokens are arranged for attention. */
+interface ArrangementFeeds {
+  readonly feeds: Readonly<Record<string, BigInt64Array>>;
+  readonly sizes: Readonly<Record<string, number>>;
+}
+
+/** Short sequences, whose attention runs together. */
+export interface ShortArrangement extends ArrangementFeeds {
+  readonly kind: "short";
+  readonly layout: "dense" | "padded";
+}
+
+/** A block of queries of a long sequence and the keys up to its end; rows are tokens. */
+export interface AttentionBlock extends ArrangementFeeds {
+  readonly queryStart: number;
+  readonly queryEnd: number;
+}
+
+/** One long sequence, whose attention runs in blocks. */
+export interface LongArrangement {
+  readonly kind: "long";
+  readonly blocks: readonly AttentionBlock[];
+}
+
+/**
+ * Decides how the attention of packed sequences runs.
+ *
+ * Short sequences are padded at the end to the longest; the causal mask alone keeps padding invisible.
+ * A long sequence runs in blocks of queries against the keys up to the block's end, which bounds memory
+ * and skips the scores that lie in the future. The last block comes first: it sees every key, so that
+ * gradients of the others are added to complete ones.
+ */
+export function arrange(
+  lengths: readonly number[],
+  heads: number,
+  kvHeads: number,
+): ShortArrangement | LongArrangement {
+  const longest = Math.max(...lengths);
+  if (longest > blockLength) {
+    if (lengths.length > 1) throw new Error("a long sequence needs a micro-batch of its own");
+    return { kind: "long", blocks: blocksOf(longest) };
+  }
+  const positions = range(0, longest);
+  const feeds = { queryPositions: positions, keyPositions: positions };
+  const sizes = { sequences: lengths.length, queries: longest, keys: longest };
+  if (lengths.every((length) => length === longest)) {
+    return { kind: "short", layout: "dense", feeds, sizes };
+  }
+  const slots: Record<string, BigInt64Array> = {};
+  for (const count of new Set([heads, kvHeads])) slots[`slots.${count}`] = slotsOf(lengths, count);
+  return { kind: "short", layout: "padded", feeds: { ...feeds, ...slots }, sizes };
+}
+
+function blocksOf(length: number): readonly AttentionBlock[] {
+  const blocks: AttentionBlock[] = [];
+  for (let block = Math.floor((length - 1) / blockLength); block >= 0; block--) {
+    const queryStart = block * blockLength;
+    const queryEnd = Math.min(length, queryStart + blockLength);
+    blocks.push({
+      queryStart,
+      queryEnd,
+      feeds: { queryPositions: range(queryStart, queryEnd), keyPositions: range(0, queryEnd) },
+      sizes: { sequences: 1, queries: queryEnd - queryStart, keys: queryEnd },
+    });
+  }
+  return blocks;
+}
+
+/** For every token and head, in packed order, its place in [sequences, heads, longest]. */
+function slotsOf(lengths: readonly number[], heads: number): BigInt64Array {
+  const longest = Math.max(...lengths);
+  const places: number[] = [];
+  for (const [sequence, length] of lengths.entries()) {
+    for (let token = 0; token < length; token++) {
+      for (let head = 0; head < heads; head++) {
+        places.push((sequence * heads + head) * longest + token);
+      }
+    }
+  }
+  return int64From(places);
+}
+
+function range(from: number, to: number): BigInt64Array {
+  return int64From(Array.from({ length: to - from }, (_, index) => from + index));
+}

@@ -1,0 +1,93 @@
+import type { BufferPool } from "../runtime/buffer-pool.js";
+import { addInto } from "./add-into.js";
+import type { AttentionBlock } from "./arrangement.js";
+import { gradientName } from "./graphs/trained.js";
+import type { TrainingPrograms } from "./training-programs.js";
+
+/** Queries, keys and values of one sequence. */
+export interface AttentionValues {
+  readonly query: Float32Array;
+  readonly key: Float32Array;
+  readonly value: Float32Array;
+}
+
+/** Widths of their rows. */
+export interface AttentionWidths {
+  readonly query: number;
+  readonly key: number;
+}
+
+/** Runs the attention of a long sequence block by block, on views of the sequence's arrays. */
+export class AttentionBlocks {
+  readonly #widths: AttentionWidths;
+  readonly #programs: TrainingPrograms;
+  readonly #pool: BufferPool;
+
+  constructor(widths: AttentionWidths, programs: TrainingPrograms, pool: BufferPool) {
+    this.#widths = widths;
+    this.#programs = programs;
+    this.#pool = pool;
+  }
+
+  async forward(
+    blocks: readonly AttentionBlock[],
+    values: AttentionValues,
+    attended: Float32Array,
+    pause: () => Promise<void>,
+  ): Promise<void> {
+    const program = await this.#programs.attentionBlockForward();
+    for (const block of blocks) {
+      await pause();
+      const feeds = { ...block.feeds, ...this.#visible(block, values) };
+      await program.run(feeds, { attended: this.#queryRows(block, attended) }, block.sizes);
+    }
+  }
+
+  /** Writes the gradients of queries, keys and values. */
+  async backward(
+    blocks: readonly AttentionBlock[],
+    values: AttentionValues & { readonly attended: Float32Array },
+    gradientOfAttended: Float32Array,
+    gradients: AttentionValues,
+    pause: () => Promise<void>,
+  ): Promise<void> {
+    const program = await this.#programs.attentionBlockBackward();
+    for (const [index, block] of blocks.entries()) {
+      await pause();
+      const { query, key, value } = this.#visible(block, gradients);
+      const keyPart = index === 0 ? key : this.#pool.take(key.length);
+      const valuePart = index === 0 ? value : this.#pool.take(value.length);
+      const feeds = {
+        ...block.feeds,
+        ...this.#visible(block, values),
+        attended: this.#queryRows(block, values.attended),
+        [gradientName("attended")]: this.#queryRows(block, gradientOfAttended),
+      };
+      const results = {
+        [gradientName("query")]: query,
+        [gradientName("key")]: keyPart,
+        [gradientName("value")]: valuePart,
+      };
+      await program.run(feeds, results, block.sizes);
+      if (index === 0) continue;
+      addInto(key, keyPart);
+      addInto(value, valuePart);
+      this.#pool.giveBack(keyPart, valuePart);
+    }
+  }
+
+  /** A block's queries, and the keys and values that it sees. */
+  #visible(block: AttentionBlock, { query, key, value }: AttentionValues) {
+    const end = block.queryEnd * this.#widths.key;
+    return {
+      query: this.#queryRows(block, query),
+      key: key.subarray(0, end),
+      value: value.subarray(0, end),
+    };
+  }
+
+  #queryRows(block: AttentionBlock, array: Float32Array): Float32Array {
+    const width = this.#widths.query;
+    return array.subarray(block.queryStart * width, block.queryEnd * width);
+  }
+}

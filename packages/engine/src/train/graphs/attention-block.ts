@@ -1,0 +1,46 @@
+import type { ModelConfig } from "../../files/model-config.js";
+import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
+import { differentiate } from "../../graph/differentiate.js";
+import { Dim } from "../../graph/dim.js";
+import { Graph } from "../../graph/graph.js";
+import type { Tensor } from "../../graph/tensor.js";
+import { denseLayout } from "../../model/attention-layouts.js";
+import { attention } from "../../model/transformer.js";
+import { at } from "../../util/at.js";
+import { gradientName } from "./trained.js";
+
+/** Attention of a block of queries of one long sequence to the keys up to the block's end. */
+export function attentionBlockForward(config: ModelConfig): CompiledGraph {
+  const { graph, attended } = build(config);
+  return compileGraph(graph, { outputs: { attended } });
+}
+
+/** Gradients of a block's queries, keys and values; scores are computed again instead of kept. */
+export function attentionBlockBackward(config: ModelConfig): CompiledGraph {
+  const { graph, attended, operands } = build(config);
+  const seed = { of: attended, gradient: graph.input(gradientName("attended"), attended.shape) };
+  const names = Object.entries(operands);
+  const gradients = differentiate(
+    [seed],
+    names.map(([, tensor]) => tensor),
+  );
+  const outputs: Record<string, Tensor> = {};
+  for (const [index, [name]] of names.entries()) {
+    outputs[gradientName(name)] = at(gradients, index);
+  }
+  return compileGraph(graph, { outputs, given: { attended } });
+}
+
+function build(config: ModelConfig) {
+  const { heads, kvHeads, headDim } = config;
+  const graph = new Graph();
+  const keys = Dim.symbol("keys");
+  const layout = denseLayout(graph, headDim, Dim.symbol("queries"), keys);
+  // Shapes at the border are those of the first operator, because a reshape there would be a copy.
+  const operands = {
+    query: graph.input("query", [layout.sequences, layout.queries, heads, headDim]),
+    key: graph.input("key", [layout.sequences, keys, kvHeads, headDim]),
+    value: graph.input("value", [layout.sequences, keys, kvHeads, headDim]),
+  };
+  return { graph, operands, attended: attention(config, operands, layout) };
+}

@@ -1,0 +1,73 @@
+import type { ModelConfig } from "../../files/model-config.js";
+import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
+import { differentiate } from "../../graph/differentiate.js";
+import { Dim } from "../../graph/dim.js";
+import { Graph } from "../../graph/graph.js";
+import { expand, targetLogprobs } from "../../graph/ops/index.js";
+import type { Tensor } from "../../graph/tensor.js";
+import { adaptedProjector, declareAdapter } from "../../model/projectors.js";
+import type { SiteGroup } from "../../model/sites.js";
+import { logits } from "../../model/transformer.js";
+import { outerWeightSpecs } from "../../model/weights.js";
+import { at } from "../../util/at.js";
+import type { Loss } from "../losses.js";
+import { adaptedSites, adapterTensors, gradientName, type Trained } from "./trained.js";
+
+/** Log-probabilities of targets for a chunk of rows. */
+export function headForward(config: ModelConfig, trained: Trained): CompiledGraph {
+  const { graph, logprobs } = build(config, trained);
+  return compileGraph(graph, { outputs: { logprobs } });
+}
+
+/** Log-probabilities and terms of a loss, without gradients. */
+export function headLoss(config: ModelConfig, trained: Trained, loss: Loss): CompiledGraph {
+  const { graph, logprobs } = build(config, trained);
+  return compileGraph(graph, { outputs: { logprobs, terms: lossTerms(graph, logprobs, loss) } });
+}
+
+/** Log-probabilities, terms of a loss, and gradients of the hidden states and of what is trained. */
+export function headBackward(
+  config: ModelConfig,
+  trained: Trained,
+  loss: Loss,
+  inputGradient: boolean,
+): CompiledGraph {
+  const { graph, hidden, logprobs, parameters } = build(config, trained);
+  const terms = lossTerms(graph, logprobs, loss);
+  const ones = expand(graph.scalar(1), terms.shape);
+  const wrt = Object.entries(inputGradient ? { ...parameters, hidden } : parameters);
+  const gradients = differentiate(
+    [{ of: terms, gradient: ones }],
+    wrt.map(([, tensor]) => tensor),
+  );
+  const outputs: Record<string, Tensor> = { logprobs, terms };
+  for (const [index, [name]] of wrt.entries()) outputs[gradientName(name)] = at(gradients, index);
+  return compileGraph(graph, { outputs });
+}
+
+function build(config: ModelConfig, trained: Trained) {
+  const graph = new Graph();
+  const rows = Dim.symbol("rows");
+  const hidden = graph.input("hidden", [rows, config.hiddenSize]);
+  const specs = outerWeightSpecs(config);
+  const finalNorm = graph.input("finalNorm", specs.finalNorm.shape);
+  const weight = graph.input("head", specs.embedding.shape);
+  const adapter = declareAdapter(graph, config, ["head"], adaptedSites(trained));
+  const lows = new Map<SiteGroup, Tensor>();
+  const project = adaptedProjector(() => ({ weight }), adapter, lows);
+  const targets = graph.input("targets", [rows, Dim.symbol("targetsPerRow")], "int64");
+  const logprobs = targetLogprobs(logits(config, { finalNorm }, project, hidden), targets);
+  const parameters: Record<string, Tensor> =
+    trained.kind === "full" ? { finalNorm, head: weight } : adapterTensors(adapter);
+  return { graph, hidden, logprobs, parameters };
+}
+
+function lossTerms(graph: Graph, logprobs: Tensor, loss: Loss): Tensor {
+  const declare = (prefix: string, names: readonly string[]): Record<string, Tensor> => {
+    const tensors: Record<string, Tensor> = {};
+    for (const name of names) tensors[name] = graph.input(`${prefix}.${name}`, logprobs.shape);
+    return tensors;
+  };
+  const settings = declare("setting", Object.keys(loss.settings));
+  return loss.perTarget(logprobs, declare("loss", loss.inputs), settings);
+}

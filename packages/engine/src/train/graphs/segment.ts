@@ -1,0 +1,147 @@
+import type { ModelConfig } from "../../files/model-config.js";
+import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
+import { differentiate } from "../../graph/differentiate.js";
+import { Dim } from "../../graph/dim.js";
+import { Graph } from "../../graph/graph.js";
+import type { RotaryTables } from "../../graph/ops/index.js";
+import type { Tensor } from "../../graph/tensor.js";
+import { denseLayout, paddedLayout, type AttentionLayout } from "../../model/attention-layouts.js";
+import { adaptedProjector, declareAdapter } from "../../model/projectors.js";
+import { layerGroups, type SiteGroup } from "../../model/sites.js";
+import { attention, attentionInputs, layerOutputs } from "../../model/transformer.js";
+import { layerWeightKeys } from "../../model/weights.js";
+import { at } from "../../util/at.js";
+import { declareLayerWeights, declareRotary, layerSites } from "../../model/layer-inputs.js";
+import { adaptedSites, adapterTensors, gradientName, lowName, type Trained } from "./trained.js";
+
+/** What a segment is compiled for. */
+export interface SegmentOptions {
+  /** Number of layers in a row. */
+  readonly layers: number;
+  /** Sequences of one length, or of several that are padded inside attention. */
+  readonly layout: "dense" | "padded";
+  readonly trained: Trained;
+}
+
+/** Prefix of everything that belongs to the n-th layer of a segment. */
+export function inSegment(index: number, name: string): string {
+  return `${index}.${name}`;
+}
+
+/** Several layers forwards, keeping what their backward pass needs. */
+export function segmentForward(config: ModelConfig, options: SegmentOptions): CompiledGraph {
+  const { graph, next, saved } = build(config, options);
+  return compileGraph(graph, { outputs: { next, ...saved } });
+}
+
+/** Gradients of several layers; `inputGradient` also asks for that of the first hidden states. */
+export function segmentBackward(
+  config: ModelConfig,
+  options: SegmentOptions,
+  inputGradient: boolean,
+): CompiledGraph {
+  const { graph, hidden, next, saved, parameters } = build(config, options);
+  const seed = { of: next, gradient: graph.input(gradientName("next"), next.shape) };
+  const wrt = Object.entries(inputGradient ? { ...parameters, hidden } : parameters);
+  const gradients = differentiate(
+    [seed],
+    wrt.map(([, tensor]) => tensor),
+  );
+  const outputs: Record<string, Tensor> = {};
+  for (const [index, [name]] of wrt.entries()) outputs[gradientName(name)] = at(gradients, index);
+  return compileGraph(graph, { outputs, given: saved });
+}
+
+interface SegmentLayer {
+  readonly next: Tensor;
+  readonly saved: Record<string, Tensor>;
+  readonly parameters: Record<string, Tensor>;
+}
+
+function build(config: ModelConfig, options: SegmentOptions) {
+  const graph = new Graph();
+  const { layout, tokens } = declareLayout(graph, config, options.layout);
+  const { positions, tables } = declareRotary(graph, config, tokens);
+  const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
+  const saved: Record<string, Tensor> = {};
+  const parameters: Record<string, Tensor> = {};
+  let next = hidden;
+  for (let index = 0; index < options.layers; index++) {
+    const layer = buildLayer(
+      graph,
+      config,
+      options.trained,
+      index,
+      next,
+      layout,
+      positions,
+      tables,
+    );
+    Object.assign(saved, layer.saved, index === 0 ? {} : { [inSegment(index, "hidden")]: next });
+    Object.assign(parameters, layer.parameters);
+    next = layer.next;
+  }
+  return { graph, hidden, next, saved, parameters };
+}
+
+function buildLayer(
+  graph: Graph,
+  config: ModelConfig,
+  trained: Trained,
+  index: number,
+  hidden: Tensor,
+  layout: AttentionLayout,
+  positions: Tensor,
+  tables: RotaryTables,
+): SegmentLayer {
+  const prefix = inSegment(index, "");
+  const weights = declareLayerWeights(graph, config, layerWeightKeys, prefix);
+  const adapter = declareAdapter(graph, config, layerGroups, adaptedSites(trained), prefix);
+  const lows = new Map<SiteGroup, Tensor>();
+  const project = adaptedProjector(layerSites(weights), adapter, lows);
+  const inputs = attentionInputs(config, weights, project, hidden, positions, tables);
+  const attended = attention(config, inputs, layout);
+  const outputs = layerOutputs(config, weights, project, hidden, attended);
+  const kept: Record<string, Tensor> = {
+    query: inputs.query,
+    key: inputs.key,
+    value: inputs.value,
+    ...(config.qkNorm ? { rawQuery: inputs.rawQuery, rawKey: inputs.rawKey } : {}),
+    attended,
+    middle: outputs.middle,
+    gateValues: outputs.gate,
+    upValues: outputs.up,
+  };
+  for (const [group, low] of lows) kept[lowName(group)] = low;
+  return {
+    next: outputs.hidden,
+    saved: prefixed(index, kept),
+    parameters:
+      trained.kind === "full" ? prefixed(index, weights) : adapterTensors(adapter, prefix),
+  };
+}
+
+function declareLayout(
+  graph: Graph,
+  config: ModelConfig,
+  kind: SegmentOptions["layout"],
+): { readonly layout: AttentionLayout; readonly tokens: Dim } {
+  if (kind === "padded") {
+    const heads = [...new Set([config.heads, config.kvHeads])];
+    return { layout: paddedLayout(graph, config.headDim, heads), tokens: Dim.symbol("tokens") };
+  }
+  const length = Dim.symbol("queries");
+  const layout = denseLayout(graph, config.headDim, length, length);
+  return { layout, tokens: layout.sequences.times(length) };
+}
+
+function prefixed(
+  index: number,
+  tensors: Readonly<Record<string, Tensor | undefined>>,
+): Record<string, Tensor> {
+  const renamed: Record<string, Tensor> = {};
+  for (const [name, tensor] of Object.entries(tensors)) {
+    if (tensor !== undefined) renamed[inSegment(index, name)] = tensor;
+  }
+  return renamed;
+}

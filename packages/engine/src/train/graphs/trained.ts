@@ -1,0 +1,36 @@
+import type { Tensor } from "../../graph/tensor.js";
+import { siteBName, stackedAName, type AdapterInputs } from "../../model/projectors.js";
+import type { Site, SiteGroup } from "../../model/sites.js";
+import { at } from "../../util/at.js";
+
+/** What a training run changes: adapters at some sites, or the model's own weights. */
+export type Trained =
+  | { readonly kind: "adapter"; readonly sites: readonly Site[] }
+  | { readonly kind: "full" };
+
+/** The sites that have an adapter. */
+export function adaptedSites(trained: Trained): readonly Site[] {
+  return trained.kind === "full" ? [] : trained.sites;
+}
+
+/** Name of the result that holds the gradient of a feed. */
+export function gradientName(feed: string): string {
+  return `gradient.${feed}`;
+}
+
+/** Name of the value `scale (x A^T)` of a group, saved by the forward pass. */
+export function lowName(group: SiteGroup): string {
+  return `low.${group}`;
+}
+
+/** Adapter tensors by feed name. */
+export function adapterTensors(adapter: AdapterInputs, prefix = ""): Record<string, Tensor> {
+  const tensors: Record<string, Tensor> = {};
+  for (const [group, { sites, a, b }] of adapter.groups) {
+    tensors[`${prefix}${stackedAName(group)}`] = a;
+    for (const [index, site] of sites.entries()) {
+      tensors[`${prefix}${siteBName(site)}`] = at(b, index);
+    }
+  }
+  return tensors;
+}

@@ -1,0 +1,164 @@
+import type { ModelConfig } from "../files/model-config.js";
+import type { ModelWeights } from "../model/model-weights.js";
+import type { BufferPool } from "../runtime/buffer-pool.js";
+import type { PortValues } from "../runtime/program.js";
+import { int64From } from "../util/int64.js";
+import type { GradientSum } from "./gradient-sum.js";
+import { gradientName } from "./graphs/trained.js";
+import type { LossName } from "./losses.js";
+import type { RowTable } from "./row-table.js";
+import type { TrainingPrograms } from "./training-programs.js";
+
+/** One pass over the unembedding. */
+export interface HeadPass {
+  readonly loss: LossName;
+  readonly rank: number;
+  readonly feeds: PortValues;
+  readonly pause: () => Promise<void>;
+}
+
+/** Memory that the logits of one chunk of rows may take, with room for their gradient. */
+const chunkBytes = 192 << 20;
+const arraysPerLogit = 3;
+const maxChunkRows = 2048;
+
+/**
+ * Log-probabilities, loss terms and gradients from the last hidden states, in chunks of rows, so that
+ * the logits of a large vocabulary never exist as a whole.
+ *
+ * Every row gets its log-probability. The backward product, twice the work, runs for rows that have a
+ * gradient only: those are gathered, and their gradients scattered back.
+ */
+export class HeadRunner {
+  readonly #config: ModelConfig;
+  readonly #weights: ModelWeights;
+  readonly #programs: TrainingPrograms;
+  readonly #pool: BufferPool;
+
+  constructor(
+    config: ModelConfig,
+    weights: ModelWeights,
+    programs: TrainingPrograms,
+    pool: BufferPool,
+  ) {
+    this.#config = config;
+    this.#weights = weights;
+    this.#programs = programs;
+    this.#pool = pool;
+  }
+
+  /** Fills the table's log-probabilities and loss terms. */
+  async forward(pass: HeadPass, hidden: Float32Array, table: RowTable): Promise<void> {
+    const program = await this.#programs.headLoss(pass.loss);
+    for (const rows of this.#chunks(table.allRows())) {
+      await pass.pause();
+      const input = this.#gather(hidden, rows);
+      const results = { logprobs: table.results(rows.length), terms: table.results(rows.length) };
+      await program.run(
+        this.#feeds(pass, input, table, rows),
+        results,
+        this.#sizes(pass, table, rows),
+      );
+      table.store(rows, results.logprobs, results.terms);
+      this.#pool.giveBack(input);
+    }
+  }
+
+  /** Like `forward`, and also adds gradients; returns that of the hidden states if it is wanted. */
+  async backward(
+    pass: HeadPass,
+    hidden: Float32Array,
+    table: RowTable,
+    gradients: GradientSum,
+    inputGradient: boolean,
+  ): Promise<Float32Array | undefined> {
+    await this.#scoreInactive(pass, hidden, table);
+    const active = table.activeRows();
+    if (active.length === 0) return undefined;
+    const program = await this.#programs.headBackward(pass.loss, inputGradient);
+    const ofHidden = inputGradient ? this.#pool.take(hidden.length).fill(0) : undefined;
+    const hiddenName = gradientName("hidden");
+    for (const rows of this.#chunks(active)) {
+      await pass.pause();
+      const input = this.#gather(hidden, rows);
+      const ofInput = this.#pool.take(input.length);
+      const results = { logprobs: table.results(rows.length), terms: table.results(rows.length) };
+      const sizes = this.#sizes(pass, table, rows);
+      const own = new Set(["logprobs", "terms", hiddenName]);
+      const targets = [...program.resultLengths(sizes).keys()]
+        .filter((result) => !own.has(result))
+        .map((result) => ({
+          result,
+          place: "outer" as const,
+          feed: result.slice(gradientName("").length),
+        }));
+      await gradients.collect(targets, (sums) =>
+        program.run(
+          this.#feeds(pass, input, table, rows),
+          { ...results, ...sums, ...(inputGradient ? { [hiddenName]: ofInput } : {}) },
+          sizes,
+        ),
+      );
+      table.store(rows, results.logprobs, results.terms);
+      if (ofHidden !== undefined) this.#scatter(ofHidden, rows, ofInput);
+      this.#pool.giveBack(input, ofInput);
+    }
+    return ofHidden;
+  }
+
+  async #scoreInactive(pass: HeadPass, hidden: Float32Array, table: RowTable): Promise<void> {
+    const inactive = table.inactiveRows();
+    if (inactive.length === 0) return;
+    const program = await this.#programs.headForward();
+    for (const rows of this.#chunks(inactive)) {
+      await pass.pause();
+      const input = this.#gather(hidden, rows);
+      const logprobs = table.results(rows.length);
+      await program.run(
+        this.#feeds(pass, input, table, rows),
+        { logprobs },
+        this.#sizes(pass, table, rows),
+      );
+      table.store(rows, logprobs);
+      this.#pool.giveBack(input);
+    }
+  }
+
+  *#chunks(rows: Int32Array): Iterable<Int32Array> {
+    const perChunk = chunkBytes / (this.#config.vocabSize * 4 * arraysPerLogit);
+    const step = Math.max(1, Math.min(maxChunkRows, Math.floor(perChunk)));
+    for (let start = 0; start < rows.length; start += step)
+      yield rows.subarray(start, start + step);
+  }
+
+  #feeds(pass: HeadPass, hidden: Float32Array, table: RowTable, rows: Int32Array): PortValues {
+    return {
+      head: this.#weights.head,
+      finalNorm: this.#weights.finalNorm,
+      ...pass.feeds,
+      hidden,
+      targets: int64From(table.targetsOf(rows)),
+      ...table.lossFeeds(rows),
+    };
+  }
+
+  #sizes(pass: HeadPass, table: RowTable, rows: Int32Array) {
+    return { rows: rows.length, targetsPerRow: table.targetsPerRow, rank: pass.rank };
+  }
+
+  #gather(hidden: Float32Array, rows: Int32Array): Float32Array {
+    const width = this.#config.hiddenSize;
+    const gathered = this.#pool.take(rows.length * width);
+    for (const [index, row] of rows.entries()) {
+      gathered.set(hidden.subarray(row * width, (row + 1) * width), index * width);
+    }
+    return gathered;
+  }
+
+  #scatter(target: Float32Array, rows: Int32Array, gathered: Float32Array): void {
+    const width = this.#config.hiddenSize;
+    for (const [index, row] of rows.entries()) {
+      target.set(gathered.subarray(index * width, (index + 1) * width), row * width);
+    }
+  }
+}

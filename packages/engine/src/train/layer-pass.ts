@@ -1,0 +1,63 @@
+import type { RotaryAngles } from "../model/rotary-tables.js";
+import type { PortValues } from "../runtime/program.js";
+import type { LongArrangement, ShortArrangement } from "./arrangement.js";
+import type { GradientTarget } from "./gradient-sum.js";
+
+/** Trained parameters of the layers, and where their gradients are added up. */
+export interface LayerParameters {
+  readonly rank: number;
+  /** Feeds that belong to no layer. */
+  readonly shared: PortValues;
+  feeds(layer: number): PortValues;
+  /** Hands arrays for some gradients to `work` and adds what it wrote. */
+  collect(
+    targets: readonly GradientTarget[],
+    work: (results: Record<string, Float32Array>) => Promise<void>,
+  ): Promise<void>;
+}
+
+/** One pass of packed tokens over the layers. */
+export interface LayerPass<A = ShortArrangement | LongArrangement> {
+  readonly tokenCount: number;
+  readonly positions: BigInt64Array;
+  readonly rotary: RotaryAngles;
+  readonly arrangement: A;
+  readonly parameters: LayerParameters;
+  /** Called between programs: lets other work in, and throws when the pass was cancelled. */
+  readonly pause: () => Promise<void>;
+}
+
+/** How much of the forward pass is kept; what is missing is computed again on the way back. */
+export type Keep = "nothing" | "inputs" | "everything";
+
+/** Values by their names in the graphs. */
+export type Activations = Record<string, Float32Array>;
+
+/** Hidden states after the last layer, and what was kept of each step on the way. */
+export interface ForwardResult {
+  readonly hidden: Float32Array;
+  readonly kept: readonly Activations[];
+}
+
+/** Runs all layers of a model forwards and backwards. */
+export interface LayerRunner<A> {
+  /** Takes `hidden` over. */
+  forward(pass: LayerPass<A>, hidden: Float32Array, keep: Keep): Promise<ForwardResult>;
+  /** Adds the gradients of all layers; takes `kept` and `gradient` over. Returns that of the input. */
+  backward(
+    pass: LayerPass<A>,
+    kept: readonly Activations[],
+    gradient: Float32Array,
+  ): Promise<Float32Array | undefined>;
+}
+
+/** The positions of a pass's tokens and their angles, as feeds. */
+export function rotaryFeeds({ positions, rotary }: LayerPass<unknown>): PortValues {
+  return { positions, cos: rotary.cos, sin: rotary.sin };
+}
+
+/** A value that the graphs always give. */
+export function defined<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("a value of the layer is missing");
+  return value;
+}

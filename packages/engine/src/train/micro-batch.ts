@@ -1,0 +1,72 @@
+import { at } from "../util/at.js";
+import { int64From } from "../util/int64.js";
+import {
+  arrange,
+  blockLength,
+  type LongArrangement,
+  type ShortArrangement,
+} from "./arrangement.js";
+import type { PreparedDatum } from "./datum.js";
+
+/** Data that pass through the model together, packed one after the other without padding. */
+export interface MicroBatch {
+  /** Indices of the data in their call, in packed order. */
+  readonly members: readonly number[];
+  readonly tokens: Int32Array;
+  readonly positions: BigInt64Array;
+  readonly longest: number;
+  readonly arrangement: ShortArrangement | LongArrangement;
+}
+
+/**
+ * Divides data into micro-batches of at most `maxTokens` tokens; long data get one of their own.
+ *
+ * Data are taken by length, so that members are alike and padding inside attention stays small. The
+ * division depends on the lengths alone: the same call always gives the same batches, bit for bit.
+ */
+export function planMicroBatches(
+  data: readonly PreparedDatum[],
+  maxTokens: number,
+): readonly (readonly number[])[] {
+  const byLength = data
+    .map((datum, index) => ({ index, length: datum.tokens.length }))
+    .toSorted((a, b) => b.length - a.length || a.index - b.index);
+  const batches: number[][] = [];
+  let room = 0;
+  for (const { index, length } of byLength) {
+    if (length > room) {
+      batches.push([]);
+      room = maxTokens;
+    }
+    at(batches, batches.length - 1).push(index);
+    room = length > blockLength ? 0 : room - length;
+  }
+  return batches;
+}
+
+/** Packs the members of a micro-batch. */
+export function packMicroBatch(
+  data: readonly PreparedDatum[],
+  members: readonly number[],
+  heads: number,
+  kvHeads: number,
+): MicroBatch {
+  const sequences = members.map((index) => at(data, index).tokens);
+  const lengths = sequences.map((tokens) => tokens.length);
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  const tokens = new Int32Array(total);
+  const positions = new Int32Array(total);
+  let offset = 0;
+  for (const sequence of sequences) {
+    tokens.set(sequence, offset);
+    for (let i = 0; i < sequence.length; i++) positions[offset + i] = i;
+    offset += sequence.length;
+  }
+  return {
+    members,
+    tokens,
+    positions: int64From(positions),
+    longest: Math.max(...lengths),
+    arrangement: arrange(lengths, heads, kvHeads),
+  };
+}

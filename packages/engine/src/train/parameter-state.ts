@@ -1,0 +1,166 @@
+import { EngineError } from "../errors.js";
+import type { NamedTensor, OptimizerState } from "../files/peft/adapter.js";
+import { addInto } from "./add-into.js";
+import { adamStep, type AdamOptions, type AdamReport, type AdamState } from "./adam.js";
+import type { ParameterLayout } from "./parameter-layout.js";
+
+/** Tensors by name. */
+export type NamedTensors = ReadonlyMap<string, NamedTensor>;
+
+/** Parameters and, if wanted, the optimizer, as they leave the engine and come back. */
+export interface ParameterExport {
+  readonly tensors: NamedTensors;
+  readonly optimizer?: OptimizerState;
+}
+
+/**
+ * The trained parameters of one adapter with their gradient and optimizer.
+ *
+ * - Gradients of finished calls are summed until a step consumes them; a call that fails or is cancelled
+ *   adds nothing, because it works on an array of its own.
+ * - `freeze` hands out the current values without copying. The next change then goes to a new array, so
+ *   whoever holds the frozen one never sees it.
+ */
+export class ParameterState {
+  readonly layout: ParameterLayout;
+  #values: Float32Array;
+  #frozen = false;
+  #gradient: Float32Array | undefined;
+  #spare: Float32Array | undefined;
+  #adam: AdamState | undefined;
+
+  constructor(layout: ParameterLayout, values: Float32Array) {
+    this.layout = layout;
+    this.#values = values;
+  }
+
+  get values(): Float32Array {
+    return this.#values;
+  }
+
+  /** The current values, which stay as they are from now on. */
+  freeze(): Float32Array {
+    this.#frozen = true;
+    return this.#values;
+  }
+
+  /** An array for the gradient of one call. */
+  borrowGradient(): Float32Array {
+    const array = this.#spare ?? new Float32Array(this.layout.length);
+    this.#spare = undefined;
+    return array;
+  }
+
+  /** Adds the gradient of a call that went through. */
+  addGradient(array: Float32Array): void {
+    if (this.#gradient === undefined) {
+      this.#gradient = array;
+    } else {
+      addInto(this.#gradient, array);
+      this.#spare = array;
+    }
+  }
+
+  /** Takes the array of a call that failed back. */
+  returnGradient(array: Float32Array): void {
+    this.#spare = array;
+  }
+
+  /** One optimizer step with the summed gradient, which it uses up. */
+  step(options: Required<AdamOptions>): AdamReport {
+    const gradient = this.#gradient ?? this.borrowGradient().fill(0);
+    this.#thaw();
+    const report = adamStep(this.#values, gradient, this.#optimizer(), options);
+    this.#gradient = undefined;
+    this.#spare = gradient;
+    return report;
+  }
+
+  /** The summed gradient, zero when there is none. */
+  exportGradient(): NamedTensors {
+    return this.#named(this.#gradient ?? new Float32Array(this.layout.length));
+  }
+
+  export(withOptimizer: boolean): ParameterExport {
+    const tensors = this.#named(this.#values);
+    if (!withOptimizer) return { tensors };
+    const { step, firstMoment, secondMoment } = this.#optimizer();
+    const firstMoments = this.#named(firstMoment);
+    const secondMoments = this.#named(secondMoment);
+    return { tensors, optimizer: { step, firstMoments, secondMoments } };
+  }
+
+  /** Replaces the values, and the optimizer if the state has one and it is wanted; drops gradients. */
+  import(state: ParameterExport, withOptimizer: boolean): void {
+    const values = this.#flat(state.tensors, "tensors");
+    if (withOptimizer && state.optimizer === undefined) {
+      throw new EngineError(
+        "no_optimizer_state",
+        "the state has no optimizer; export it with one, or import without.",
+      );
+    }
+    this.#adam =
+      withOptimizer && state.optimizer !== undefined
+        ? {
+            step: state.optimizer.step,
+            firstMoment: this.#flat(state.optimizer.firstMoments, "optimizer.firstMoments"),
+            secondMoment: this.#flat(state.optimizer.secondMoments, "optimizer.secondMoments"),
+          }
+        : undefined;
+    this.#values = values;
+    this.#frozen = false;
+    this.#gradient = undefined;
+  }
+
+  #optimizer(): AdamState {
+    this.#adam ??= {
+      step: 0,
+      firstMoment: new Float32Array(this.layout.length),
+      secondMoment: new Float32Array(this.layout.length),
+    };
+    return this.#adam;
+  }
+
+  #thaw(): void {
+    if (!this.#frozen) return;
+    this.#values = this.#values.slice();
+    this.#frozen = false;
+  }
+
+  #named(flat: Float32Array): NamedTensors {
+    return new Map(
+      this.layout.tensors.map(({ name, offset, shape }) => [
+        name,
+        { data: flat.slice(offset, offset + sizeOf(shape)), shape },
+      ]),
+    );
+  }
+
+  #flat(tensors: NamedTensors, where: string): Float32Array {
+    const flat = new Float32Array(this.layout.length);
+    const expected = new Set(this.layout.tensors.map(({ name }) => name));
+    const unknown = [...tensors.keys()].find((name) => !expected.has(name));
+    if (unknown !== undefined) {
+      throw new EngineError("unknown_tensor", `${where}: "${unknown}" does not belong here.`);
+    }
+    for (const { name, offset, shape } of this.layout.tensors) {
+      const tensor = tensors.get(name);
+      if (tensor === undefined) {
+        throw new EngineError("missing_tensor", `${where}: "${name}" is missing.`);
+      }
+      if (tensor.shape.join() !== shape.join() || tensor.data.length !== sizeOf(shape)) {
+        throw new EngineError(
+          "wrong_shape",
+          `${where}: "${name}" has shape [${tensor.shape.join(", ")}] instead of ` +
+            `[${shape.join(", ")}].`,
+        );
+      }
+      flat.set(tensor.data, offset);
+    }
+    return flat;
+  }
+}
+
+function sizeOf(shape: readonly number[]): number {
+  return shape.reduce((product, dim) => product * dim, 1);
+}

@@ -1,0 +1,186 @@
+import type { ModelConfig } from "../files/model-config.js";
+import type { ModelWeights } from "../model/model-weights.js";
+import type { BufferPool } from "../runtime/buffer-pool.js";
+import type { PortData, PortValues } from "../runtime/program.js";
+import { at } from "../util/at.js";
+import type { ShortArrangement } from "./arrangement.js";
+import type { GradientTarget } from "./gradient-sum.js";
+import { inSegment } from "./graphs/segment.js";
+import { gradientName, type Trained } from "./graphs/trained.js";
+import {
+  defined,
+  rotaryFeeds,
+  type Activations,
+  type ForwardResult,
+  type Keep,
+  type LayerPass,
+  type LayerRunner,
+} from "./layer-pass.js";
+import { compute, computeGradients } from "./program-calls.js";
+import type { TrainingPrograms } from "./training-programs.js";
+
+/** Consecutive layers that run as one program. */
+interface Segment {
+  readonly first: number;
+  readonly layers: number;
+}
+
+/**
+ * Runs short sequences through the layers, several layers per program.
+ *
+ * Starting a program costs about as much as a small layer, so small models run all their layers in one;
+ * large models run one layer at a time, which lets other work in between.
+ */
+export class SegmentRunner implements LayerRunner<ShortArrangement> {
+  readonly #weights: ModelWeights;
+  readonly #trained: Trained;
+  readonly #programs: TrainingPrograms;
+  readonly #pool: BufferPool;
+  readonly #segments: readonly Segment[];
+
+  constructor(
+    config: ModelConfig,
+    weights: ModelWeights,
+    trained: Trained,
+    programs: TrainingPrograms,
+    pool: BufferPool,
+    layersPerSegment: number,
+  ) {
+    this.#weights = weights;
+    this.#trained = trained;
+    this.#programs = programs;
+    this.#pool = pool;
+    this.#segments = segmentsOf(config.layers, layersPerSegment);
+  }
+
+  async forward(
+    pass: LayerPass<ShortArrangement>,
+    hidden: Float32Array,
+    keep: Keep,
+  ): Promise<ForwardResult> {
+    const kept: Activations[] = [];
+    let current = hidden;
+    for (const segment of this.#segments) {
+      const { next, ...activations } = await this.#segmentForward(pass, segment, current);
+      const input = current;
+      current = defined(next);
+      if (keep === "everything") {
+        kept.push({ ...activations, hidden: input });
+        continue;
+      }
+      this.#pool.giveBack(...Object.values(activations));
+      if (keep === "inputs") kept.push({ hidden: input });
+      else this.#pool.giveBack(input);
+    }
+    return { hidden: current, kept };
+  }
+
+  async backward(
+    pass: LayerPass<ShortArrangement>,
+    kept: readonly Activations[],
+    gradient: Float32Array,
+  ): Promise<Float32Array | undefined> {
+    let current: Float32Array | undefined = gradient;
+    for (const [index, segment] of [...this.#segments.entries()].toReversed()) {
+      const activations = await this.#complete(pass, segment, at(kept, index));
+      const ofNext = defined(current);
+      current = await this.#segmentBackward(pass, segment, activations, ofNext);
+      this.#pool.giveBack(ofNext, ...Object.values(activations));
+    }
+    return current;
+  }
+
+  /** Computes what was not kept. */
+  async #complete(
+    pass: LayerPass<ShortArrangement>,
+    segment: Segment,
+    kept: Activations,
+  ): Promise<Activations> {
+    if (Object.keys(kept).length > 1) return kept;
+    const hidden = defined(kept.hidden);
+    const { next, ...activations } = await this.#segmentForward(pass, segment, hidden);
+    this.#pool.giveBack(defined(next));
+    return { ...activations, hidden };
+  }
+
+  async #segmentForward(
+    pass: LayerPass<ShortArrangement>,
+    segment: Segment,
+    hidden: Float32Array,
+  ): Promise<Activations> {
+    const program = await this.#programs.segmentForward(segment.layers, pass.arrangement.layout);
+    await pass.pause();
+    const feeds = { ...this.#feeds(pass, segment), hidden };
+    return compute(this.#pool, program, feeds, this.#sizes(pass));
+  }
+
+  async #segmentBackward(
+    pass: LayerPass<ShortArrangement>,
+    segment: Segment,
+    activations: Activations,
+    gradient: Float32Array,
+  ): Promise<Float32Array | undefined> {
+    const inputGradient = segment.first > 0 || this.#trained.kind === "full";
+    const program = await this.#programs.segmentBackward(
+      segment.layers,
+      pass.arrangement.layout,
+      inputGradient,
+    );
+    await pass.pause();
+    const feeds = {
+      ...this.#feeds(pass, segment),
+      ...activations,
+      [gradientName("next")]: gradient,
+    };
+    const values = await computeGradients(
+      this.#pool,
+      program,
+      feeds,
+      this.#sizes(pass),
+      pass.parameters,
+      (result) => gradientTarget(segment, result),
+    );
+    return values[gradientName("hidden")];
+  }
+
+  #feeds(pass: LayerPass<ShortArrangement>, segment: Segment): PortValues {
+    const feeds: Record<string, PortData> = {
+      ...pass.arrangement.feeds,
+      ...rotaryFeeds(pass),
+      ...pass.parameters.shared,
+    };
+    for (let index = 0; index < segment.layers; index++) {
+      const layer = segment.first + index;
+      const own = { ...at(this.#weights.layers, layer), ...pass.parameters.feeds(layer) };
+      for (const [name, data] of Object.entries(own)) feeds[inSegment(index, name)] = data;
+    }
+    return feeds;
+  }
+
+  #sizes(pass: LayerPass<ShortArrangement>) {
+    return {
+      ...pass.arrangement.sizes,
+      tokens: pass.tokenCount,
+      positions: pass.rotary.positions,
+      rank: pass.parameters.rank,
+    };
+  }
+}
+
+/** Segments of nearly equal length. */
+function segmentsOf(layers: number, perSegment: number): readonly Segment[] {
+  const count = Math.ceil(layers / perSegment);
+  const size = Math.ceil(layers / count);
+  return Array.from({ length: count }, (_, index) => ({
+    first: index * size,
+    layers: Math.min(size, layers - index * size),
+  })).filter((segment) => segment.layers > 0);
+}
+
+/** The parameter behind a result such as `gradient.2.lora.q.b`. */
+function gradientTarget(segment: Segment, result: string): GradientTarget | undefined {
+  const match = /^gradient\.(\d+)\.(.+)$/.exec(result);
+  const [, index, feed] = match ?? [];
+  if (index === undefined || feed === undefined) return undefined;
+  return { result, place: segment.first + Number(index), feed };
+}

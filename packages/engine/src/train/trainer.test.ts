@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  families,
+  fixtureData,
+  loadFixtureModel,
+  readExpected,
+  readTensors,
+  type Expected,
+} from "../../test/support/fixture-model.js";
+import type { ModelRuntime } from "../model/model-runtime.js";
+import type { Site } from "../model/sites.js";
+import { at } from "../util/at.js";
+import { completeAdamOptions } from "./adam.js";
+import { adapterLayout } from "./parameter-layout.js";
+import { ParameterState, type NamedTensors } from "./parameter-state.js";
+import { prepareData } from "./prepare-data.js";
+import { Trainer, type PassResult } from "./trainer.js";
+import { trainingBudget } from "./training-budget.js";
+
+const sites: readonly Site[] = ["q", "k", "v", "o", "gate", "up", "down", "head"];
+const noPause = (): Promise<void> => Promise.resolve();
+
+describe.each(families)("training %s agrees with PyTorch", (family) => {
+  let model: ModelRuntime;
+  let expected: Expected;
+  let adapter: NamedTensors;
+
+  beforeAll(async () => {
+    model = await loadFixtureModel(family);
+    expected = readExpected(family);
+    adapter = await readTensors(`${family}/adapter/adapter_model.safetensors`);
+  });
+  afterAll(() => model.release());
+
+  function newState(): ParameterState {
+    const layout = adapterLayout(model.config, sites, expected.rank);
+    return new ParameterState(layout, new Float32Array(layout.length));
+  }
+
+  function loadedState(): ParameterState {
+    const state = newState();
+    state.import({ tensors: adapter }, false);
+    return state;
+  }
+
+  async function pass(
+    state: ParameterState,
+    loss: string,
+    backward: boolean,
+    activationBytes = 1e9,
+  ): Promise<PassResult> {
+    const budget = trainingBudget(model.config, activationBytes);
+    const trainer = new Trainer(model, { kind: "adapter", sites }, budget);
+    const config = expected.losses[loss]?.config ?? {};
+    const prepared = prepareData(model.config, fixtureData(expected, loss), loss, config);
+    const gradient = backward ? state.borrowGradient() : undefined;
+    const parameters = {
+      layout: state.layout,
+      values: state.values,
+      rank: expected.rank,
+      scale: expected.alpha / expected.rank,
+    };
+    const result = await trainer.run({
+      ...prepared,
+      parameters,
+      pause: noPause,
+      ...(gradient === undefined ? {} : { gradient }),
+    });
+    if (gradient !== undefined) state.addGradient(gradient);
+    return result;
+  }
+
+  it("gives the base model's log-probabilities when the adapter is zero", async () => {
+    const { outputs } = await pass(newState(), "cross_entropy", false);
+    for (const [index, want] of expected.base_logprobs.entries()) {
+      expectClose(at(outputs, index).logprobs, want, 1e-4);
+    }
+  });
+
+  it("gives the adapted model's log-probabilities", async () => {
+    const { outputs } = await pass(loadedState(), "cross_entropy", false);
+    for (const [index, want] of expected.lora_logprobs.entries()) {
+      expectClose(at(outputs, index).logprobs, want, 1e-4);
+    }
+  });
+
+  for (const loss of ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"]) {
+    for (const activationBytes of [1e9, 0]) {
+      const way = activationBytes === 0 ? "recomputing activations" : "keeping activations";
+      it(`gives ${loss} and its gradients, ${way}`, async () => {
+        const state = loadedState();
+        const { metrics, outputs } = await pass(state, loss, true, activationBytes);
+        const want = expected.losses[loss];
+        expect(metrics["loss:sum"]).toBeCloseTo(want?.loss_sum ?? NaN, 3);
+        for (const [index, logprobs] of expected.lora_logprobs.entries()) {
+          expectClose(at(outputs, index).logprobs, logprobs, 1e-4);
+        }
+        const gradients = await readTensors(`${family}/grads_${loss}.safetensors`);
+        expectSameTensors(state.exportGradient(), gradients, 1e-3);
+      });
+    }
+  }
+
+  it("ends three AdamW steps with decay and clipping where PyTorch does", async () => {
+    const state = loadedState();
+    for (const step of expected.adam_steps) {
+      const { metrics } = await pass(state, "cross_entropy", true);
+      expect(metrics["loss:sum"]).toBeCloseTo(step.loss_sum, 2);
+      const { gradientNorm } = state.step(
+        completeAdamOptions({
+          learningRate: step.adam_params.learning_rate,
+          beta1: step.adam_params.beta1,
+          beta2: step.adam_params.beta2,
+          eps: step.adam_params.eps,
+          weightDecay: step.adam_params.weight_decay,
+          gradClipNorm: step.adam_params.grad_clip_norm,
+        }),
+      );
+      expect(Math.abs(gradientNorm / step.grad_norm - 1)).toBeLessThan(1e-3);
+    }
+    const after = await readTensors(`${family}/adapter_after_steps.safetensors`);
+    expectSameTensors(state.export(false).tensors, after, 1e-3);
+  });
+});
+
+function expectClose(actual: Float32Array, want: readonly number[], tolerance: number): void {
+  expect(actual.length).toBe(want.length);
+  for (const [index, value] of want.entries()) {
+    expect(Math.abs(at(actual, index) - value)).toBeLessThan(tolerance);
+  }
+}
+
+/** Compares tensors relative to the largest value of each. */
+function expectSameTensors(actual: NamedTensors, want: NamedTensors, tolerance: number): void {
+  expect([...actual.keys()].toSorted()).toEqual([...want.keys()].toSorted());
+  for (const [name, { data }] of want) {
+    const own = actual.get(name)?.data ?? new Float32Array();
+    const largest = data.reduce((max, value) => Math.max(max, Math.abs(value)), 0);
+    const worst = data.reduce((max, value, i) => Math.max(max, Math.abs(value - at(own, i))), 0);
+    expect(worst / largest, name).toBeLessThan(tolerance);
+  }
+}

@@ -1,0 +1,222 @@
+import { EngineError } from "../errors.js";
+import type { ModelRuntime } from "../model/model-runtime.js";
+import { at } from "../util/at.js";
+import type { PreparedDatum } from "./datum.js";
+import { GradientSum } from "./gradient-sum.js";
+import { adaptedSites, type Trained } from "./graphs/trained.js";
+import { HeadRunner } from "./head-pass.js";
+import type { LayerPass, Keep, LayerRunner } from "./layer-pass.js";
+import { LongSequenceRunner } from "./long-sequence-runner.js";
+import type { LongArrangement, ShortArrangement } from "./arrangement.js";
+import { SegmentRunner } from "./segment-runner.js";
+import type { LossName } from "./losses.js";
+import { lossMetrics, type Metrics } from "./metrics.js";
+import { packMicroBatch, planMicroBatches, type MicroBatch } from "./micro-batch.js";
+import { viewsAt, type ParameterLayout } from "./parameter-layout.js";
+import { RowTable } from "./row-table.js";
+import { TrainingPrograms } from "./training-programs.js";
+import type { TrainingBudget } from "./training-budget.js";
+
+/** Log-probabilities of a datum's targets. */
+export interface DatumOutput {
+  readonly logprobs: Float32Array;
+  readonly shape: readonly number[];
+}
+
+/** What a forward or forward-backward call returns. */
+export interface PassResult {
+  readonly outputs: readonly DatumOutput[];
+  readonly metrics: Metrics;
+}
+
+/** How far a call has come. */
+export interface PassProgress {
+  readonly doneTokens: number;
+  readonly totalTokens: number;
+}
+
+/** Parameters in use during a call. */
+export interface PassParameters {
+  readonly layout: ParameterLayout;
+  readonly values: Float32Array;
+  readonly rank: number;
+  /** alpha / rank */
+  readonly scale: number;
+}
+
+/** One forward or forward-backward call. */
+export interface PassRequest {
+  readonly data: readonly PreparedDatum[];
+  readonly loss: LossName;
+  readonly parameters: PassParameters;
+  /** Receives the gradient; absent for a forward call. */
+  readonly gradient?: Float32Array;
+  readonly pause: () => Promise<void>;
+  readonly onProgress?: (progress: PassProgress) => void;
+}
+
+/** Computes losses and gradients of one kind of trained parameters. */
+export class Trainer {
+  readonly #model: ModelRuntime;
+  readonly #trained: Trained;
+  readonly #budget: TrainingBudget;
+  readonly #short: SegmentRunner;
+  readonly #long: LongSequenceRunner;
+  readonly #head: HeadRunner;
+
+  constructor(model: ModelRuntime, trained: Trained, budget: TrainingBudget) {
+    const { config, weights, pool } = model;
+    const programs = new TrainingPrograms(config, model.programs, trained);
+    this.#model = model;
+    this.#trained = trained;
+    this.#budget = budget;
+    const { layersPerSegment } = budget;
+    this.#short = new SegmentRunner(config, weights, trained, programs, pool, layersPerSegment);
+    this.#long = new LongSequenceRunner(config, weights, trained, programs, pool);
+    this.#head = new HeadRunner(config, weights, programs, pool);
+  }
+
+  async run(request: PassRequest): Promise<PassResult> {
+    const { data, parameters, pause, onProgress } = request;
+    const { heads, kvHeads } = this.#model.config;
+    const sum =
+      request.gradient && new GradientSum(parameters.layout, request.gradient, this.#model.pool);
+    const totalTokens = data.reduce((total, datum) => total + datum.tokens.length, 0);
+    const found: { logprobs: Float32Array; terms: Float32Array }[] = [];
+    let doneTokens = 0;
+    for (const members of planMicroBatches(data, this.#budget.microBatchTokens)) {
+      await pause();
+      const batch = packMicroBatch(data, members, heads, kvHeads);
+      const table = new RowTable(members.map((index) => at(data, index)));
+      await this.#runMicroBatch(request, batch, table, sum);
+      let member = 0;
+      for (const result of table.byDatum()) {
+        const index = at(members, member++);
+        refuseNonFinite(result.terms, index);
+        found[index] = result;
+      }
+      doneTokens += batch.tokens.length;
+      onProgress?.({ doneTokens, totalTokens });
+    }
+    sum?.complete();
+    this.#model.pool.trim(this.#budget.activationBytes);
+    const outputs = data.map((datum, index) => ({
+      logprobs: at(found, index).logprobs,
+      shape: datum.targetShape,
+    }));
+    return { outputs, metrics: lossMetrics(request.loss, data, found) };
+  }
+
+  async #runMicroBatch(
+    request: PassRequest,
+    batch: MicroBatch,
+    table: RowTable,
+    sum: GradientSum | undefined,
+  ): Promise<void> {
+    const pass = this.#layerPass(request, batch, sum);
+    const { arrangement } = batch;
+    if (arrangement.kind === "short") {
+      await this.#runThrough(request, this.#short, { ...pass, arrangement }, batch, table, sum);
+    } else {
+      await this.#runThrough(request, this.#long, { ...pass, arrangement }, batch, table, sum);
+    }
+  }
+
+  async #runThrough<A extends ShortArrangement | LongArrangement>(
+    request: PassRequest,
+    layers: LayerRunner<A>,
+    pass: LayerPass<A>,
+    batch: MicroBatch,
+    table: RowTable,
+    sum: GradientSum | undefined,
+  ): Promise<void> {
+    const { pool } = this.#model;
+    const { parameters, pause } = request;
+    const backward = sum !== undefined && table.activeRows().length > 0;
+    const throughLayers = backward && this.#trainsLayers();
+    const keep = throughLayers ? this.#keep(batch) : "nothing";
+    const embedded = this.#embed(batch.tokens, parameters);
+    const { hidden, kept } = await layers.forward(pass, embedded, keep);
+    const headPass = {
+      loss: request.loss,
+      rank: parameters.rank,
+      feeds: { ...this.#sharedFeeds(parameters), ...this.#outerFeeds(parameters) },
+      pause,
+    };
+    if (backward) {
+      const gradient = await this.#head.backward(headPass, hidden, table, sum, throughLayers);
+      const ofInput = gradient && (await layers.backward(pass, kept, gradient));
+      if (ofInput !== undefined) {
+        sum.addEmbeddingRows(batch.tokens, ofInput);
+        pool.giveBack(ofInput);
+      }
+    } else {
+      await this.#head.forward(headPass, hidden, table);
+    }
+    pool.giveBack(hidden);
+  }
+
+  #layerPass(request: PassRequest, batch: MicroBatch, sum: GradientSum | undefined): LayerPass {
+    const { parameters, pause } = request;
+    return {
+      tokenCount: batch.tokens.length,
+      positions: batch.positions,
+      rotary: this.#model.rotary(batch.longest),
+      arrangement: batch.arrangement,
+      parameters: {
+        rank: parameters.rank,
+        shared: this.#sharedFeeds(parameters),
+        feeds: (layer) => viewsAt(parameters.layout, parameters.values, layer),
+        collect: async (targets, work) => {
+          if (sum === undefined) throw new Error("a forward pass has no gradients");
+          await sum.collect(targets, work);
+        },
+      },
+      pause,
+    };
+  }
+
+  #sharedFeeds(parameters: PassParameters): Record<string, Float32Array> {
+    const { kind } = this.#trained;
+    return kind === "adapter" ? { "lora.scale": Float32Array.of(parameters.scale) } : {};
+  }
+
+  /** Parameters outside the layers; a tied unembedding is fed the embedding. */
+  #outerFeeds({ layout, values }: PassParameters): Record<string, Float32Array> {
+    const { embedding, ...feeds } = viewsAt(layout, values, "outer");
+    return embedding === undefined ? feeds : { head: embedding, ...feeds };
+  }
+
+  #embed(tokens: Int32Array, parameters: PassParameters): Float32Array {
+    const { config, pool, weights } = this.#model;
+    const own = viewsAt(parameters.layout, parameters.values, "outer").embedding;
+    const table = own ?? weights.embedding;
+    const width = config.hiddenSize;
+    const rows = pool.take(tokens.length * width);
+    for (const [index, token] of tokens.entries()) {
+      rows.set(table.subarray(token * width, (token + 1) * width), index * width);
+    }
+    return rows;
+  }
+
+  #trainsLayers(): boolean {
+    return (
+      this.#trained.kind === "full" || adaptedSites(this.#trained).some((site) => site !== "head")
+    );
+  }
+
+  #keep(batch: MicroBatch): Keep {
+    const bytes = batch.tokens.length * this.#budget.keptBytesPerToken;
+    return bytes <= this.#budget.activationBytes ? "everything" : "inputs";
+  }
+}
+
+function refuseNonFinite(terms: Float32Array, index: number): void {
+  const bad = terms.findIndex((term) => !Number.isFinite(term));
+  if (bad < 0) return;
+  throw new EngineError(
+    "not_finite",
+    `data[${index}]: the loss at target ${bad} is ${terms[bad]}. Check that logprobs are those of ` +
+      "these tokens and that weights or advantages are of a moderate size.",
+  );
+}

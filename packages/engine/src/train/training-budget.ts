@@ -1,0 +1,49 @@
+import type { ModelConfig } from "../files/model-config.js";
+import { layerGroups, sitesOf, siteWidths } from "../model/sites.js";
+
+/** How much a training pass does at once. Depends on model and settings only, never on the moment. */
+export interface TrainingBudget {
+  /** Tokens per micro-batch; a longer datum makes a micro-batch of its own. */
+  readonly microBatchTokens: number;
+  /** Layers that run as one program. */
+  readonly layersPerSegment: number;
+  /** Memory for activations that wait for the backward pass. */
+  readonly activationBytes: number;
+  /** Activations of all layers per token when everything is kept. */
+  readonly keptBytesPerToken: number;
+}
+
+const layerSites = layerGroups.flatMap((group) => sitesOf[group]);
+
+const defaultMicroBatchTokens = 1024;
+
+/** A program of this many operations takes about 100 ms, for which other work can wait. */
+const operationsPerProgram = 2e10;
+
+/** Plans passes of a model whose activations may take `activationBytes`. */
+export function trainingBudget(config: ModelConfig, activationBytes: number): TrainingBudget {
+  return {
+    microBatchTokens: defaultMicroBatchTokens,
+    layersPerSegment: layersPerSegment(config),
+    activationBytes,
+    keptBytesPerToken: 4 * config.layers * keptFloatsPerToken(config),
+  };
+}
+
+/** Values that one layer keeps per token; the narrow products of adapters do not count. */
+function keptFloatsPerToken(config: ModelConfig): number {
+  const { hiddenSize, intermediateSize, heads, kvHeads, headDim } = config;
+  const queries = heads * headDim;
+  const keys = kvHeads * headDim;
+  const raw = config.qkNorm ? queries + keys : 0;
+  return 2 * hiddenSize + 2 * intermediateSize + 2 * queries + 2 * keys + raw;
+}
+
+function layersPerSegment(config: ModelConfig): number {
+  const parameters = layerSites.reduce((sum, site) => {
+    const { inputs, outputs } = siteWidths(config, site);
+    return sum + inputs * outputs;
+  }, 0);
+  const perLayer = 2 * parameters * defaultMicroBatchTokens;
+  return Math.max(1, Math.min(config.layers, Math.floor(operationsPerProgram / perLayer)));
+}

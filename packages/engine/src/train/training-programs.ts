@@ -1,0 +1,89 @@
+import type { ModelConfig } from "../files/model-config.js";
+import type { ProgramCache } from "../runtime/program-cache.js";
+import type { Program } from "../runtime/program.js";
+import { attentionBlockBackward, attentionBlockForward } from "./graphs/attention-block.js";
+import { attentionInputsBackward, attentionInputsForward } from "./graphs/attention-inputs.js";
+import { headBackward, headForward, headLoss } from "./graphs/head.js";
+import { layerOutputsBackward, layerOutputsForward } from "./graphs/layer-outputs.js";
+import { segmentBackward, segmentForward, type SegmentOptions } from "./graphs/segment.js";
+import { adaptedSites, type Trained } from "./graphs/trained.js";
+import { losses, type LossName } from "./losses.js";
+
+type SegmentLayout = SegmentOptions["layout"];
+
+/** The programs of one way of training a model; all layers, ranks and batch sizes share them. */
+export class TrainingPrograms {
+  readonly #config: ModelConfig;
+  readonly #cache: ProgramCache;
+  readonly #trained: Trained;
+  readonly #key: string;
+
+  constructor(config: ModelConfig, cache: ProgramCache, trained: Trained) {
+    this.#config = config;
+    this.#cache = cache;
+    this.#trained = trained;
+    this.#key = trained.kind === "full" ? "full" : adaptedSites(trained).toSorted().join();
+  }
+
+  segmentForward(layers: number, layout: SegmentLayout): Promise<Program> {
+    const options = { layers, layout, trained: this.#trained };
+    return this.#get(`segment ${layers} ${layout}`, () => segmentForward(this.#config, options));
+  }
+
+  segmentBackward(layers: number, layout: SegmentLayout, inputGradient: boolean): Promise<Program> {
+    const options = { layers, layout, trained: this.#trained };
+    return this.#get(`segmentBackward ${layers} ${layout} ${inputGradient}`, () =>
+      segmentBackward(this.#config, options, inputGradient),
+    );
+  }
+
+  attentionInputsForward(): Promise<Program> {
+    const [config, trained] = [this.#config, this.#trained];
+    return this.#get("attentionInputs", () => attentionInputsForward(config, trained));
+  }
+
+  attentionInputsBackward(inputGradient: boolean): Promise<Program> {
+    const [config, trained] = [this.#config, this.#trained];
+    return this.#get(`attentionInputsBackward ${inputGradient}`, () =>
+      attentionInputsBackward(config, trained, inputGradient),
+    );
+  }
+
+  attentionBlockForward(): Promise<Program> {
+    return this.#cache.get("attentionBlock", () => attentionBlockForward(this.#config));
+  }
+
+  attentionBlockBackward(): Promise<Program> {
+    return this.#cache.get("attentionBlockBackward", () => attentionBlockBackward(this.#config));
+  }
+
+  layerOutputsForward(): Promise<Program> {
+    const [config, trained] = [this.#config, this.#trained];
+    return this.#get("layerOutputs", () => layerOutputsForward(config, trained));
+  }
+
+  layerOutputsBackward(): Promise<Program> {
+    const [config, trained] = [this.#config, this.#trained];
+    return this.#get("layerOutputsBackward", () => layerOutputsBackward(config, trained));
+  }
+
+  headForward(): Promise<Program> {
+    return this.#get("head", () => headForward(this.#config, this.#trained));
+  }
+
+  headLoss(loss: LossName): Promise<Program> {
+    const [config, trained] = [this.#config, this.#trained];
+    return this.#get(`headLoss ${loss}`, () => headLoss(config, trained, losses[loss]));
+  }
+
+  headBackward(loss: LossName, inputGradient: boolean): Promise<Program> {
+    const [config, trained] = [this.#config, this.#trained];
+    return this.#get(`headBackward ${loss} ${inputGradient}`, () =>
+      headBackward(config, trained, losses[loss], inputGradient),
+    );
+  }
+
+  #get(name: string, compile: Parameters<ProgramCache["get"]>[1]): Promise<Program> {
+    return this.#cache.get(`${name} ${this.#key}`, compile);
+  }
+}

@@ -1,0 +1,129 @@
+import type { Context } from "../context/context.js";
+import type { Model } from "../store/models-table.js";
+import type { RequestHead } from "../store/requests-table.js";
+import { adapterOptions } from "./adapter-options.js";
+import type { BaseModels } from "./base-models.js";
+import { StoppedError } from "../errors/failure.js";
+import { repeat, type JournaledKind } from "./journal-entry.js";
+import { LiveModel } from "./live-model.js";
+import type { Snapshots } from "./snapshots.js";
+
+/**
+ * Models in the engine's memory. A model that is not there is brought back from its newest snapshot
+ * and the journal after it; that serves a restart, a model that was parked to make room, and an engine
+ * that broke, all in the same way.
+ */
+export class LiveModels {
+  readonly #context: Context;
+  readonly #bases: BaseModels;
+  readonly #snapshots: Snapshots;
+  readonly #live = new Map<string, Promise<LiveModel>>();
+
+  constructor(context: Context, bases: BaseModels, snapshots: Snapshots) {
+    this.#context = context;
+    this.#bases = bases;
+    this.#snapshots = snapshots;
+  }
+
+  get count(): number {
+    return this.#live.size;
+  }
+
+  /** The model in memory; brings it back first when it is not there. */
+  async get(modelId: string): Promise<LiveModel> {
+    let restoring = this.#live.get(modelId);
+    if (!restoring) {
+      restoring = this.#restore(modelId);
+      this.#live.set(modelId, restoring);
+      restoring.catch(() => this.#live.delete(modelId));
+    }
+    const live = await restoring;
+    live.lastUsedAt = this.#context.clock.now();
+    return live;
+  }
+
+  /** Takes a model out of memory without writing anything. */
+  async drop(modelId: string): Promise<void> {
+    const restoring = this.#live.get(modelId);
+    this.#live.delete(modelId);
+    const live = await restoring?.catch(() => undefined);
+    await live?.snapshotting;
+    await live?.adapter.release().catch(() => {});
+  }
+
+  /** Writes a model's state out where that pays and takes it out of memory. */
+  async park(modelId: string): Promise<void> {
+    const live = await this.#live.get(modelId)?.catch(() => undefined);
+    if (live) await this.#snapshots.settle(live);
+    await this.drop(modelId);
+  }
+
+  /** The models above the limit, the longest unused first; `isIdle` tells which may go. */
+  async surplus(isIdle: (modelId: string) => boolean): Promise<string[]> {
+    const excess = this.#live.size - this.#context.limits.maxLiveModels;
+    if (excess <= 0) return [];
+    const idle = [...this.#live].filter(([modelId]) => isIdle(modelId));
+    const loaded = await Promise.all(idle.map(([, restoring]) => restoring.catch(() => undefined)));
+    return loaded
+      .filter((live) => live !== undefined)
+      .toSorted((a, b) => a.lastUsedAt - b.lastUsedAt)
+      .slice(0, excess)
+      .map((live) => live.model.modelId);
+  }
+
+  /** Forgets everything in memory, after the engine broke. */
+  reset(): void {
+    this.#live.clear();
+  }
+
+  async #restore(modelId: string): Promise<LiveModel> {
+    const { store, clock, logger, metrics } = this.#context;
+    const model = store.models.get(modelId);
+    if (!model) throw new Error(`model ${modelId} has no record`);
+    const base = await this.#bases.load(model.baseModel);
+    const { folder: modelFolder } = await this.#bases.find(model.baseModel);
+    const snapshot = await this.#snapshots.load(modelId, modelFolder);
+    const savedApplied = snapshot?.applied ?? 0;
+    const journal = this.#completeJournal(model, savedApplied);
+    const adapter = await base.createAdapter(adapterOptions(model.lora));
+    if (snapshot) await adapter.importState(snapshot.state, { optimizer: true });
+    const live = new LiveModel({ model, adapter, modelFolder, savedApplied, now: clock.now() });
+    for (const entry of journal) await this.#repeat(live, entry);
+    metrics.replays.add(journal.length);
+    if (snapshot || journal.length > 0) {
+      logger.info("model brought back", {
+        model: modelId,
+        from: savedApplied,
+        repeated: journal.length,
+        ms: live.replayMs,
+      });
+    }
+    return live;
+  }
+
+  async #repeat(live: LiveModel, entry: RequestHead): Promise<void> {
+    const payload = await this.#context.ledger.payload(entry.requestId);
+    const startedAt = performance.now();
+    const kind = entry.kind as JournaledKind;
+    await repeat(live.adapter, kind, payload);
+    const tookMs = performance.now() - startedAt;
+    live.noteApplied(kind === "forward_backward", payload.length, tookMs);
+  }
+
+  /** The journal from a state to the present; a model whose journal has a hole is lost and says so. */
+  #completeJournal(model: Model, savedApplied: number): RequestHead[] {
+    const { store, logger } = this.#context;
+    const journal = store.requests.journal(model.modelId, savedApplied);
+    const isComplete =
+      savedApplied + journal.length === model.applied &&
+      journal.every((entry, index) => entry.applied === savedApplied + index + 1);
+    if (isComplete) return journal;
+    const reason =
+      "its files in the data directory are damaged or missing; continue from a checkpoint";
+    logger.error("a model cannot be brought back", { model: model.modelId, reason });
+    store
+      .write(() => store.models.setState(model.modelId, "failed", reason))
+      .catch((error: unknown) => logger.error("cannot write", { error: String(error) }));
+    throw new StoppedError(`model ${model.modelId} cannot be brought back: ${reason}`, "server");
+  }
+}
