@@ -1,4 +1,11 @@
-import { Engine, type Adapter, type BaseModel, type NamedTensors } from "@tinker-ts/engine";
+import {
+  Engine,
+  type Adapter,
+  type AdapterOptions,
+  type BaseModel,
+  type NamedTensors,
+  type ParameterExport,
+} from "@tinker-ts/engine";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { countingDatum, raggedData } from "./support/engine-data.js";
 import { families, fixtureData, readExpected, readTensors } from "./support/fixture-model.js";
@@ -30,6 +37,35 @@ describe("training through an engine", () => {
     model = await engine.loadModel(fixture("qwen3/model"));
   });
   afterAll(() => engine.close());
+
+  async function gradientOf(
+    run: (adapter: Adapter) => Promise<unknown>,
+    options: Partial<AdapterOptions> = {},
+  ): Promise<NamedTensors> {
+    const adapter = await model.createAdapter({ rank: 4, seed: 3, ...options });
+    await run(adapter);
+    const gradient = await adapter.exportGradient();
+    await adapter.release();
+    return gradient;
+  }
+
+  async function trainFourSteps(disturbed: boolean): Promise<ParameterExport> {
+    const adapter = await model.createAdapter({ rank: 8, seed: 11 });
+    const noise: Promise<unknown>[] = [];
+    for (let step = 0; step < 4; step++) {
+      if (disturbed) {
+        const snapshot = await adapter.snapshot();
+        const request = { prompt: [1, 2, 3], maxTokens: 40, numSamples: 4 };
+        noise.push(model.sample({ ...request, adapter: snapshot }), model.sample(request));
+      }
+      await adapter.forwardBackward(raggedData(10, 90), crossEntropy);
+      await adapter.optimStep({ learningRate: 1e-3, weightDecay: 0.01, gradClipNorm: 1 });
+    }
+    await Promise.all(noise);
+    const state = await adapter.exportState({ optimizer: true });
+    await adapter.release();
+    return state;
+  }
 
   it.each(families)("ends three optimizer steps on %s where PyTorch does", async (family) => {
     const expected = readExpected(family);
@@ -74,13 +110,6 @@ describe("training through an engine", () => {
 
   it("adds gradients up: two calls equal one with all data, and a doubled weight equals two", async () => {
     const [a, b] = [countingDatum(3, 17), countingDatum(50, 40)];
-    const gradientOf = async (run: (adapter: Adapter) => Promise<unknown>) => {
-      const adapter = await model.createAdapter({ rank: 4, seed: 3 });
-      await run(adapter);
-      const gradient = await adapter.exportGradient();
-      await adapter.release();
-      return gradient;
-    };
     const together = await gradientOf((one) => one.forwardBackward([a, b], crossEntropy));
     const apart = await gradientOf(async (one) => {
       await one.forwardBackward([a], crossEntropy);
@@ -112,24 +141,7 @@ describe("training through an engine", () => {
   });
 
   it("repeats bit for bit, whatever is sampled in between", async () => {
-    const run = async (disturb: boolean) => {
-      const adapter = await model.createAdapter({ rank: 8, seed: 11 });
-      const noise: Promise<unknown>[] = [];
-      for (let step = 0; step < 4; step++) {
-        if (disturb) {
-          const snapshot = await adapter.snapshot();
-          const request = { prompt: [1, 2, 3], maxTokens: 40, numSamples: 4 };
-          noise.push(model.sample({ ...request, adapter: snapshot }), model.sample(request));
-        }
-        await adapter.forwardBackward(raggedData(10, 90), crossEntropy);
-        await adapter.optimStep({ learningRate: 1e-3, weightDecay: 0.01, gradClipNorm: 1 });
-      }
-      await Promise.all(noise);
-      const state = await adapter.exportState({ optimizer: true });
-      await adapter.release();
-      return state;
-    };
-    expect(await run(true)).toEqual(await run(false));
+    expect(await trainFourSteps(true)).toEqual(await trainFourSteps(false));
   });
 
   it("resumes exactly from an exported state", async () => {
@@ -174,13 +186,9 @@ describe("training through an engine", () => {
     "trains only $trainAttn/$trainMlp/$trainUnembed, with the gradients of a full adapter",
     async (flags) => {
       const data = [...raggedData(5, 60), countingDatum(4, 512)];
-      const gradientOf = async (part: Partial<typeof flags>) => {
-        const adapter = await model.createAdapter({ rank: 4, seed: 8, ...part });
-        await adapter.forwardBackward(data, crossEntropy);
-        return adapter.exportGradient();
-      };
-      const whole = await gradientOf({});
-      const part = await gradientOf(flags);
+      const pass = (adapter: Adapter) => adapter.forwardBackward(data, crossEntropy);
+      const whole = await gradientOf(pass);
+      const part = await gradientOf(pass, flags);
       const expected = new Map([...whole].filter(([name]) => part.has(name)));
       expect(part.size).toBeGreaterThan(0);
       expect(relativeDifference(part, expected)).toBeLessThan(1e-5);
