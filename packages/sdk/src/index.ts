@@ -1,1 +1,2 @@
-export {};
+export * from "./errors/index.js";
+export * from "./types/index.js";

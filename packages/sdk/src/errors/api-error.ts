@@ -1,0 +1,160 @@
+import { TinkerError, type BlamesUser, type TinkerErrorOptions } from "./tinker-error.js";
+
+/** The request an error belongs to; credentials are never part of it. */
+export interface FailedRequest {
+  readonly method: string;
+  readonly url: string;
+}
+
+/** One attempt of a call that was tried several times. */
+export interface Attempt {
+  /** HTTP status, or null when no answer arrived. */
+  readonly status: number | null;
+  readonly message: string;
+  /** How long the client waited after this attempt before the next one; null for the last. */
+  readonly delayMs: number | null;
+}
+
+/** What an `APIError` carries besides its message. */
+export interface APIErrorOptions extends TinkerErrorOptions {
+  readonly request?: FailedRequest | undefined;
+  readonly body?: unknown;
+  readonly attempts?: readonly Attempt[];
+  readonly code?: string;
+}
+
+/** Base of the errors that an HTTP exchange can end in. */
+export class APIError extends TinkerError {
+  override readonly name: string = "APIError";
+  readonly request: FailedRequest | null;
+  /** The answer's body: decoded JSON, else text, else null. */
+  readonly body: unknown;
+  /** Every attempt that was made, oldest first. */
+  attempts: readonly Attempt[];
+
+  constructor(message: string, options: APIErrorOptions = {}) {
+    super(message, { code: "api_error", ...options });
+    this.request = options.request ?? null;
+    this.body = options.body ?? null;
+    this.attempts = options.attempts ?? [];
+  }
+}
+
+/** No usable answer arrived: refused, reset, a proxy's empty 400, or no progress for too long. */
+export class APIConnectionError extends APIError {
+  override readonly name: string = "APIConnectionError";
+
+  constructor(message = "Connection error.", options: APIErrorOptions = {}) {
+    super(message, { code: "connection_error", ...options });
+  }
+
+  override get isRetryable(): boolean {
+    return true;
+  }
+}
+
+/** The answer did not arrive in time. */
+export class APITimeoutError extends APIConnectionError {
+  override readonly name: string = "APITimeoutError";
+
+  constructor(message = "Request timed out.", options: APIErrorOptions = {}) {
+    super(message, { code: "timeout", ...options });
+  }
+}
+
+/** A 2xx answer whose body does not have the promised shape or media type. */
+export class APIResponseValidationError extends APIError {
+  override readonly name: string = "APIResponseValidationError";
+  readonly status: number;
+
+  constructor(message: string, options: APIErrorOptions & { status: number }) {
+    super(message, { code: "response_validation", ...options });
+    this.status = options.status;
+  }
+}
+
+/** What an `APIStatusError` carries besides its message. */
+export interface APIStatusErrorOptions extends APIErrorOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The server answered with a status other than 2xx. */
+export class APIStatusError extends APIError implements BlamesUser {
+  override readonly name: string = "APIStatusError";
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, message: string, options: APIStatusErrorOptions = {}) {
+    super(message, { code: `http_${status}`, ...options });
+    this.status = status;
+    this.headers = options.headers ?? {};
+  }
+
+  override get isRetryable(): boolean {
+    return isRetryableStatus(this.status);
+  }
+
+  get blamesUser(): boolean {
+    return this.status >= 400 && this.status < 500 && this.status !== 408;
+  }
+}
+
+/** 400 */
+export class BadRequestError extends APIStatusError {
+  override readonly name: string = "BadRequestError";
+}
+/** 401 */
+export class AuthenticationError extends APIStatusError {
+  override readonly name: string = "AuthenticationError";
+}
+/** 403 */
+export class PermissionDeniedError extends APIStatusError {
+  override readonly name: string = "PermissionDeniedError";
+}
+/** 404 */
+export class NotFoundError extends APIStatusError {
+  override readonly name: string = "NotFoundError";
+}
+/** 409 */
+export class ConflictError extends APIStatusError {
+  override readonly name: string = "ConflictError";
+}
+/** 422 */
+export class UnprocessableEntityError extends APIStatusError {
+  override readonly name: string = "UnprocessableEntityError";
+}
+/** 429 */
+export class RateLimitError extends APIStatusError {
+  override readonly name: string = "RateLimitError";
+}
+/** 500 and above */
+export class InternalServerError extends APIStatusError {
+  override readonly name: string = "InternalServerError";
+}
+
+const statusClasses = new Map<number, typeof APIStatusError>([
+  [400, BadRequestError],
+  [401, AuthenticationError],
+  [403, PermissionDeniedError],
+  [404, NotFoundError],
+  [409, ConflictError],
+  [422, UnprocessableEntityError],
+  [429, RateLimitError],
+]);
+
+/** Builds the class that belongs to a status, with the message the status deserves. */
+export function statusError(status: number, options: APIStatusErrorOptions = {}): APIStatusError {
+  const Class = statusClasses.get(status) ?? (status >= 500 ? InternalServerError : APIStatusError);
+  return new Class(status, statusMessage(status, options.body), options);
+}
+
+/** Statuses that a later attempt may turn into a success. */
+export function isRetryableStatus(status: number): boolean {
+  return status === 408 || status === 409 || status === 429 || (status >= 500 && status <= 599);
+}
+
+function statusMessage(status: number, body: unknown): string {
+  if (body === null || body === undefined || body === "") return `Error code: ${status}`;
+  if (typeof body === "string") return body;
+  return `Error code: ${status} - ${JSON.stringify(body)}`;
+}

@@ -1,0 +1,53 @@
+import { TinkerError, type BlamesUser, type TinkerErrorOptions } from "./tinker-error.js";
+
+/** Whose fault a failed request is, as the server tells it. */
+export type RequestErrorCategory = "unknown" | "server" | "user";
+
+/** The server accepted a request, worked on it, and it ended in failure. */
+export class RequestFailedError extends TinkerError implements BlamesUser {
+  override readonly name: string = "RequestFailedError";
+  readonly requestId: string;
+  readonly category: RequestErrorCategory;
+
+  constructor(
+    message: string,
+    options: TinkerErrorOptions & { requestId: string; category: RequestErrorCategory },
+  ) {
+    super(message, { ...options, code: "request_failed" });
+    this.requestId = options.requestId;
+    this.category = options.category;
+  }
+
+  get blamesUser(): boolean {
+    return this.category === "user";
+  }
+}
+
+/** The server no longer knows the result of a request (HTTP 410); the request may be made again. */
+export class RequestExpiredError extends TinkerError {
+  override readonly name: string = "RequestExpiredError";
+  readonly requestId: string;
+
+  constructor(requestId: string, options: TinkerErrorOptions = {}) {
+    super(
+      `The server has dropped the result of request ${requestId} (HTTP 410); make the request again.`,
+      { ...options, code: "request_expired" },
+    );
+    this.requestId = requestId;
+  }
+
+  override get isRetryable(): boolean {
+    return true;
+  }
+}
+
+/** A result could not be fetched or read; the cause holds the reason. */
+export class ResultError extends TinkerError {
+  override readonly name: string = "ResultError";
+  readonly requestId: string;
+
+  constructor(requestId: string, message: string, options: TinkerErrorOptions = {}) {
+    super(message, { ...options, code: "result_unavailable" });
+    this.requestId = requestId;
+  }
+}

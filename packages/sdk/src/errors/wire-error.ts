@@ -1,0 +1,32 @@
+import { TinkerError, type TinkerErrorOptions } from "./tinker-error.js";
+
+/** Which way a message was going when it turned out to be malformed. */
+export type WireDirection = "encode" | "decode";
+
+/** A message that does not fit its type; names the type, the field and what is wrong with it. */
+export class WireError extends TinkerError {
+  override readonly name: string = "WireError";
+  readonly direction: WireDirection;
+  /** The wire type, such as `SampleRequest`. */
+  readonly typeName: string;
+  /** Where in the message, in wire names: `sampling_params.seed`, `data[3].model_input`; empty at the top. */
+  readonly path: string;
+  readonly problem: string;
+
+  constructor(
+    direction: WireDirection,
+    typeName: string,
+    path: string,
+    problem: string,
+    options: TinkerErrorOptions = {},
+  ) {
+    super(`${typeName}${path && !path.startsWith("[") ? "." : ""}${path}: ${problem}`, {
+      ...options,
+      code: direction === "encode" ? "wire_encode" : "wire_decode",
+    });
+    this.direction = direction;
+    this.typeName = typeName;
+    this.path = path;
+    this.problem = problem;
+  }
+}

@@ -1,0 +1,250 @@
+import type { EnumNode, FieldNode, Node, ObjectNode, Presence } from "./node.js";
+import type { Timestamp } from "./timestamp.js";
+import { wireNameOf } from "./wire-name.js";
+
+/** A node together with the TypeScript types it stands for; the types exist at compile time only. */
+export interface Schema<Value = unknown, Input = Value> {
+  readonly node: Node;
+  readonly types?: { readonly value: Value; readonly input: Input };
+}
+
+/** The type of a decoded value: every field present, `null` where the wire had nothing. */
+export type ValueOf<S> = S extends Schema<infer Value, infer _Input> ? Value : never;
+
+/** The type of a value to encode: fields with defaults and optional fields may be left out. */
+export type InputOf<S> = S extends Schema<infer _Value, infer Input> ? Input : never;
+
+/** Fields of an answer that its schema does not know, under their wire names. */
+export type UnknownFields = Readonly<Record<string, unknown>>;
+
+/** A field with its presence; a bare schema is a required field. */
+export interface Field<P extends Presence, S> {
+  readonly presence: P;
+  readonly schema: S;
+  readonly default: unknown;
+  readonly facts: FieldFacts;
+}
+
+type AnySchema = Schema<unknown, unknown>;
+type AnyField = AnySchema | Field<Presence, AnySchema>;
+type Fields = Readonly<Record<string, AnyField>>;
+
+type FieldValue<F> =
+  F extends Field<"optional", infer S>
+    ? ValueOf<S> | null
+    : F extends Field<Presence, infer S>
+      ? ValueOf<S>
+      : ValueOf<F>;
+
+type OmittableKey<F> = {
+  [K in keyof F]: F[K] extends Field<"optional" | "default", unknown> ? K : never;
+}[keyof F];
+
+type OmittableInput<F> =
+  F extends Field<"optional", infer S>
+    ? InputOf<S> | null | undefined
+    : F extends Field<Presence, infer S>
+      ? InputOf<S> | undefined
+      : never;
+
+type FieldInput<F> = F extends Field<Presence, infer S> ? InputOf<S> : InputOf<F>;
+
+type Simplify<T> = { [K in keyof T]: T[K] } & {};
+
+type StrictValue<F> = Simplify<{ [K in keyof F]: FieldValue<F[K]> }>;
+type StrictInput<F> = Simplify<
+  { [K in Exclude<keyof F, OmittableKey<F>>]: FieldInput<F[K]> } & {
+    [K in OmittableKey<F>]?: OmittableInput<F[K]>;
+  }
+>;
+type Kept = { unknownFields?: UnknownFields };
+
+/** Facts about a field: for the parity page, and which wires carry it. */
+export interface FieldFacts {
+  readonly since?: string;
+  readonly note?: string;
+  readonly protobufOnly?: boolean;
+}
+
+export const string: Schema<string> = { node: { kind: "string" } };
+export const boolean: Schema<boolean> = { node: { kind: "boolean" } };
+/** A finite double. */
+export const number: Schema<number> = { node: { kind: "number" } };
+/** An integer within ±2^53. */
+export const integer: Schema<number> = { node: { kind: "integer", allowBig: false } };
+/** An integer of up to 64 bits: a number while it is exact, a bigint beyond ±2^53. */
+export const bigInteger: Schema<number | bigint> = { node: { kind: "integer", allowBig: true } };
+/** A moment, as a `Date` that keeps its original text. */
+export const timestamp: Schema<Timestamp, Date | string> = { node: { kind: "timestamp" } };
+/** Bytes, base64 in JSON. */
+export const bytes: Schema<Uint8Array> = { node: { kind: "bytes" } };
+/** Free-form JSON that belongs to the user. */
+export const json: Schema = { node: { kind: "json" } };
+/** Token ids. */
+export const tokens: Schema<Int32Array, Int32Array | readonly number[]> = {
+  node: { kind: "tokens" },
+};
+/** A list of doubles. */
+export const floats: Schema<Float64Array, Float64Array | Float32Array | readonly number[]> = {
+  node: { kind: "floats" },
+};
+/** A list of 64-bit integers in their smallest exact storage. */
+export const integers: Schema<Int32Array | BigInt64Array> = { node: { kind: "integers" } };
+
+export function literal<const V extends string>(value: V): Field<"default", Schema<V>> {
+  return withDefault({ node: { kind: "literal", value } }, value);
+}
+
+export function enumeration<const V extends string>(
+  values: readonly V[],
+  options: { fallback?: NoInfer<V>; ignoreCase?: boolean } = {},
+): Schema<V> {
+  const node: EnumNode = { kind: "enum", values, ...options };
+  return { node };
+}
+
+export function nullable<V, I>(item: Schema<V, I>): Schema<V | null, I | null> {
+  return { node: { kind: "nullable", item: item.node } };
+}
+
+export function array<V, I>(item: Schema<V, I>): Schema<V[], readonly I[]> {
+  return { node: { kind: "array", item: item.node } };
+}
+
+export function pair<A, B>(first: Schema<A>, second: Schema<B>): Schema<[A, B]> {
+  return { node: { kind: "tuple", items: [first.node, second.node] } };
+}
+
+/** A map whose keys belong to the user and are never renamed. */
+export function record<V, I>(
+  item: Schema<V, I>,
+): Schema<Record<string, V>, Readonly<Record<string, I>>> {
+  return { node: { kind: "record", item: item.node } };
+}
+
+/** A field that may be absent or null; null is not sent. */
+export function optional<V, I>(
+  schema: Schema<V, I> | Field<"default", Schema<V, I>>,
+  facts: FieldFacts = {},
+): Field<"optional", Schema<V, I>> {
+  const inner = "schema" in schema ? schema.schema : schema;
+  return field("optional", inner, undefined, facts);
+}
+
+/** A field whose absence means `value`; always sent. */
+export function withDefault<V, I>(
+  schema: Schema<V, I>,
+  value: NoInfer<V>,
+  facts: FieldFacts = {},
+): Field<"default", Schema<V, I>> {
+  return field("default", schema, value, facts);
+}
+
+/** A required field with facts for the parity page. */
+export function required<V, I>(
+  schema: Schema<V, I>,
+  facts: FieldFacts,
+): Field<"required", Schema<V, I>> {
+  return field("required", schema, undefined, facts);
+}
+
+/** A request type: unknown fields are refused, both ways. */
+export function strictObject<F extends Fields>(
+  name: string,
+  fields: F,
+  facts: { since?: string } = {},
+): Schema<StrictValue<F>, StrictInput<F>> {
+  return { node: objectNode(name, fields, true, facts.since) };
+}
+
+/** A response type: unknown fields are kept in `unknownFields` and sent again when re-encoded. */
+export function openObject<F extends Fields>(
+  name: string,
+  fields: F,
+  facts: { since?: string } = {},
+): Schema<StrictValue<F> & Kept, StrictInput<F> & Kept> {
+  return { node: objectNode(name, fields, false, facts.since) };
+}
+
+/** Objects told apart by the text in one field; `infer` names the variant when that field is missing. */
+export function tagged<const O extends Readonly<Record<string, AnySchema>>>(
+  name: string,
+  tag: string,
+  variants: O,
+  infer: (json: Readonly<Record<string, unknown>>) => (keyof O & string) | undefined = () =>
+    undefined,
+): Schema<ValueOf<O[keyof O]>, InputOf<O[keyof O]>> {
+  const wireTag = wireNameOf(tag);
+  const read = (object: unknown, key: string): string | undefined => {
+    if (typeof object !== "object" || object === null) return undefined;
+    const fields = object as Readonly<Record<string, unknown>>;
+    const text = fields[key];
+    if (text === undefined) return infer(fields);
+    return typeof text === "string" && Object.hasOwn(variants, text) ? text : undefined;
+  };
+  return union(name, variants, {
+    tag,
+    choose: (value) => read(value, tag),
+    chooseWire: (wire) => read(wire, wireTag),
+  });
+}
+
+/** One of several schemas, told apart by looking at the value or at its JSON form. */
+export function union<const O extends Readonly<Record<string, AnySchema>>>(
+  name: string,
+  options: O,
+  choice: {
+    choose: (value: unknown) => string | undefined;
+    chooseWire: (json: unknown) => string | undefined;
+    tag?: string;
+  },
+): Schema<ValueOf<O[keyof O]>, InputOf<O[keyof O]>> {
+  const nodes = Object.fromEntries(
+    Object.entries(options).map(([key, schema]) => [key, schema.node]),
+  );
+  return { node: { kind: "union", name, options: nodes, tag: undefined, ...choice } };
+}
+
+/** A class on top of a plain schema. */
+export function mapped<V, I, Inner, InnerInput>(
+  name: string,
+  inner: Schema<Inner, InnerInput>,
+  mapping: { wrap: (inner: Inner) => V; unwrap: (value: V | I) => InnerInput },
+): Schema<V, V | I> {
+  return { node: { kind: "mapped", name, inner: inner.node, ...mapping } };
+}
+
+function field<P extends Presence, S>(
+  presence: P,
+  schema: S,
+  value: unknown,
+  facts: FieldFacts,
+): Field<P, S> {
+  return { presence, schema, default: value, facts };
+}
+
+function objectNode(
+  name: string,
+  fields: Fields,
+  strict: boolean,
+  since: string | undefined,
+): ObjectNode {
+  const byName = new Map<string, FieldNode>();
+  const byWireName = new Map<string, FieldNode>();
+  for (const [key, entry] of Object.entries(fields)) {
+    const isField = "presence" in entry;
+    const node: FieldNode = {
+      name: key,
+      wireName: wireNameOf(key),
+      node: isField ? entry.schema.node : entry.node,
+      presence: isField ? entry.presence : "required",
+      default: isField ? entry.default : undefined,
+      protobufOnly: isField && entry.facts.protobufOnly === true,
+      since: isField ? entry.facts.since : undefined,
+      note: isField ? entry.facts.note : undefined,
+    };
+    byName.set(key, node);
+    if (!node.protobufOnly) byWireName.set(node.wireName, node);
+  }
+  return { kind: "object", name, strict, since, fields: byName, byWireName };
+}

@@ -1,0 +1,46 @@
+import { ArgumentError } from "../errors/argument-error.js";
+import type { CheckpointType } from "./runs.js";
+
+const prefix = "tinker://";
+const folders = { training: "weights", sampler: "sampler_weights" } as const;
+
+/** The address of a checkpoint: `tinker://<run>/weights/<name>` or `.../sampler_weights/<name>`. */
+export class CheckpointPath {
+  readonly trainingRunId: string;
+  readonly checkpointType: CheckpointType;
+  readonly name: string;
+
+  constructor(parts: { trainingRunId: string; checkpointType: CheckpointType; name: string }) {
+    this.trainingRunId = parts.trainingRunId;
+    this.checkpointType = parts.checkpointType;
+    this.name = parts.name;
+  }
+
+  /** Reads a path; throws `ArgumentError` with the expected form. */
+  static parse(tinkerPath: string): CheckpointPath {
+    const parts = tinkerPath.startsWith(prefix) ? tinkerPath.slice(prefix.length).split("/") : [];
+    const [trainingRunId, folder, name] = parts;
+    const checkpointType =
+      folder === folders.training ? "training" : folder === folders.sampler ? "sampler" : undefined;
+    if (parts.length !== 3 || !trainingRunId || !checkpointType || !name) {
+      throw new ArgumentError(
+        "path",
+        `${JSON.stringify(tinkerPath)} is not a checkpoint path; expected tinker://<run>/weights/<name> or tinker://<run>/sampler_weights/<name>`,
+      );
+    }
+    return new CheckpointPath({ trainingRunId, checkpointType, name });
+  }
+
+  /** `weights/<name>` or `sampler_weights/<name>`, as the REST endpoints want it. */
+  get checkpointId(): string {
+    return `${folders[this.checkpointType]}/${this.name}`;
+  }
+
+  get tinkerPath(): string {
+    return `${prefix}${this.trainingRunId}/${this.checkpointId}`;
+  }
+
+  toString(): string {
+    return this.tinkerPath;
+  }
+}

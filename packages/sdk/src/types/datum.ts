@@ -1,0 +1,127 @@
+import { ArgumentError } from "../errors/argument-error.js";
+import {
+  mapped,
+  record,
+  strictObject,
+  withDefault,
+  type InputOf,
+  type ValueOf,
+} from "../schema/schema.js";
+import { ModelInput, ModelInputSchema, type ModelInputLike } from "./model-input.js";
+import {
+  TensorData,
+  TensorDataSchema,
+  toStorage,
+  type TensorDtype,
+  type TensorLike,
+  type TypedArray,
+} from "./tensor-data.js";
+import type { NestedList } from "./tensor-shape.js";
+
+/** Everything that can stand for the tensor of a loss input. */
+export type LossFnInput =
+  | TensorData
+  | TensorLike
+  | TypedArray
+  | number
+  | NestedList<number | boolean>
+  | NestedList<bigint>;
+
+/** Loss inputs by name; names are the API's own (`target_tokens`, `weights`, ...). */
+export type LossFnInputsLike = Readonly<Record<string, LossFnInput>>;
+
+/** Everything that can stand for a `Datum`. */
+export type DatumLike =
+  | Datum
+  | { readonly modelInput: ModelInputLike; readonly lossFnInputs?: LossFnInputsLike | undefined };
+
+// Plain lists carry no dtype; these are the names for which the API fixes one.
+const listDtypes: Readonly<Record<string, TensorDtype>> = {
+  target_tokens: "int64",
+  weights: "float32",
+  advantages: "float32",
+  logprobs: "float32",
+  clip_low_threshold: "float32",
+  clip_high_threshold: "float32",
+};
+
+const compactedNames = new Set(["target_tokens", "weights"]);
+
+/** One training example: what the model reads and what its loss needs. Immutable. */
+export class Datum {
+  readonly modelInput: ModelInput;
+  readonly lossFnInputs: Readonly<Record<string, TensorData>>;
+
+  constructor(init: {
+    readonly modelInput: ModelInputLike;
+    readonly lossFnInputs?: LossFnInputsLike | undefined;
+  }) {
+    this.modelInput = ModelInput.from(init.modelInput);
+    this.lossFnInputs = Object.fromEntries(
+      Object.entries(init.lossFnInputs ?? {}).map(([name, value]) => [
+        name,
+        toLossFnInput(name, value),
+      ]),
+    );
+  }
+
+  static from(value: DatumLike): Datum {
+    return value instanceof Datum ? value : new Datum(value);
+  }
+}
+
+/** Converts one loss input by its name, with the rules of the Python SDK. */
+export function toLossFnInput(name: string, value: LossFnInput): TensorData {
+  const field = `lossFnInputs.${name}`;
+  if (value instanceof TensorData) return value;
+  if (ArrayBuffer.isView(value)) {
+    return TensorData.fromTypedArray(toStorage(value, field));
+  }
+  if (Array.isArray(value) || typeof value === "number") {
+    const dtype = Object.hasOwn(listDtypes, name) ? listDtypes[name] : undefined;
+    if (!dtype) {
+      throw new ArgumentError(
+        field,
+        `a plain list has no dtype; pass a typed array or TensorData, or use one of ${Object.keys(listDtypes).join(", ")}`,
+      );
+    }
+    return TensorData.fromNested(value, dtype, field);
+  }
+  if (isTensorLike(value)) {
+    const tensor = new TensorData({ data: toStorage(value.data, field), shape: value.shape });
+    return compactedNames.has(name) ? tensor.toCompact() : tensor;
+  }
+  throw new ArgumentError(field, `expected numbers or a tensor, got ${typeof value}`);
+}
+
+export const LossFnInputs = record(TensorDataSchema);
+export type LossFnInputs = ValueOf<typeof LossFnInputs>;
+
+const DatumFields = strictObject("Datum", {
+  modelInput: ModelInputSchema,
+  lossFnInputs: withDefault(LossFnInputs, {}),
+});
+
+export const DatumSchema = mapped<
+  Datum,
+  DatumLike,
+  ValueOf<typeof DatumFields>,
+  InputOf<typeof DatumFields>
+>("Datum", DatumFields, {
+  wrap: (inner) => new Datum(inner),
+  unwrap: (value) => {
+    const { modelInput, lossFnInputs } = Datum.from(value);
+    return { modelInput, lossFnInputs };
+  },
+});
+
+function isTensorLike(value: unknown): value is TensorLike {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "data" in value &&
+    ArrayBuffer.isView(value.data) &&
+    "shape" in value &&
+    Array.isArray(value.shape)
+  );
+}

@@ -1,0 +1,128 @@
+import { int64Size, writeInt64 } from "./packed.js";
+
+const varint = 0;
+const fixed64 = 1;
+const lengthDelimited = 2;
+
+const encoder = new TextEncoder();
+
+/** A piece of a message: bytes, a nested message, or integers that are widened while writing. */
+type Part = Uint8Array | MessageWriter | Int32Array | BigInt64Array;
+
+/** Empty is the default of a plain field and not sent; it means something where presence counts. */
+export type WhenEmpty = "skip" | "send";
+
+/**
+ * Builds a protobuf message whose size is known before a byte of it is written, so that nested
+ * messages are never copied: `finish` allocates once and writes everything to its final place.
+ * A message must be complete when it is added to its parent.
+ */
+export class MessageWriter {
+  readonly #parts: Part[] = [];
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** A non-negative integer; zero is the default and not sent. */
+  uint(field: number, value: number): this {
+    return value === 0 ? this : this.presentUint(field, value);
+  }
+
+  /** A non-negative integer that is sent even when it is zero. */
+  presentUint(field: number, value: number): this {
+    this.#addHead(field, varint, value);
+    return this;
+  }
+
+  bool(field: number, value: boolean): this {
+    return this.uint(field, value ? 1 : 0);
+  }
+
+  string(field: number, text: string): this {
+    return this.bytes(field, encoder.encode(text));
+  }
+
+  /** Bytes; the array is read when the message is written. */
+  bytes(field: number, bytes: Uint8Array, whenEmpty: WhenEmpty = "skip"): this {
+    if (bytes.byteLength === 0 && whenEmpty === "skip") return this;
+    this.#addHead(field, lengthDelimited, bytes.byteLength);
+    return this.#add(bytes, bytes.byteLength);
+  }
+
+  /** Integers as packed little-endian int64 in a bytes field. */
+  int64Bytes(
+    field: number,
+    values: Int32Array | BigInt64Array,
+    whenEmpty: WhenEmpty = "skip",
+  ): this {
+    if (values.length === 0 && whenEmpty === "skip") return this;
+    this.#addHead(field, lengthDelimited, int64Size(values));
+    return this.#add(values, int64Size(values));
+  }
+
+  double(field: number, value: number): this {
+    const bytes = new Uint8Array(8);
+    new DataView(bytes.buffer).setFloat64(0, value, true);
+    this.#addHead(field, fixed64);
+    return this.#add(bytes, 8);
+  }
+
+  message(field: number, message: MessageWriter): this {
+    this.#addHead(field, lengthDelimited, message.size);
+    return this.#add(message, message.size);
+  }
+
+  /** A packed repeated field of non-negative integers. */
+  packedUints(field: number, values: readonly number[]): this {
+    const bytes: number[] = [];
+    for (const value of values) pushVarint(bytes, value);
+    return this.bytes(field, Uint8Array.from(bytes));
+  }
+
+  /** The finished message. */
+  finish(): Uint8Array<ArrayBuffer> {
+    const target = new Uint8Array(this.#size);
+    this.#write(target, 0);
+    return target;
+  }
+
+  #addHead(field: number, wireType: number, value?: number): void {
+    const bytes: number[] = [];
+    pushVarint(bytes, field * 8 + wireType);
+    if (value !== undefined) pushVarint(bytes, value);
+    this.#add(Uint8Array.from(bytes), bytes.length);
+  }
+
+  #add(part: Part, size: number): this {
+    this.#parts.push(part);
+    this.#size += size;
+    return this;
+  }
+
+  #write(target: Uint8Array, start: number): number {
+    let offset = start;
+    for (const part of this.#parts) {
+      if (part instanceof MessageWriter) {
+        offset = part.#write(target, offset);
+      } else if (part instanceof Uint8Array) {
+        target.set(part, offset);
+        offset += part.byteLength;
+      } else {
+        writeInt64(part, target, offset);
+        offset += int64Size(part);
+      }
+    }
+    return offset;
+  }
+}
+
+function pushVarint(bytes: number[], value: number): void {
+  let rest = value;
+  while (rest >= 0x80) {
+    bytes.push((rest % 0x80) | 0x80);
+    rest = Math.floor(rest / 0x80);
+  }
+  bytes.push(rest);
+}

@@ -1,0 +1,131 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  decodeJson,
+  decodeProto,
+  encodeJson,
+  encodeProto,
+  parseJson,
+  stringifyJson,
+  wireTypes,
+  type ProtoTypeName,
+  type WireTypeName,
+  type WireValue,
+} from "../src/wire/index.js";
+import { valuesOf } from "./support/arbitraries.js";
+
+const typeNames = Object.keys(wireTypes) as WireTypeName[];
+
+describe.each(typeNames)("%s", (typeName) => {
+  it("decodes what it encodes, as a value and as text", () => {
+    fc.assert(
+      fc.property(valuesOf(wireTypes[typeName].node), (value) => {
+        const json = encodeJson(typeName, value as never);
+        expect(decodeJson(typeName, json)).toEqual(value);
+        expect(decodeJson(typeName, parseJson(stringifyJson(json)))).toEqual(value);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe("protobuf", () => {
+  it("keeps every forward/backward request", () => {
+    fc.assert(
+      fc.property(trainableRequests(), fc.boolean(), (request, forwardOnly) => {
+        const value = { ...request, forwardOnly };
+        expect(
+          decodeProto("ForwardBackwardRequest", encodeProto("ForwardBackwardRequest", value)),
+        ).toEqual(value);
+      }),
+    );
+  });
+
+  it("keeps every sample response whose logprobs are 32-bit floats", () => {
+    fc.assert(
+      fc.property(sampleResponses(), (value) => {
+        expect(decodeProto("SampleResponse", encodeProto("SampleResponse", value))).toEqual(value);
+      }),
+    );
+  });
+
+  it("keeps every forward/backward output, ragged and with missing fields", () => {
+    fc.assert(
+      fc.property(denseOutputs(), (value) => {
+        const bytes = encodeProto("ForwardBackwardOutput", value);
+        expect(decodeProto("ForwardBackwardOutput", bytes)).toEqual(value);
+      }),
+    );
+  });
+});
+
+function generated<N extends ProtoTypeName>(typeName: N): fc.Arbitrary<WireValue<N>> {
+  return valuesOf(wireTypes[typeName].node) as fc.Arbitrary<WireValue<N>>;
+}
+
+// What protobuf cannot tell apart: a missing and an empty config, a missing and a zero seq_id.
+function trainableRequests() {
+  return generated("ForwardBackwardRequest").map((request) => {
+    const { forwardBackwardInput: input } = request;
+    const config = input.lossFnConfig;
+    return {
+      ...request,
+      seqId: request.seqId === null ? null : Math.abs(request.seqId % 2 ** 31) || null,
+      forwardBackwardInput: {
+        ...input,
+        lossFnConfig: config && Object.keys(config).length > 0 ? config : null,
+        data: input.data.filter(({ modelInput }) =>
+          modelInput.chunks.every(
+            (chunk) =>
+              chunk.type !== "image_asset_pointer" &&
+              (chunk.type !== "image" ||
+                chunk.expectedTokens === null ||
+                (chunk.expectedTokens >= 0 && chunk.expectedTokens < 2 ** 31)),
+          ),
+        ),
+      },
+    };
+  });
+}
+
+function sampleResponses() {
+  const single = (value: number) => Math.fround(value) + 0;
+  const nonEmpty = <T extends { length: number }>(list: T | null): T | null =>
+    list && list.length > 0 ? list : null;
+  return generated("SampleResponse").map((response): WireValue<"SampleResponse"> => ({
+    type: "sample",
+    sequences: response.sequences.map(({ stopReason, tokens, logprobs }) => ({
+      stopReason,
+      tokens,
+      logprobs: nonEmpty(logprobs && Float64Array.from(logprobs, Math.fround)),
+    })),
+    promptLogprobs: nonEmpty(
+      response.promptLogprobs && response.promptLogprobs.map((x) => x && single(x)),
+    ),
+    topkPromptLogprobs: nonEmpty(
+      response.topkPromptLogprobs &&
+        response.topkPromptLogprobs.map((row) =>
+          nonEmpty(row && row.map(([id, lp]): [number, number] => [id | 0, single(lp)])),
+        ),
+    ),
+    promptCacheHitTokens: Math.abs(response.promptCacheHitTokens % 2 ** 31),
+  }));
+}
+
+function denseOutputs() {
+  return generated("ForwardBackwardOutput").map((output): WireValue<"ForwardBackwardOutput"> => {
+    const lossFnOutputs = output.lossFnOutputs.map((tensors) =>
+      Object.fromEntries(
+        Object.entries(tensors)
+          .map(([name, tensor]) => [name, tensor.toDense()] as const)
+          .filter(([, { shape }]) => shape !== null && !shape.slice(1).includes(0)),
+      ),
+    );
+    const type = output.lossFnOutputType.replaceAll(":", "");
+    return {
+      lossFnOutputType: lossFnOutputs.length === 0 && type === "" ? "ArrayRecord" : type,
+      lossFnOutputs,
+      metrics: output.metrics,
+    };
+  });
+}

@@ -1,0 +1,188 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { resolveRelative, root, sourceFiles, type SourceFile } from "./support/source-graph.js";
+
+/** Which of this repository's packages a package may import; `dynamic` ones only on demand. */
+const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: string[] }>> = {
+  sdk: { allowed: [] },
+  hub: { allowed: [] },
+  engine: { allowed: ["@tinker-ts/hub", "@tinker-ts/hub/files"] },
+};
+
+/** Which folders of a package's `src` a folder may import; a folder not listed here has no place. */
+const layerRules: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  sdk: {
+    errors: [],
+    schema: ["errors"],
+    types: ["errors", "schema"],
+    wire: ["errors", "schema", "types"],
+    "index.ts": ["errors", "types"],
+  },
+  hub: {
+    "errors.ts": [],
+    files: ["errors.ts"],
+    hub: ["errors.ts", "files"],
+    tokenizer: ["errors.ts", "files"],
+    "index.ts": ["errors.ts", "hub", "tokenizer"],
+  },
+};
+
+/** Where Node's own modules may be used; everything else must run anywhere. */
+const builtInRules: Readonly<Record<string, readonly string[]>> = {
+  sdk: ["wire"],
+};
+
+const files = sourceFiles();
+const packageNames = new Map(
+  [...new Set(files.map(({ packageFolder }) => packageFolder))].map((folder) => {
+    const manifest = JSON.parse(
+      readFileSync(path.join(root, "packages", folder, "package.json"), "utf8"),
+    ) as { name: string };
+    return [manifest.name, folder];
+  }),
+);
+
+describe("who may import whom", () => {
+  it("packages keep their direction", () => {
+    const violations = files.flatMap(({ file, packageFolder, imports }) =>
+      imports
+        .filter(({ specifier }) => packageOf(specifier))
+        .filter(({ specifier, isDynamic, isTypeOnly }) => {
+          const { allowed, dynamic = [] } = packageRules[packageFolder] ?? { allowed: [] };
+          const isAllowed = allowed.includes(specifier);
+          return !isAllowed && !((isDynamic || isTypeOnly) && dynamic.includes(specifier));
+        })
+        .map(({ specifier }) => `${file} -> ${specifier}`),
+    );
+    expect(violations).toEqual([]);
+  });
+
+  it("folders inside a package keep their direction", () => {
+    const violations = files.flatMap(({ file, packageFolder, imports }) => {
+      const layers = layerRules[packageFolder];
+      if (!layers) return [];
+      const own = layerOf(file);
+      const allowed = layers[own];
+      if (!allowed) return [`${file}: src/${own} has no place in the architecture`];
+      return imports
+        .filter(({ specifier }) => specifier.startsWith("."))
+        .map(({ specifier }) => layerOf(resolveRelative(file, specifier)))
+        .filter((layer) => layer !== own && !allowed.includes(layer))
+        .map((layer) => `${file} -> ${layer}`);
+    });
+    expect(violations).toEqual([]);
+  });
+
+  it("packages reach each other by name only", () => {
+    const violations = files.flatMap(({ file, packageFolder, imports }) =>
+      imports
+        .filter(({ specifier }) => specifier.startsWith("."))
+        .map(({ specifier }) => resolveRelative(file, specifier))
+        .filter((target) => !target.startsWith(`packages/${packageFolder}/src/`))
+        .map((target) => `${file} -> ${target}`),
+    );
+    expect(violations).toEqual([]);
+  });
+
+  it("Node's own modules stay where they are allowed", () => {
+    const violations = files
+      .filter(({ packageFolder }) => builtInRules[packageFolder])
+      .filter(({ file, packageFolder }) => !builtInRules[packageFolder]!.includes(layerOf(file)))
+      .flatMap(({ file, imports }) =>
+        imports
+          .filter(({ specifier }) => specifier.startsWith("node:"))
+          .map(({ specifier }) => `${file} -> ${specifier}`),
+      );
+    expect(violations).toEqual([]);
+  });
+
+  it("there are no cycles", () => {
+    expect(findCycle(files)).toBeUndefined();
+  });
+});
+
+describe.each([...packageNames])("the public surface of %s", (name, folder) => {
+  const { exports } = JSON.parse(
+    readFileSync(path.join(root, "packages", folder, "package.json"), "utf8"),
+  ) as { exports: Record<string, unknown> };
+  const entries = Object.keys(exports).filter((entry) => entry !== "./package.json");
+
+  it("is pinned: entry points and the names they export", async () => {
+    const surface: string[] = [];
+    for (const entry of entries) {
+      const module = (await import(path.posix.join(name, entry))) as Record<string, unknown>;
+      surface.push(...Object.keys(module).map((exported) => `${entry} ${exported}`));
+    }
+    await expect(`${surface.toSorted().join("\n")}\n`).toMatchFileSnapshot(`exports/${folder}.txt`);
+  });
+
+  it("has no snake_case names", async () => {
+    for (const entry of entries) {
+      const module = (await import(path.posix.join(name, entry))) as Record<string, unknown>;
+      const names = Object.entries(module).flatMap(([exported, value]) => [
+        exported,
+        ...(typeof value === "function" ? Object.getOwnPropertyNames(value.prototype ?? {}) : []),
+      ]);
+      expect(names.filter((text) => /[a-z0-9]_[a-z0-9]/i.test(text))).toEqual([]);
+    }
+  });
+});
+
+it("no declared type has snake_case properties", () => {
+  const violations = declarationFiles("packages")
+    .filter((file) => !file.endsWith("_pb.d.ts"))
+    .flatMap((file) =>
+      [...readFileSync(file, "utf8").matchAll(/^\s*(?:readonly )?([a-z0-9]+_\w+)\??:/gm)].map(
+        ([, name]) => `${path.relative(root, file)}: ${name}`,
+      ),
+    );
+  expect(violations).toEqual([]);
+});
+
+function declarationFiles(folder: string): string[] {
+  return readdirSync(path.join(root, folder))
+    .map((name) => path.join(root, folder, name, "dist"))
+    .filter((dist) => existsSync(dist))
+    .flatMap((dist) =>
+      readdirSync(dist, { recursive: true, encoding: "utf8" })
+        .filter((file) => file.endsWith(".d.ts"))
+        .map((file) => path.join(dist, file)),
+    );
+}
+
+function layerOf(file: string): string {
+  return file.split("/")[3]!;
+}
+
+function packageOf(specifier: string): string | undefined {
+  return [...packageNames.keys()].find(
+    (name) => specifier === name || specifier.startsWith(`${name}/`),
+  );
+}
+
+function findCycle(sources: readonly SourceFile[]): string | undefined {
+  const graph = new Map(
+    sources.map(({ file, imports }) => [
+      file,
+      imports
+        .filter(
+          ({ specifier, isTypeOnly, isDynamic }) =>
+            specifier.startsWith(".") && !isTypeOnly && !isDynamic,
+        )
+        .map(({ specifier }) => resolveRelative(file, specifier)),
+    ]),
+  );
+  const done = new Set<string>();
+  const visit = (file: string, trail: readonly string[]): string | undefined => {
+    if (trail.includes(file)) return [...trail.slice(trail.indexOf(file)), file].join(" -> ");
+    if (done.has(file)) return undefined;
+    for (const target of graph.get(file) ?? []) {
+      const cycle = visit(target, [...trail, file]);
+      if (cycle) return cycle;
+    }
+    done.add(file);
+    return undefined;
+  };
+  return sources.map(({ file }) => visit(file, [])).find((cycle) => cycle !== undefined);
+}

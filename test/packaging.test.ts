@@ -1,0 +1,91 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { root } from "./support/source-graph.js";
+
+interface Manifest {
+  readonly name: string;
+  readonly private?: boolean;
+  readonly exports: Readonly<Record<string, unknown>>;
+}
+
+const manifests = readdirSync(path.join(root, "packages"))
+  .map((folder) => path.join(root, "packages", folder, "package.json"))
+  .map((file) => ({ folder: path.dirname(file), manifest: readManifest(file) }))
+  .filter(({ manifest }) => !manifest.private);
+
+const entries = manifests.flatMap(({ manifest: { name, exports } }) =>
+  Object.keys(exports)
+    .filter((entry) => entry !== "./package.json")
+    .map((entry) => path.posix.join(name, entry)),
+);
+
+let project = "";
+
+beforeAll(() => {
+  project = mkdtempSync(path.join(tmpdir(), "tinker-ts-packaging-"));
+  const tarballs = manifests.map(({ folder }) => {
+    const packed = JSON.parse(
+      npm(["pack", "--json", "--pack-destination", project], folder),
+    ) as readonly { filename: string }[];
+    return path.join(project, packed[0]!.filename);
+  });
+  writeFileSync(path.join(project, "package.json"), '{"private":true,"type":"module"}');
+  npm(["install", "--ignore-scripts", "--prefer-offline", "--no-save", ...tarballs], project);
+}, 180_000);
+
+afterAll(() => {
+  rmSync(project, { recursive: true, force: true });
+});
+
+it.each(entries)("%s imports in a project that installed the packed package", (entry) => {
+  const code = `const m = await import(${JSON.stringify(entry)}); console.log(Object.keys(m).length)`;
+  const output = execFileSync(process.execPath, ["--input-type=module", "--eval", code], {
+    cwd: project,
+    encoding: "utf8",
+  });
+  expect(Number(output)).toBeGreaterThan(0);
+});
+
+it("every entry point type-checks there under the strictest flags", () => {
+  const source = entries.map((entry, index) => `export * as m${index} from "${entry}";`).join("\n");
+  writeFileSync(path.join(project, "check.ts"), source);
+  writeFileSync(
+    path.join(project, "tsconfig.json"),
+    JSON.stringify({
+      compilerOptions: {
+        module: "NodeNext",
+        target: "ES2023",
+        lib: ["ES2023", "ESNext.Disposable"],
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noEmit: true,
+        skipLibCheck: false,
+        typeRoots: [path.join(root, "node_modules/@types")],
+        types: ["node"],
+      },
+      files: ["check.ts"],
+    }),
+  );
+  const tsc = path.join(root, "node_modules/typescript/bin/tsc");
+  expect(() =>
+    execFileSync(process.execPath, [tsc, "-p", project], { encoding: "utf8" }),
+  ).not.toThrow();
+}, 60_000);
+
+function npm(args: readonly string[], cwd: string): string {
+  const [command, ...prefix] = process.env["npm_execpath"]
+    ? [process.execPath, process.env["npm_execpath"]]
+    : ["npm"];
+  return execFileSync(command, [...prefix, ...args, "--loglevel=error"], {
+    cwd,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+}
+
+function readManifest(file: string): Manifest {
+  return JSON.parse(readFileSync(file, "utf8")) as Manifest;
+}
