@@ -84,9 +84,9 @@ export class Trainer {
     const totalTokens = data.reduce((total, datum) => total + datum.tokens.length, 0);
     const found: { logprobs: Float32Array; terms: Float32Array }[] = [];
     let doneTokens = 0;
-    for (const members of planMicroBatches(data, this.#budget.microBatchTokens)) {
+    for (const members of planMicroBatches(data, this.#budget)) {
       await pause();
-      const batch = packMicroBatch(data, members, heads, kvHeads);
+      const batch = packMicroBatch(data, members, heads, kvHeads, this.#budget);
       const table = new RowTable(members.map((index) => at(data, index)));
       await this.#runMicroBatch(request, batch, table, sum);
       let member = 0;

@@ -5,6 +5,8 @@ import { layerGroups, sitesOf, siteWidths } from "../model/sites.js";
 export interface TrainingBudget {
   /** Tokens per micro-batch; a longer datum makes a micro-batch of its own. */
   readonly microBatchTokens: number;
+  /** Longest sequence whose attention is computed at once, and the size of blocks of longer ones. */
+  readonly blockTokens: number;
   /** Layers that run as one program. */
   readonly layersPerSegment: number;
   /** Memory for activations that wait for the backward pass. */
@@ -16,6 +18,7 @@ export interface TrainingBudget {
 const layerSites = layerGroups.flatMap((group) => sitesOf[group]);
 
 const defaultMicroBatchTokens = 1024;
+const defaultBlockTokens = 512;
 
 /** A program of this many operations takes about 100 ms, for which other work can wait. */
 const operationsPerProgram = 2e10;
@@ -24,6 +27,7 @@ const operationsPerProgram = 2e10;
 export function trainingBudget(config: ModelConfig, activationBytes: number): TrainingBudget {
   return {
     microBatchTokens: defaultMicroBatchTokens,
+    blockTokens: defaultBlockTokens,
     layersPerSegment: layersPerSegment(config),
     activationBytes,
     keptBytesPerToken: 4 * config.layers * keptFloatsPerToken(config),

@@ -143,10 +143,10 @@ const cases: Record<string, fc.Arbitrary<GradientCase>> = {
   rotary: fc
     .tuple(size, fc.integer({ min: 1, max: 3 }), fc.constantFrom(8, 16))
     .map(([tokens, heads, headDim]) => ({
-      shapes: [[1, tokens, heads * headDim]],
+      shapes: [[tokens, 1, heads * headDim]],
       integers: {
         positions: {
-          shape: [1, tokens],
+          shape: [tokens, 1],
           values: [...Array(tokens).keys()].map((n) => (n * 3) % 5),
         },
       },
