@@ -8,7 +8,7 @@ const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: strin
   sdk: { allowed: [] },
   hub: { allowed: [] },
   engine: { allowed: ["@tinker-ts/hub", "@tinker-ts/hub/files"] },
-  server: { allowed: ["tinker-ts/wire"], dynamic: ["@tinker-ts/engine"] },
+  server: { allowed: ["tinker-ts/wire"], dynamic: ["@tinker-ts/engine", "@tinker-ts/hub"] },
 };
 
 /** Which folders of a package's `src` a folder may import; a folder not listed here has no place. */
@@ -113,14 +113,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     ],
     "start-server.ts": ["app.ts", "engine-host", "options.ts"],
     "local-handler.ts": ["app.ts", "engine-host", "options.ts"],
-    "index.ts": [
-      "auth",
-      "limits.ts",
-      "local-handler.ts",
-      "log",
-      "options.ts",
-      "start-server.ts",
-    ],
+    "index.ts": ["auth", "limits.ts", "local-handler.ts", "log", "options.ts", "start-server.ts"],
   },
 };
 

@@ -1,4 +1,5 @@
-import type { DownloadProgress, LoraAdapter, LoraTarget } from "@tinker-ts/engine";
+import type { LoraAdapter, LoraTarget } from "@tinker-ts/engine";
+import type { DownloadProgress } from "@tinker-ts/hub";
 import type { EngineKit, StoredAdapter } from "../engine-port/engine-kit.js";
 import type { LoraSettings } from "../store/models-table.js";
 import { adapterOptions } from "./adapter-options.js";
@@ -12,7 +13,10 @@ export interface EngineSettings {
 
 /** Loads the engine package; it is large, so this happens when the first model is needed. */
 export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit> {
-  const engine = await import("@tinker-ts/engine");
+  const [engine, { resolveModel }] = await Promise.all([
+    import("@tinker-ts/engine"),
+    import("@tinker-ts/hub"),
+  ]);
   const { threads, memoryBytes } = settings;
   return {
     createEngine: async () =>
@@ -23,7 +27,7 @@ export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit
         }),
       ),
     async findModel(location, { onProgress, signal }) {
-      const { folder } = await engine.resolveModel(location, {
+      const { folder } = await resolveModel(location, {
         onProgress: (progress) => onProgress(describeProgress(progress)),
         signal,
       });
