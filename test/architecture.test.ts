@@ -9,6 +9,16 @@ const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: strin
   hub: { allowed: [] },
   engine: { allowed: ["@tinker-ts/hub", "@tinker-ts/hub/files"] },
   server: { allowed: ["tinker-ts/wire"], dynamic: ["@tinker-ts/engine", "@tinker-ts/hub"] },
+  cli: {
+    allowed: [],
+    dynamic: [
+      "tinker-ts",
+      "tinker-ts/wire",
+      "@tinker-ts/hub",
+      "@tinker-ts/engine",
+      "@tinker-ts/server",
+    ],
+  },
 };
 
 /** Which folders of a package's `src` a folder may import; a folder not listed here has no place. */
