@@ -9,6 +9,7 @@ import type { BodyBudget } from "./body-budget.js";
 import type { Call, Handlers } from "./call.js";
 import { answerErrors } from "./error-answers.js";
 import { readBody, type BodyLimits } from "./read-body.js";
+import type { TurnBudget } from "./turn-budget.js";
 import { checkOrigin, corsHeaders, preflightResponse, type BrowserRules } from "./same-origin.js";
 
 /** A page outside the route table, such as a download; it authenticates by itself if it wants to. */
@@ -24,6 +25,7 @@ export interface AppParts {
   readonly authenticator: Authenticator;
   readonly limits: BodyLimits;
   readonly budget: BodyBudget;
+  readonly turns: TurnBudget;
   readonly browsers: BrowserRules;
   readonly logger: Logger;
   /** Called after every answer, for the metrics. */
@@ -126,7 +128,7 @@ async function takeBody(
 ): Promise<unknown> {
   const release = parts.budget.acquire(Number(request.headers.get("content-length") ?? 0));
   try {
-    return await readBody(request, typeName, parts.limits);
+    return await readBody(request, typeName, parts.limits, parts.turns);
   } finally {
     release();
   }
