@@ -45,7 +45,7 @@ export function declareRotary(
 ): { readonly positions: Tensor; readonly tables: RotaryTables } {
   const shape = [Dim.symbol("positions"), config.headDim / 2];
   return {
-    positions: graph.input("positions", [1, tokens], "int64"),
+    positions: graph.input("positions", [tokens, 1], "int64"),
     tables: { cos: graph.input("cos", shape), sin: graph.input("sin", shape) },
   };
 }

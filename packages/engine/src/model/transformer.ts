@@ -25,9 +25,9 @@ export type Projector = (group: SiteGroup, value: Tensor) => readonly Tensor[];
 
 /** Queries, keys and values of a layer, one row per token. */
 export interface AttentionInputs {
-  /** Rotated, [1, tokens, heads * headDim]. */
+  /** Rotated, [tokens, 1, heads * headDim]. */
   readonly query: Tensor;
-  /** Rotated, [1, tokens, kvHeads * headDim]. */
+  /** Rotated, [tokens, 1, kvHeads * headDim]. */
   readonly key: Tensor;
   /** [tokens, kvHeads * headDim] */
   readonly value: Tensor;
@@ -138,7 +138,7 @@ function headNorm(
 }
 
 function asBatch(rows: Tensor): Tensor {
-  return reshape(rows, [1, ...rows.shape]);
+  return reshape(rows, [dimAt(rows, 0), 1, dimAt(rows, 1)]);
 }
 
 function given<T>(value: T | undefined): T {

@@ -1,8 +1,5 @@
 import { int64From } from "../util/int64.js";
 
-/** Longest sequence whose attention is computed at once, and the length of blocks of longer ones. */
-export const blockLength = 512;
-
 /** Feeds and sizes that tell a graph how packed tokens are arranged for attention. */
 interface ArrangementFeeds {
   readonly feeds: Readonly<Record<string, BigInt64Array>>;
@@ -30,8 +27,8 @@ export interface LongArrangement {
 /**
  * Decides how the attention of packed sequences runs.
  *
- * Short sequences are padded at the end to the longest; the causal mask alone keeps padding invisible.
- * A long sequence runs in blocks of queries against the keys up to the block's end, which bounds memory
+ * Sequences of up to `blockTokens` tokens run together, padded at the end to the longest; the causal mask
+ * alone keeps padding invisible. A longer sequence runs in blocks of queries against the keys up to the block's end, which bounds memory
  * and skips the scores that lie in the future. The last block comes first: it sees every key, so that
  * gradients of the others are added to complete ones.
  */
@@ -39,11 +36,12 @@ export function arrange(
   lengths: readonly number[],
   heads: number,
   kvHeads: number,
+  blockTokens: number,
 ): ShortArrangement | LongArrangement {
   const longest = Math.max(...lengths);
-  if (longest > blockLength) {
+  if (longest > blockTokens) {
     if (lengths.length > 1) throw new Error("a long sequence needs a micro-batch of its own");
-    return { kind: "long", blocks: blocksOf(longest) };
+    return { kind: "long", blocks: blocksOf(longest, blockTokens) };
   }
   const positions = range(0, longest);
   const feeds = { queryPositions: positions, keyPositions: positions };
@@ -56,11 +54,11 @@ export function arrange(
   return { kind: "short", layout: "padded", feeds: { ...feeds, ...slots }, sizes };
 }
 
-function blocksOf(length: number): readonly AttentionBlock[] {
+function blocksOf(length: number, blockTokens: number): readonly AttentionBlock[] {
   const blocks: AttentionBlock[] = [];
-  for (let block = Math.floor((length - 1) / blockLength); block >= 0; block--) {
-    const queryStart = block * blockLength;
-    const queryEnd = Math.min(length, queryStart + blockLength);
+  for (let block = Math.floor((length - 1) / blockTokens); block >= 0; block--) {
+    const queryStart = block * blockTokens;
+    const queryEnd = Math.min(length, queryStart + blockTokens);
     blocks.push({
       queryStart,
       queryEnd,

@@ -1,12 +1,8 @@
 import { at } from "../util/at.js";
 import { int64From } from "../util/int64.js";
-import {
-  arrange,
-  blockLength,
-  type LongArrangement,
-  type ShortArrangement,
-} from "./arrangement.js";
+import { arrange, type LongArrangement, type ShortArrangement } from "./arrangement.js";
 import type { PreparedDatum } from "./datum.js";
+import type { TrainingBudget } from "./training-budget.js";
 
 /** Data that pass through the model together, packed one after the other without padding. */
 export interface MicroBatch {
@@ -19,14 +15,14 @@ export interface MicroBatch {
 }
 
 /**
- * Divides data into micro-batches of at most `maxTokens` tokens; long data get one of their own.
+ * Divides data into micro-batches of at most `microBatchTokens` tokens; long data get one of their own.
  *
  * Data are taken by length, so that members are alike and padding inside attention stays small. The
  * division depends on the lengths alone: the same call always gives the same batches, bit for bit.
  */
 export function planMicroBatches(
   data: readonly PreparedDatum[],
-  maxTokens: number,
+  { microBatchTokens, blockTokens }: TrainingBudget,
 ): readonly (readonly number[])[] {
   const byLength = data
     .map((datum, index) => ({ index, length: datum.tokens.length }))
@@ -36,10 +32,10 @@ export function planMicroBatches(
   for (const { index, length } of byLength) {
     if (length > room) {
       batches.push([]);
-      room = maxTokens;
+      room = microBatchTokens;
     }
     at(batches, batches.length - 1).push(index);
-    room = length > blockLength ? 0 : room - length;
+    room = length > blockTokens ? 0 : room - length;
   }
   return batches;
 }
@@ -50,6 +46,7 @@ export function packMicroBatch(
   members: readonly number[],
   heads: number,
   kvHeads: number,
+  { blockTokens }: TrainingBudget,
 ): MicroBatch {
   const sequences = members.map((index) => at(data, index).tokens);
   const lengths = sequences.map((tokens) => tokens.length);
@@ -67,6 +64,6 @@ export function packMicroBatch(
     tokens,
     positions: int64From(positions),
     longest: Math.max(...lengths),
-    arrangement: arrange(lengths, heads, kvHeads),
+    arrangement: arrange(lengths, heads, kvHeads, blockTokens),
   };
 }

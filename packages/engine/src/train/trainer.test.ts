@@ -15,7 +15,7 @@ import { adapterLayout } from "./parameter-layout.js";
 import { ParameterState, type NamedTensors } from "./parameter-state.js";
 import { prepareData } from "./prepare-data.js";
 import { Trainer, type PassResult } from "./trainer.js";
-import { trainingBudget } from "./training-budget.js";
+import { trainingBudget, type TrainingBudget } from "./training-budget.js";
 
 const sites: readonly Site[] = ["q", "k", "v", "o", "gate", "up", "down", "head"];
 const noPause = (): Promise<void> => Promise.resolve();
@@ -47,10 +47,10 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
     state: ParameterState,
     loss: string,
     backward: boolean,
-    activationBytes = 1e9,
+    limits: Partial<TrainingBudget> = {},
   ): Promise<PassResult> {
-    const budget = trainingBudget(model.config, activationBytes);
-    const trainer = new Trainer(model, { kind: "adapter", sites }, budget);
+    const budget = { ...trainingBudget(model.config, 1e9), ...limits };
+    const trainer = new Trainer(model, { kind: "adapter", sites, merged: false }, budget);
     const config = expected.losses[loss]?.config ?? {};
     const prepared = prepareData(model.config, fixtureData(expected, loss), loss, config);
     const gradient = backward ? state.borrowGradient() : undefined;
@@ -59,6 +59,7 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
       values: state.values,
       rank: expected.rank,
       scale: expected.alpha / expected.rank,
+      version: state.version,
     };
     const result = await trainer.run({
       ...prepared,
@@ -84,12 +85,21 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
     }
   });
 
+  const ways: Record<string, Partial<TrainingBudget>> = {
+    "keeping activations": {},
+    "recomputing activations": { activationBytes: 0 },
+    "one datum and one layer at a time": { microBatchTokens: 1, layersPerSegment: 1 },
+    "attention in blocks": { blockTokens: 4 },
+    "attention in blocks, recomputing activations": { blockTokens: 7, activationBytes: 0 },
+    "without merging the adapter": { mergeFromTokens: Infinity },
+    "merging the adapter, attention in blocks": { mergeFromTokens: 1, blockTokens: 5 },
+    "merging the adapter, recomputing activations": { mergeFromTokens: 1, activationBytes: 0 },
+  };
   for (const loss of ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"]) {
-    for (const activationBytes of [1e9, 0]) {
-      const way = activationBytes === 0 ? "recomputing activations" : "keeping activations";
+    for (const [way, limits] of Object.entries(ways)) {
       it(`gives ${loss} and its gradients, ${way}`, async () => {
         const state = loadedState();
-        const { metrics, outputs } = await pass(state, loss, true, activationBytes);
+        const { metrics, outputs } = await pass(state, loss, true, limits);
         const want = expected.losses[loss];
         expect(metrics["loss:sum"]).toBeCloseTo(want?.loss_sum ?? NaN, 3);
         for (const [index, logprobs] of expected.lora_logprobs.entries()) {

@@ -9,8 +9,8 @@ export interface RotaryTables {
 }
 
 /**
- * Rotates every head of `value` [1, tokens, heads * headDim] by its token's position ([1, tokens]).
- * A rotation's transpose is the rotation by the negative angle, so the gradient negates the sines.
+ * Rotates every head of `value` [tokens, 1, heads * headDim] by its token's position ([tokens, 1]).
+ * Tokens are a batch of sequences of one: ONNX Runtime wants sequences no longer than the tables. A rotation's transpose is the rotation by the negative angle, so the gradient negates the sines.
  */
 export function rotary(
   value: Tensor,
@@ -19,7 +19,7 @@ export function rotary(
   heads: number,
 ): Tensor {
   if (value.shape.length !== 3) {
-    throw new Error(`rotary needs [1, tokens, width], got ${describeShape(value.shape)}`);
+    throw new Error(`rotary needs [tokens, 1, width], got ${describeShape(value.shape)}`);
   }
   return value.graph.applyOne({
     type: "RotaryEmbedding",

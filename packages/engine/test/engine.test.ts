@@ -1,0 +1,112 @@
+import { once } from "node:events";
+import { cpSync } from "node:fs";
+import { Engine } from "@tinker-ts/engine";
+import { describe, expect, it } from "vitest";
+import { countingDatum, raggedData } from "./support/engine-data.js";
+import { fixture } from "./support/fixtures.js";
+import { useTemporaryFolder } from "./support/temporary-folder.js";
+
+const crossEntropy = { lossFn: "cross_entropy" } as const;
+
+describe("an engine", () => {
+  const temporary = useTemporaryFolder();
+
+  it("leaves the caller's event loop free during a long step", async () => {
+    await using engine = await Engine.create({ threads: 2 });
+    const model = await engine.loadModel(fixture("qwen3/model"));
+    const adapter = await model.createAdapter({ rank: 16 });
+    await adapter.forwardBackward([countingDatum(1, 10)], crossEntropy);
+    let ticks = 0;
+    const timer = setInterval(() => (ticks += 1), 5);
+    const startMs = performance.now();
+    await adapter.forwardBackward(raggedData(80, 200), crossEntropy);
+    const elapsedMs = performance.now() - startMs;
+    clearInterval(timer);
+    expect(elapsedMs).toBeGreaterThan(100);
+    expect(ticks).toBeGreaterThan(elapsedMs / 5 / 2);
+  });
+
+  it("reports progress while it loads, and can be stopped", async () => {
+    await using engine = await Engine.create({ threads: 1 });
+    const seen: number[] = [];
+    let total = 0;
+    await engine.loadModel(fixture("llama/model"), {
+      onProgress: ({ loadedBytes, totalBytes }) => {
+        seen.push(loadedBytes);
+        total = totalBytes;
+      },
+    });
+    expect(seen.length).toBeGreaterThan(5);
+    expect(seen.at(-1)).toBe(total);
+    const signal = AbortSignal.abort(new Error("stopped"));
+    await expect(engine.loadModel(fixture("llama/model"), { signal })).rejects.toThrow("stopped");
+  });
+
+  it("fails pending and later calls with a clear error when its worker dies", async () => {
+    const started = once(process, "worker");
+    const engine = await Engine.create({ threads: 1 });
+    const [worker] = await started;
+    const model = await engine.loadModel(fixture("llama/model"));
+    const pending = model.sample({ prompt: [1, 2], maxTokens: 500, numSamples: 64 });
+    // A message that is none makes the worker throw outside of any call.
+    worker.postMessage(null, []);
+    await expect(pending).rejects.toMatchObject({ code: "engine_failed", category: "internal" });
+    await expect(model.createAdapter({ rank: 4 })).rejects.toThrow("Create a new one");
+    await engine.close();
+  });
+
+  it("fails running calls when it is closed", async () => {
+    const engine = await Engine.create({ threads: 1 });
+    const model = await engine.loadModel(fixture("llama/model"));
+    const pending = model.sample({ prompt: [1, 2], maxTokens: 500, numSamples: 64 });
+    const failed = expect(pending).rejects.toMatchObject({ code: "engine_closed" });
+    await engine.close();
+    await failed;
+    await expect(engine.loadModel(fixture("llama/model"))).rejects.toThrow("closed");
+    await engine.close();
+  });
+
+  it("lets go of a model and says so to whoever still uses it", async () => {
+    await using engine = await Engine.create({ threads: 1 });
+    const model = await engine.loadModel(fixture("llama/model"));
+    const adapter = await model.createAdapter({ rank: 4 });
+    const pending = model.sample({ prompt: [1, 2], maxTokens: 500, numSamples: 64 });
+    const failed = expect(pending).rejects.toMatchObject({ code: "model_unloaded" });
+    await model.unload();
+    await failed;
+    await expect(adapter.optimStep({ learningRate: 1 })).rejects.toThrow("adapter was released");
+    await expect(model.sample({ prompt: [1], maxTokens: 1 })).rejects.toThrow("model was released");
+  });
+
+  it.each([
+    [{ threads: 0 }, "threads is 0"],
+    [{ memoryBytes: 0.5 }, "memoryBytes is 0.5"],
+    [{ executionProvider: "abacus" }, 'executionProvider "abacus" does not exist here'],
+  ])("refuses the options %o", async (options, message) => {
+    await expect(Engine.create(options)).rejects.toThrow(message);
+  });
+
+  it("refuses a model that does not fit into its memory, before it reads the weights", async () => {
+    await using engine = await Engine.create({ threads: 1, memoryBytes: 1 << 20 });
+    await expect(engine.loadModel(fixture("llama/model"))).rejects.toThrow("raise memoryBytes");
+  });
+
+  it("refuses a folder that holds no model", async () => {
+    await using engine = await Engine.create({ threads: 1 });
+    cpSync(fixture("llama/model/tokenizer.json"), temporary("tokenizer.json"));
+    await expect(engine.loadModel(temporary())).rejects.toMatchObject({ category: "user" });
+    await expect(engine.loadModel(temporary("nowhere"))).rejects.toThrow("does not exist");
+  });
+
+  it.each([
+    [{ rank: 0 }, "rank is 0"],
+    [{ rank: 257 }, "rank is 257"],
+    [{ rank: 8, alpha: 0 }, "alpha is 0"],
+    [{ rank: 8, seed: 0.1 }, "seed is 0.1"],
+    [{ rank: 8, trainAttn: false, trainMlp: false, trainUnembed: false }, "all false"],
+  ])("refuses the adapter %o", async (options, message) => {
+    await using engine = await Engine.create({ threads: 1 });
+    const model = await engine.loadModel(fixture("llama/model"));
+    await expect(model.createAdapter(options)).rejects.toThrow(message);
+  });
+});
