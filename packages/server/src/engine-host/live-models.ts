@@ -133,10 +133,11 @@ export class LiveModels {
 
   async #repeat(live: LiveModel, entry: RequestHead): Promise<void> {
     const payload = await this.#context.ledger.payload(entry.requestId);
-    const startedAt = performance.now();
+    const { clock } = this.#context;
+    const startedAt = clock.now();
     const kind = entry.kind as JournaledKind;
     await repeat(live.adapter, kind, payload);
-    const tookMs = performance.now() - startedAt;
+    const tookMs = clock.now() - startedAt;
     live.noteApplied(kind === "forward_backward", payload.length, tookMs);
   }
 
