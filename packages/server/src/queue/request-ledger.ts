@@ -2,6 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import type { WireTypeName } from "tinker-ts/wire";
 import { conflict } from "../errors/api-error.js";
 import type { FailureCategory } from "../errors/failure.js";
+import { isStorageFailure } from "../errors/storage-failure.js";
 import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
 import { isLarge, readContent, storeContent } from "../store/content.js";
@@ -167,15 +168,4 @@ export class RequestLedger {
       }
     }
   }
-}
-
-const storageCodes = /^(SQLITE_(FULL|IOERR|BUSY|READONLY)|ENOSPC|EDQUOT|EIO|EROFS|EMFILE)/;
-
-function isStorageFailure(error: unknown): error is Error {
-  return (
-    error instanceof Error &&
-    "code" in error &&
-    typeof error.code === "string" &&
-    storageCodes.test(error.code)
-  );
 }
