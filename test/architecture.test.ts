@@ -6,8 +6,12 @@ import { resolveRelative, root, sourceFiles, type SourceFile } from "./support/s
 /** Which of this repository's packages a package may import; `dynamic` ones only on demand. */
 const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: string[] }>> = {
   sdk: { allowed: [] },
-  engine: { allowed: [] },
-  server: { allowed: ["tinker-ts/wire"], dynamic: ["@tinker-ts/engine"] },
+  hub: { allowed: [] },
+  engine: { allowed: ["@tinker-ts/hub", "@tinker-ts/hub/files"] },
+  server: {
+    allowed: ["tinker-ts/wire"],
+    dynamic: ["@tinker-ts/engine", "@tinker-ts/hub"],
+  },
 };
 
 /** Which folders of a package's `src` a folder may import; a folder not listed here has no place. */
@@ -103,14 +107,14 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     ],
     "start-server.ts": ["app.ts", "engine-host", "options.ts"],
     "local-handler.ts": ["app.ts", "engine-host", "options.ts"],
-    "index.ts": [
-      "auth",
-      "limits.ts",
-      "local-handler.ts",
-      "log",
-      "options.ts",
-      "start-server.ts",
-    ],
+    "index.ts": ["auth", "limits.ts", "local-handler.ts", "log", "options.ts", "start-server.ts"],
+  },
+  hub: {
+    "errors.ts": [],
+    files: ["errors.ts"],
+    hub: ["errors.ts", "files"],
+    tokenizer: ["errors.ts", "files"],
+    "index.ts": ["errors.ts", "hub", "tokenizer"],
   },
 };
 

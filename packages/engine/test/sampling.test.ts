@@ -1,4 +1,5 @@
-import { Engine, loadTokenizer, type BaseModel, type TokenEvent } from "@tinker-ts/engine";
+import { Engine, type BaseModel, type TokenEvent } from "@tinker-ts/engine";
+import { loadTokenizer } from "@tinker-ts/hub";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { countingDatum, raggedData } from "./support/engine-data.js";
 import { readExpected } from "./support/fixture-model.js";

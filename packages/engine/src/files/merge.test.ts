@@ -1,11 +1,11 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { afterEach, describe, expect, it } from "vitest";
+import { readJsonObject } from "@tinker-ts/hub/files";
 import { engineErrorOf } from "../../test/support/expect-engine-error.js";
 import { fixture } from "../../test/support/fixtures.js";
 import { useTemporaryFolder } from "../../test/support/temporary-folder.js";
 import { tinyAdapter } from "../../test/support/tiny-adapter.js";
 import { writeTinyModel } from "../../test/support/tiny-model.js";
-import { readJsonObject } from "./json.js";
 import { mergeAdapter, type MergeOptions, type MergeProgress } from "./merge.js";
 import { openModelFolder, readModelConfig, type ModelFolder } from "./model-folder.js";
 import { loraTensorNames, type LoraAdapter } from "./peft/adapter.js";

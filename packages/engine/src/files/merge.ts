@@ -1,9 +1,8 @@
 import { copyFile, readdir, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { weightIndexFile, type JsonObject } from "@tinker-ts/hub/files";
 import { EngineError } from "../errors.js";
-import { writeFolderAtomically } from "./atomic.js";
 import { storedElementBytes } from "./float-formats.js";
-import { readJsonObject, type JsonObject } from "./json.js";
 import { loraModules, type LoraModule } from "./lora-modules.js";
 import { addLowRank } from "./low-rank.js";
 import { openModelFolder } from "./model-folder.js";
@@ -12,8 +11,9 @@ import type { SafetensorsEntry } from "./safetensors-header.js";
 import { writeSafetensors, type TensorToWrite } from "./safetensors-writer.js";
 import { isStoredDtype, type SafetensorsFile } from "./safetensors.js";
 import { elementCount } from "./shape.js";
+import { readJsonObject, writeFolderAtomically } from "./shared-helpers.js";
 import { embeddingName, unembeddingName } from "./tensor-names.js";
-import { openWeightShards, weightIndexFile, type WeightShards } from "./weight-shards.js";
+import { openWeightShards, type WeightShards } from "./weight-shards.js";
 import type { StoredDtype } from "./weight-source.js";
 
 /** How far a merge is. */

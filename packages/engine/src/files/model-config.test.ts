@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { readJsonObject, type JsonObject } from "@tinker-ts/hub/files";
 import { engineErrorOf } from "../../test/support/expect-engine-error.js";
 import { fixture } from "../../test/support/fixtures.js";
-import { readJsonObject, type JsonObject } from "./json.js";
 import { parseModelConfig } from "./model-config.js";
 
 // The three published families, as their config.json files stand on the hub (version 4 spelling).

@@ -1,4 +1,5 @@
-import { JsonFields } from "./json-fields.js";
+import { JsonFields } from "@tinker-ts/hub/files";
+import { EngineError } from "../errors.js";
 import { parseRopeConfig, type RopeConfig } from "./rope-config.js";
 
 export type { RopeConfig } from "./rope-config.js";
@@ -36,8 +37,8 @@ const supportedArchitectures: ReadonlyMap<string, ModelConfig["architecture"]> =
 
 /** Checks a parsed `config.json` (and `generation_config.json`, if there is one) and refuses by name what the engine cannot compute. */
 export function parseModelConfig(configJson: unknown, generationJson: unknown = {}): ModelConfig {
-  const config = new JsonFields(configJson, "config.json", "unsupported_model");
-  const generation = new JsonFields(generationJson, "generation_config.json", "unsupported_model");
+  const config = new JsonFields(configJson, "config.json", unsupported);
+  const generation = new JsonFields(generationJson, "generation_config.json", unsupported);
   refuseUnsupportedParts(config);
   const architecture = parseArchitecture(config);
   const vocabSize = config.integer("vocab_size", 1);
@@ -68,6 +69,10 @@ export function parseModelConfig(configJson: unknown, generationJson: unknown = 
 
 // Each of these changes the computation. Refusing them here means that nothing was allocated yet,
 // and that no model loads only to produce nonsense.
+function unsupported(message: string): EngineError {
+  return new EngineError("unsupported_model", message);
+}
+
 function refuseUnsupportedParts(config: JsonFields): void {
   const present: readonly (readonly [field: string, meaning: string])[] = [
     [

@@ -1,10 +1,10 @@
 import path from "node:path";
+import { isFolder } from "@tinker-ts/hub/files";
 import { EngineError } from "../errors.js";
-import { readJsonObject, readJsonObjectIfPresent } from "./json.js";
 import { parseModelConfig, type ModelConfig } from "./model-config.js";
-import { isFolder } from "./paths.js";
 import { isStoredDtype } from "./safetensors.js";
 import { formatShape, sameShape } from "./shape.js";
+import { readJsonObject, readJsonObjectIfPresent } from "./shared-helpers.js";
 import { embeddingName, expectedTensors, unembeddingName } from "./tensor-names.js";
 import { openWeightShards, type WeightShards } from "./weight-shards.js";
 import type { StoredTensor, WeightSource } from "./weight-source.js";

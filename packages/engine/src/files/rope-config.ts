@@ -1,5 +1,4 @@
-import { isObject } from "./json.js";
-import type { JsonFields } from "./json-fields.js";
+import { isObject, type JsonFields } from "@tinker-ts/hub/files";
 
 /** Rotary position embedding; `llama3` stretches the low frequencies as Llama 3.1 and later do. */
 export interface RopeConfig {

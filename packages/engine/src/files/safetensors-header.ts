@@ -1,5 +1,5 @@
+import { isObject } from "@tinker-ts/hub/files";
 import { EngineError } from "../errors.js";
-import { isObject } from "./json.js";
 import { elementCount, formatShape } from "./shape.js";
 
 /** Every element type the format knows, by size in bits; the engine computes with three of them. */

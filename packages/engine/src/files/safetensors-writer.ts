@@ -1,6 +1,6 @@
 import { open, type FileHandle } from "node:fs/promises";
+import { writeFileAtomically } from "@tinker-ts/hub/files";
 import { EngineError } from "../errors.js";
-import { writeFileAtomically } from "./atomic.js";
 import { encodeFloats, storedElementBytes } from "./float-formats.js";
 import { elementCount, formatShape } from "./shape.js";
 import type { StoredDtype } from "./weight-source.js";

@@ -1,7 +1,7 @@
 import { open, type FileHandle } from "node:fs/promises";
+import { isMissing } from "@tinker-ts/hub/files";
 import { EngineError } from "../errors.js";
 import { decodeFloats, storedElementBytes } from "./float-formats.js";
-import { isMissing } from "./json.js";
 import {
   invalid,
   maxHeaderBytes,

@@ -1,14 +1,8 @@
 import path from "node:path";
+import { isFile, singleWeightsFile, weightIndexFile } from "@tinker-ts/hub/files";
 import { EngineError } from "../errors.js";
-import { isObject, readJsonObject } from "./json.js";
-import { isFile } from "./paths.js";
 import { SafetensorsFile } from "./safetensors.js";
-
-/** Weights in one file. */
-export const singleWeightsFile = "model.safetensors";
-
-/** The list that says which of several files holds which tensor. */
-export const weightIndexFile = "model.safetensors.index.json";
+import { readWeightIndex } from "./shared-helpers.js";
 
 /** The safetensors files of one model, open for reading. */
 export interface WeightShards {
@@ -34,27 +28,8 @@ export async function openWeightShards(
         "Other formats (.bin, .gguf) must be converted to safetensors first.",
     );
   }
-  const weightMap = parseWeightIndex(index, await readJsonObject(index, signal));
+  const weightMap = await readWeightIndex(index, signal);
   return openFiles(folder, [...new Set(weightMap.values())], weightMap, signal);
-}
-
-/** Checks an index and returns the file name of each tensor. */
-export function parseWeightIndex(where: string, index: unknown): Map<string, string> {
-  const map = isObject(index) ? index["weight_map"] : undefined;
-  if (!isObject(map)) {
-    throw new EngineError("invalid_weight_index", `${where} has no object "weight_map".`);
-  }
-  const files = new Map<string, string>();
-  for (const [tensor, file] of Object.entries(map)) {
-    if (typeof file !== "string" || !/^[^/\\]+\.safetensors$/.test(file)) {
-      throw new EngineError(
-        "invalid_weight_index",
-        `${where} places tensor "${tensor}" in ${JSON.stringify(file)}, which is not the name of a safetensors file in the same folder.`,
-      );
-    }
-    files.set(tensor, file);
-  }
-  return files;
 }
 
 async function openFiles(

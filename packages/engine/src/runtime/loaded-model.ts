@@ -1,3 +1,4 @@
+import { loadTokenizer } from "@tinker-ts/hub";
 import { EngineError } from "../errors.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { WeightSource } from "../files/weight-source.js";
@@ -6,7 +7,7 @@ import { loadModelWeights, type LoadProgress } from "../model/model-weights.js";
 import { Sampler } from "../sample/sampler.js";
 import type { TokenText } from "../sample/stop-matcher.js";
 import { trainingBudget, type TrainingBudget } from "../train/training-budget.js";
-import { loadTokenizer } from "../tokenizer/load-tokenizer.js";
+
 import type { FairTurns } from "./fair-turns.js";
 import { planMemory } from "./memory-plan.js";
 import type { WorkerSettings } from "./protocol.js";

@@ -1,4 +1,5 @@
-import type { DownloadProgress, LoraAdapter, LoraTarget } from "@tinker-ts/engine";
+import type { LoraAdapter, LoraTarget } from "@tinker-ts/engine";
+import type { DownloadProgress } from "@tinker-ts/hub";
 import type { EngineKit, StoredAdapter } from "../engine-port/engine-kit.js";
 import type { LoraSettings } from "../store/models-table.js";
 import { adapterOptions } from "./adapter-options.js";
@@ -23,7 +24,8 @@ export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit
         }),
       ),
     async findModel(location, { onProgress, signal }) {
-      const { folder } = await engine.resolveModel(location, {
+      const { resolveModel } = await import("@tinker-ts/hub");
+      const { folder } = await resolveModel(location, {
         onProgress: (progress) => onProgress(describeProgress(progress)),
         signal,
       });

@@ -1,5 +1,5 @@
-import { JsonFields } from "../json-fields.js";
-import { isObject, type JsonObject } from "../json.js";
+import { isObject, JsonFields, type JsonObject } from "@tinker-ts/hub/files";
+import { EngineError } from "../../errors.js";
 import type { LoraAdapter } from "./adapter.js";
 
 /** What an `adapter_config.json` says of an adapter, as far as its tensors do not. */
@@ -15,7 +15,7 @@ export interface PeftConfig {
 
 /** Checks a parsed `adapter_config.json` and refuses by name what the engine cannot represent. */
 export function parsePeftConfig(json: JsonObject, where: string): PeftConfig {
-  const fields = new JsonFields(json, where, "unsupported_adapter");
+  const fields = new JsonFields(json, where, unsupported);
   if (fields.string("peft_type") !== "LORA") {
     throw fields.refuse("peft_type", 'only "LORA" adapters are supported');
   }
@@ -36,6 +36,10 @@ export function parsePeftConfig(json: JsonObject, where: string): PeftConfig {
     coversAllLayers:
       isEmpty(fields.get("layers_to_transform")) && isEmpty(fields.get("exclude_modules")),
   };
+}
+
+function unsupported(message: string): EngineError {
+  return new EngineError("unsupported_adapter", message);
 }
 
 /** The `adapter_config.json` of an adapter, with every field that loaders look for. */

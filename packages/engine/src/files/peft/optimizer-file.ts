@@ -1,6 +1,6 @@
 import path from "node:path";
+import { isFile } from "@tinker-ts/hub/files";
 import { EngineError } from "../../errors.js";
-import { isFile } from "../paths.js";
 import { writeSafetensors, type TensorToWrite } from "../safetensors-writer.js";
 import { SafetensorsFile } from "../safetensors.js";
 import { formatShape, sameShape } from "../shape.js";

@@ -1,9 +1,9 @@
 import { cp, readFile, rename, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readJsonObject } from "@tinker-ts/hub/files";
 import { engineErrorOf } from "../../../test/support/expect-engine-error.js";
 import { fixture } from "../../../test/support/fixtures.js";
 import { useTemporaryFolder } from "../../../test/support/temporary-folder.js";
-import { readJsonObject } from "../json.js";
 import { openModelFolder, type ModelFolder } from "../model-folder.js";
 import { writeSafetensors, type TensorToWrite } from "../safetensors-writer.js";
 import { SafetensorsFile } from "../safetensors.js";

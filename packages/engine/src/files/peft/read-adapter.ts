@@ -1,6 +1,6 @@
 import path from "node:path";
+import { isFile } from "@tinker-ts/hub/files";
 import { EngineError } from "../../errors.js";
-import { readJsonObject } from "../json.js";
 import {
   flagsOfTargets,
   loraModules,
@@ -11,9 +11,9 @@ import {
   type LoraTarget,
 } from "../lora-modules.js";
 import type { ModelConfig } from "../model-config.js";
-import { isFile } from "../paths.js";
 import { isStoredDtype, SafetensorsFile } from "../safetensors.js";
 import { elementCount, formatShape, sameShape } from "../shape.js";
+import { readJsonObject } from "../shared-helpers.js";
 import type { WeightSource } from "../weight-source.js";
 import {
   adapterTensorShapes,

@@ -1,11 +1,11 @@
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
+import { readJsonObject } from "@tinker-ts/hub/files";
 import { engineErrorOf } from "../../../test/support/expect-engine-error.js";
 import { fixture } from "../../../test/support/fixtures.js";
 import { useTemporaryFolder } from "../../../test/support/temporary-folder.js";
 import { tinyAdapter } from "../../../test/support/tiny-adapter.js";
 import { tinyLlama } from "../../../test/support/tiny-model.js";
-import { readJsonObject } from "../json.js";
 import { parseModelConfig } from "../model-config.js";
 import { readModelConfig } from "../model-folder.js";
 import type { LoraAdapter, OptimizerState } from "./adapter.js";

@@ -1,11 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
+import { isFile } from "@tinker-ts/hub/files";
 import { EngineError } from "../../errors.js";
-import { writeFolderAtomically } from "../atomic.js";
 import type { LoraTarget } from "../lora-modules.js";
-import { isFile } from "../paths.js";
 import { writeSafetensors } from "../safetensors-writer.js";
 import { elementCount, formatShape } from "../shape.js";
+import { writeFolderAtomically } from "../shared-helpers.js";
 import {
   loraTensorNames,
   parseLoraTensorName,

@@ -1,0 +1,13 @@
+// What this project's own packages share about files. It is not meant for others: names here change
+// without a new major version.
+export { writeFileAtomically, writeFolderAtomically } from "./atomic.js";
+export {
+  isMissing,
+  isObject,
+  readJsonObject,
+  readJsonObjectIfPresent,
+  type JsonObject,
+} from "./json.js";
+export { JsonFields, type MakeError } from "./json-fields.js";
+export { isFile, isFolder } from "./paths.js";
+export { parseWeightIndex, singleWeightsFile, weightIndexFile } from "./weight-index.js";

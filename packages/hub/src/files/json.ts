@@ -1,0 +1,60 @@
+import { readFile } from "node:fs/promises";
+import { HubError } from "../errors.js";
+
+/** A JSON object whose fields are still to be checked. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Whether a value is an object in the sense of JSON: not null, not a list. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Reads a JSON file that must be there and must hold an object. */
+export async function readJsonObject(path: string, signal?: AbortSignal): Promise<JsonObject> {
+  const object = await readJsonObjectIfPresent(path, signal);
+  if (object === null) throw new HubError("file_missing", `${path} does not exist.`);
+  return object;
+}
+
+/** Reads a JSON file that may be absent; null then. */
+export async function readJsonObjectIfPresent(
+  path: string,
+  signal?: AbortSignal,
+): Promise<JsonObject | null> {
+  const text = await readTextIfPresent(path, signal);
+  if (text === null) return null;
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (cause) {
+    throw new HubError("invalid_json", `${path} is not valid JSON: ${String(cause)}.`, {
+      cause,
+    });
+  }
+  if (!isObject(json)) throw new HubError("invalid_json", `${path} does not hold a JSON object.`);
+  return json;
+}
+
+/** Reads a text file that may be absent; null then. */
+export async function readTextIfPresent(
+  path: string,
+  signal?: AbortSignal,
+): Promise<string | null> {
+  try {
+    return await readFile(path, { encoding: "utf8", ...(signal ? { signal } : {}) });
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+/** Whether a file system error says that a path, or a folder on the way to it, does not exist. */
+export function isMissing(error: unknown): boolean {
+  const code = errorCode(error);
+  return code === "ENOENT" || code === "ENOTDIR";
+}
+
+/** The `code` of a system error, such as ENOENT. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error ? String(error.code) : undefined;
+}

@@ -1,0 +1,137 @@
+import { HubError } from "../errors.js";
+import { isObject } from "../files/json.js";
+import type { RemoteFile } from "./download.js";
+import { sendToHub, type HubRequest, type HubResponse } from "./http.js";
+import { PassingFailure, retry, type RetryPolicy } from "./retry.js";
+import type { HubSettings } from "./settings.js";
+
+/** A repository at one commit. */
+export interface RepositoryInfo {
+  readonly commit: string;
+  readonly files: readonly string[];
+}
+
+/** The three questions that are asked of the hub about one repository. */
+export class HubClient {
+  readonly #settings: HubSettings;
+  readonly #id: string;
+  readonly #retryPolicy: RetryPolicy;
+  readonly #stallTimeoutMs: number;
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(
+    settings: HubSettings,
+    id: string,
+    options: { retryPolicy: RetryPolicy; stallTimeoutMs: number; signal?: AbortSignal | undefined },
+  ) {
+    this.#settings = settings;
+    this.#id = id;
+    this.#retryPolicy = options.retryPolicy;
+    this.#stallTimeoutMs = options.stallTimeoutMs;
+    this.#signal = options.signal;
+  }
+
+  /** The commit that a revision stands for, and its files. */
+  async repository(revision: string): Promise<RepositoryInfo> {
+    const path = `/api/models/${this.#id}/revision/${encodeURIComponent(revision)}`;
+    const text = await this.#retry(async () =>
+      (await this.#send({ url: this.#url(path), subject: this.#subject(revision) })).text(),
+    );
+    return parseRepository(this.#id, text);
+  }
+
+  /** What a file of a commit is, before any of it is fetched. */
+  async file(commit: string, name: string): Promise<RemoteFile> {
+    const path = `/${this.#id}/resolve/${commit}/${name.split("/").map(encodeURIComponent).join("/")}`;
+    const response = await this.#retry(() => this.#head(this.#url(path), name));
+    const { headers } = response;
+    response.cancel();
+    const etag = (headers.get("x-linked-etag") ?? headers.get("etag") ?? "")
+      .replace(/^W\//, "")
+      .replaceAll('"', "");
+    const size = headers.get("x-linked-size") ?? headers.get("content-length") ?? "";
+    if (!/^[\w.+-]+$/.test(etag) || !/^\d+$/.test(size)) {
+      throw new HubError("hub_failed", `The hub did not tell hash and size of ${name}.`);
+    }
+    const actual = headers.get("x-repo-commit");
+    if (actual !== null && actual !== commit) {
+      throw new HubError("hub_failed", `The hub sent ${name} of commit ${actual}, not ${commit}.`);
+    }
+    return { name, url: response.url, etag, sizeBytes: Number(size) };
+  }
+
+  /** A file's contents from a position on; one attempt, because the caller counts progress. */
+  async contents(file: RemoteFile, fromByte: number): Promise<HubResponse> {
+    const headers: Record<string, string> = fromByte > 0 ? { range: `bytes=${fromByte}-` } : {};
+    return this.#send({ url: file.url, subject: `${file.name} of ${this.#id}`, headers });
+  }
+
+  // A large file answers with a redirect to wherever it is stored; its description is in the
+  // redirect itself. A renamed repository answers with a redirect within the hub, which is followed.
+  async #head(url: string, name: string): Promise<HubResponse> {
+    let current = url;
+    for (let redirects = 0; redirects < 5; redirects++) {
+      const response = await this.#send({
+        method: "HEAD",
+        url: current,
+        subject: `${name} of ${this.#id}`,
+        redirect: "manual",
+      });
+      const location = response.headers.get("location");
+      const isElsewhere = location === null || response.headers.has("x-linked-etag");
+      if (isElsewhere || response.status < 300) return { ...response, url: current };
+      response.cancel();
+      current = new URL(location, current).href;
+    }
+    throw new HubError("hub_failed", `The hub redirects ${name} in circles.`);
+  }
+
+  async #send(
+    request: Pick<HubRequest, "url" | "subject"> & Partial<HubRequest>,
+  ): Promise<HubResponse> {
+    return sendToHub(this.#settings, {
+      method: "GET",
+      stallTimeoutMs: this.#stallTimeoutMs,
+      signal: this.#signal,
+      ...request,
+    });
+  }
+
+  async #retry<T>(attempt: () => Promise<T>): Promise<T> {
+    return retry(this.#retryPolicy, attempt, { signal: this.#signal });
+  }
+
+  #url(path: string): string {
+    return `${this.#settings.endpoint}${path}`;
+  }
+
+  #subject(revision: string): string {
+    return `the model ${this.#id}${revision === "main" ? "" : ` at revision ${revision}`}`;
+  }
+}
+
+/** Turns a failure that did not pass into an error for the user. */
+export function unreachable(id: string, failure: unknown): unknown {
+  if (!(failure instanceof PassingFailure)) return failure;
+  return new HubError(
+    "hub_unreachable",
+    `Downloading ${id} failed: ${failure.message}. Try again: what has arrived is kept.`,
+    { category: "internal", cause: failure },
+  );
+}
+
+function parseRepository(id: string, text: string): RepositoryInfo {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    json = null;
+  }
+  const commit = isObject(json) ? json["sha"] : undefined;
+  const siblings = isObject(json) ? json["siblings"] : undefined;
+  if (typeof commit !== "string" || !/^[0-9a-f]{40}$/.test(commit) || !Array.isArray(siblings)) {
+    throw new HubError("hub_failed", `The hub's description of ${id} cannot be read.`);
+  }
+  const files = siblings.map((entry: unknown) => (isObject(entry) ? entry["rfilename"] : null));
+  return { commit, files: files.filter((name) => typeof name === "string") };
+}

@@ -1,0 +1,77 @@
+import { HubError } from "../errors.js";
+import { isFolder } from "../files/paths.js";
+import { RepositoryCache } from "./cache.js";
+import { unreachable } from "./client.js";
+import { fetchSnapshot, type FetchSnapshotOptions } from "./fetch-snapshot.js";
+import type { HubFiles } from "./files.js";
+import { readHubSettings, type Environment, type HubSettings } from "./settings.js";
+
+/** How a model is found. */
+export interface ResolveModelOptions extends FetchSnapshotOptions {
+  /** Branch, tag or commit. @default "main", or what follows an "@" in the id */
+  readonly revision?: string;
+  /** @default "model" */
+  readonly files?: HubFiles;
+  /** Where HF_HOME, HF_TOKEN and the like are read. @default process.env */
+  readonly env?: Environment;
+}
+
+/** Where a model lies on disk. */
+export interface ResolvedModel {
+  readonly folder: string;
+  /** The hub's commit; null for a folder of the user's own. */
+  readonly commit: string | null;
+}
+
+/** Finds a model's folder: a folder as it is, a hub id in the cache or, if it is not there, on the hub. */
+export async function resolveModel(
+  idOrFolder: string,
+  options: ResolveModelOptions = {},
+): Promise<ResolvedModel> {
+  options.signal?.throwIfAborted();
+  if (await isFolder(idOrFolder)) return { folder: idOrFolder, commit: null };
+  const { id, revision } = parseId(idOrFolder, options.revision);
+  const settings = await readHubSettings(options.env);
+  const cache = new RepositoryCache(settings.cacheFolder, id);
+  const files = options.files ?? "model";
+  const known = await cache.commitOf(revision);
+  const missing = known === null ? null : await cache.missingFiles(known, files);
+  if (known !== null && missing?.length === 0) {
+    return { folder: cache.snapshot(known), commit: known };
+  }
+  if (settings.offline) throw notCached(idOrFolder, settings, missing);
+  try {
+    const commit = await fetchSnapshot(settings, cache, { id, revision, files }, options);
+    return { folder: cache.snapshot(commit), commit };
+  } catch (error) {
+    throw unreachable(id, error);
+  }
+}
+
+function parseId(text: string, revision?: string): { id: string; revision: string } {
+  const [id = "", inId, ...rest] = text.split("@");
+  const name = "[A-Za-z0-9][A-Za-z0-9._-]*";
+  const isId = new RegExp(`^(${name}/)?${name}$`).test(id) && !/--|\.\./.test(id);
+  if (!isId || rest.length > 0) {
+    throw new HubError(
+      "model_not_found",
+      `"${text}" is neither a folder that exists nor an id of the hub such as "Qwen/Qwen3-0.6B".`,
+    );
+  }
+  const chosen = revision ?? inId ?? "main";
+  if (/^[\w./-]+$/.test(chosen) && !chosen.includes("..")) return { id, revision: chosen };
+  throw new HubError("model_not_found", `"${chosen}" is not a revision of ${id}.`);
+}
+
+function notCached(
+  name: string,
+  settings: HubSettings,
+  missing: readonly string[] | null,
+): HubError {
+  const state = missing === null ? "is not" : `is incomplete (${missing.join(", ")} missing)`;
+  return new HubError(
+    "model_not_cached",
+    `${name} ${state} in the cache ${settings.cacheFolder}, and HF_HUB_OFFLINE or ` +
+      "TRANSFORMERS_OFFLINE forbids to download it. Unset it once, or give the path of a folder.",
+  );
+}

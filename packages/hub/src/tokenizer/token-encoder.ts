@@ -1,0 +1,86 @@
+import type { JsonObject } from "../files/json.js";
+import { unsupportedTokenizer } from "./tokenizer-fields.js";
+import { withoutSpecialTokens } from "./without-special-tokens.js";
+
+/** How a text is encoded. */
+export interface EncodeOptions {
+  /** Adds what the model's own rules put around a text, such as a begin token. @default true */
+  readonly addSpecialTokens?: boolean;
+  /**
+   * Takes text that spells a special token as text: for messages of people, who must not be able to
+   * end their turn and begin another's. @default false
+   */
+  readonly splitSpecialTokens?: boolean;
+}
+
+/** The way from text to a vocabulary's ids, as a checked `tokenizer.json` describes it. */
+export class TokenEncoder {
+  readonly #library: Library;
+  readonly #json: JsonObject;
+  readonly #encoder: LibraryEncoder;
+  /** Knows no special tokens. Made when first needed: it takes as much memory as the other. */
+  #textEncoder: LibraryEncoder | undefined;
+
+  private constructor(library: Library, json: JsonObject) {
+    this.#library = library;
+    this.#json = json;
+    this.#encoder = build(library, json);
+  }
+
+  /** Loads the encoding library with the first call. */
+  static async create(json: JsonObject): Promise<TokenEncoder> {
+    return new TokenEncoder(await import("@huggingface/tokenizers"), json);
+  }
+
+  encode(text: string, options: EncodeOptions): number[] {
+    const { addSpecialTokens = true, splitSpecialTokens = false } = options;
+    if (!splitSpecialTokens) {
+      return this.#encoder.encode(text, { add_special_tokens: addSpecialTokens }).ids;
+    }
+    this.#textEncoder ??= build(this.#library, withoutSpecialTokens(this.#json));
+    const { ids } = this.#textEncoder.encode(text, { add_special_tokens: false });
+    return addSpecialTokens ? this.#surround(ids) : ids;
+  }
+
+  idOf(token: string): number | null {
+    return this.#encoder.token_to_id(token) ?? null;
+  }
+
+  tokenOf(id: number): string | null {
+    return this.#encoder.id_to_token(id) ?? null;
+  }
+
+  /** Adds what the model's own rules put before and after a text. */
+  #surround(ids: readonly number[]): number[] {
+    // Stands for the text: no token is empty.
+    const place = "";
+    const rules = this.#encoder.post_processor;
+    const tokens = rules?.post_process([place], null, true).tokens ?? [place];
+    return tokens.flatMap((token) => (token === place ? ids : (this.idOf(token) ?? [])));
+  }
+}
+
+/** What is used of the library; the types it ships are all `any` under Node's way of resolving. */
+interface Library {
+  readonly Tokenizer: new (json: JsonObject, config: JsonObject) => LibraryEncoder;
+}
+
+interface LibraryEncoder {
+  readonly post_processor: PostProcessor | null;
+  encode(text: string, options: { add_special_tokens: boolean }): { ids: number[] };
+  token_to_id(token: string): number | undefined;
+  id_to_token(id: number): string | undefined;
+}
+
+interface PostProcessor {
+  post_process(tokens: string[], pair: null, addSpecialTokens: boolean): { tokens: string[] };
+}
+
+function build(library: Library, json: JsonObject): LibraryEncoder {
+  try {
+    return new library.Tokenizer(json, {});
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw unsupportedTokenizer(`tokenizer.json cannot be used: ${reason}`, cause);
+  }
+}

@@ -1,0 +1,106 @@
+import { HubError } from "../errors.js";
+import { IncrementalDecoder } from "./incremental-decoder.js";
+import {
+  renderChat,
+  type ChatMessage,
+  type ChatTemplates,
+  type RenderChatOptions,
+} from "./chat-template.js";
+import type { TokenDecoder } from "./token-decoder.js";
+import type { EncodeOptions, TokenEncoder } from "./token-encoder.js";
+import type { NamedTokens, Vocabulary } from "./vocabulary.js";
+
+/** How tokens are decoded. */
+export interface DecodeOptions {
+  /** Leaves out special tokens such as an end-of-turn mark. @default false */
+  readonly skipSpecialTokens?: boolean;
+}
+
+/** A model's tokenizer: between text and token ids, both ways. */
+export class Tokenizer {
+  /** Special tokens and their ids. */
+  readonly specialTokens: ReadonlyMap<string, number>;
+  /** Number of tokens, added ones included. */
+  readonly vocabSize: number;
+  /** The tokens that the model uses for fixed purposes; null where it has none. */
+  readonly namedTokens: NamedTokens;
+  /** The model's chat templates by name. */
+  readonly chatTemplates: ChatTemplates;
+  readonly #encoder: TokenEncoder;
+  readonly #decoder: TokenDecoder;
+  readonly #vocabulary: Vocabulary;
+  readonly #specialIds: ReadonlySet<number>;
+  readonly #bytes = new Map<number, Uint8Array>();
+
+  /** Use `loadTokenizer` or `parseTokenizer`. */
+  constructor(parts: {
+    encoder: TokenEncoder;
+    decoder: TokenDecoder;
+    vocabulary: Vocabulary;
+    namedTokens: NamedTokens;
+    chatTemplates: ChatTemplates;
+  }) {
+    this.#encoder = parts.encoder;
+    this.#decoder = parts.decoder;
+    this.#vocabulary = parts.vocabulary;
+    this.specialTokens = parts.vocabulary.specialTokens;
+    this.#specialIds = new Set(this.specialTokens.values());
+    this.vocabSize = parts.vocabulary.size;
+    this.namedTokens = parts.namedTokens;
+    this.chatTemplates = parts.chatTemplates;
+  }
+
+  /** The ids of a text's tokens. */
+  encode(text: string, options: EncodeOptions = {}): Int32Array {
+    return Int32Array.from(this.#encoder.encode(text, options));
+  }
+
+  /** The text of tokens; ids without a token, which models may have for padding, leave no text. */
+  decode(ids: Iterable<number>, options: DecodeOptions = {}): string {
+    const decoder = this.incrementalDecoder(options);
+    return decoder.push(ids) + decoder.flush();
+  }
+
+  /** Decodes tokens as they come. */
+  incrementalDecoder({ skipSpecialTokens = false }: DecodeOptions = {}): IncrementalDecoder {
+    return new IncrementalDecoder(this.#decoder, (id) =>
+      skipSpecialTokens && this.#specialIds.has(id) ? null : this.idToToken(id),
+    );
+  }
+
+  /** The id of a token as the vocabulary spells it, or null. */
+  tokenToId(token: string): number | null {
+    return this.#vocabulary.idOf(token);
+  }
+
+  /** A token as the vocabulary spells it, or null. */
+  idToToken(id: number): string | null {
+    if (Number.isSafeInteger(id) && id >= 0) return this.#vocabulary.tokenOf(id);
+    throw new HubError("invalid_token", `${id} is not a token id: ids are whole numbers from 0.`);
+  }
+
+  /** The bytes of UTF-8 that a token adds in the middle of a text; they may be parts of characters. */
+  tokenBytes(id: number): Uint8Array {
+    let bytes = this.#bytes.get(id);
+    if (!bytes) {
+      const token = this.idToToken(id);
+      bytes = token === null ? new Uint8Array() : this.#decoder.bytesOf(token);
+      this.#bytes.set(id, bytes);
+    }
+    return bytes;
+  }
+
+  /** The text that a token adds in the middle of a text, with U+FFFD for parts of characters. */
+  tokenText(id: number): string {
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.tokenBytes(id));
+  }
+
+  /** Renders a conversation with the model's chat template; encode the result without special tokens. */
+  async renderChat(messages: readonly ChatMessage[], options?: RenderChatOptions): Promise<string> {
+    const texts: Record<string, string> = {};
+    for (const [name, token] of Object.entries(this.namedTokens)) {
+      if (token) texts[`${name}_token`] = token.text;
+    }
+    return renderChat(this.chatTemplates, texts, messages, options);
+  }
+}

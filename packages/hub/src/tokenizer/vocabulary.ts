@@ -1,0 +1,78 @@
+import { isObject, type JsonObject } from "../files/json.js";
+import { tokenizerFields } from "./tokenizer-fields.js";
+
+/** Tokens by id and ids by token, added tokens included. */
+export interface TokenTables {
+  idOf(token: string): number | null;
+  tokenOf(id: number): string | null;
+}
+
+/** What is known of a model's tokens. */
+export interface Vocabulary extends TokenTables {
+  readonly size: number;
+  /** Tokens that are marks and not text, with their ids. */
+  readonly specialTokens: ReadonlyMap<string, number>;
+}
+
+/** A token with its id. */
+export interface NamedToken {
+  readonly text: string;
+  readonly id: number;
+}
+
+/** The tokens that a model uses for fixed purposes; null where it has none. */
+export interface NamedTokens {
+  readonly bos: NamedToken | null;
+  readonly eos: NamedToken | null;
+  readonly pad: NamedToken | null;
+  readonly unk: NamedToken | null;
+}
+
+/** Reads a checked `tokenizer.json`; tokens are looked up in the tables that its encoder has built. */
+export function readVocabulary(tokenizerJson: JsonObject, tables: TokenTables): Vocabulary {
+  const model = tokenizerFields(tokenizerJson["model"], '"model"');
+  const vocab = model.get("vocab");
+  const list = Array.isArray(vocab) ? vocab : null;
+  const inModel = (token: string, id: number) =>
+    list ? id < list.length : isObject(vocab) && Object.hasOwn(vocab, token);
+  let size = list ? list.length : Object.keys(vocab ?? {}).length;
+  const specialTokens = new Map<string, number>();
+  for (const token of addedTokens(tokenizerJson["added_tokens"])) {
+    if (!inModel(token.text, token.id)) size++;
+    if (token.special) specialTokens.set(token.text, token.id);
+  }
+  return {
+    size,
+    specialTokens,
+    idOf: (token) => tables.idOf(token),
+    tokenOf: (id) => tables.tokenOf(id),
+  };
+}
+
+/** Finds the tokens that `tokenizer_config.json` names, given as a text or as an object with it. */
+export function findNamedTokens(config: JsonObject | null, vocabulary: Vocabulary): NamedTokens {
+  const find = (field: string): NamedToken | null => {
+    const value = config?.[field];
+    const text = isObject(value) ? value["content"] : value;
+    if (typeof text !== "string") return null;
+    const id = vocabulary.idOf(text);
+    return id === null ? null : { text, id };
+  };
+  return {
+    bos: find("bos_token"),
+    eos: find("eos_token"),
+    pad: find("pad_token"),
+    unk: find("unk_token"),
+  };
+}
+
+function* addedTokens(json: unknown): Generator<NamedToken & { special: boolean }> {
+  for (const entry of Array.isArray(json) ? json : []) {
+    const token = tokenizerFields(entry, "an added token");
+    yield {
+      text: token.string("content"),
+      id: token.integer("id", 0),
+      special: token.boolean("special", false),
+    };
+  }
+}
