@@ -26,7 +26,11 @@ const sizes = fc.letrec<{ size: { dim: Dim; value: number } }>((tie) => ({
 
 describe("Dim", () => {
   it("evaluates to what the same arithmetic on numbers gives", () => {
-    fc.assert(fc.property(sizes, ({ dim, value }) => expect(dim.evaluate(bindings)).toBe(value)));
+    fc.assert(
+      fc.property(sizes, ({ dim, value }) => {
+        expect(dim.evaluate(bindings)).toBe(value);
+      }),
+    );
   });
 
   it("is equal however it was put together", () => {
