@@ -9,7 +9,7 @@ import {
   type WireTypeName,
 } from "tinker-ts/wire";
 import { json, proto, ScriptedServer, type Reply, type SeenRequest } from "./scripted-server.js";
-import { TestClock } from "./test-clock.js";
+import { settle, TestClock } from "./test-clock.js";
 
 /** The two forms that a server may speak. */
 export type ServerDialect = "proto" | "json";
@@ -87,9 +87,14 @@ export class FakeService {
       : json(encodeJson(typeName, value as never));
   }
 
+  /** Closes everything and fails when a client left something behind. */
   async close(): Promise<void> {
     await Promise.all(this.#clients.map((client) => client.close()));
+    await settle();
+    const open = await this.server.connectionCount();
     await this.server.close();
+    if (this.clock.pending > 0) throw new Error(`${this.clock.pending} timers were left behind`);
+    if (open > 0) throw new Error(`${open} connections were left open`);
   }
 
   #install(): void {
