@@ -145,7 +145,9 @@ describe("credentials", () => {
       /printed nothing/,
     );
     const none = findCredential("tml-x", {}, true);
-    expect(() => resolveCredential(none, { enforceCommand: true })).toThrow(/TINKER_CREDENTIAL_CMD/);
+    expect(() => resolveCredential(none, { enforceCommand: true })).toThrow(
+      /TINKER_CREDENTIAL_CMD/,
+    );
   });
 });
 

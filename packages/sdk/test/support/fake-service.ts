@@ -8,7 +8,14 @@ import {
   type WireInput,
   type WireTypeName,
 } from "tinker-ts/wire";
-import { json, proto, ScriptedServer, type Reply, type SeenRequest } from "./scripted-server.js";
+import {
+  bare,
+  json,
+  proto,
+  ScriptedServer,
+  type Reply,
+  type SeenRequest,
+} from "./scripted-server.js";
 import { settle, TestClock } from "./test-clock.js";
 
 /** The two forms that a server may speak. */
@@ -99,10 +106,12 @@ export class FakeService {
 
   #install(): void {
     const { server } = this;
-    if (this.dialect === "proto") {
-      server.handle("clientConfig", () => json(this.flags));
-      server.handle("clientDynamicConfig", () => json({ refresh_interval_sec: 300 }));
-    }
+    // A server that speaks JSON only is usually too old to have flags.
+    const hasConfig = () => this.dialect === "proto" || Object.keys(this.flags).length > 0;
+    server.handle("clientConfig", () => (hasConfig() ? json(this.flags) : bare(404)));
+    server.handle("clientDynamicConfig", () =>
+      hasConfig() ? json({ refresh_interval_sec: 300 }) : bare(404),
+    );
     server.handle("createSession", () => json({ session_id: `session-${this.#sessionCount++}` }));
     server.handle("sessionHeartbeat", () => json({ type: "session_heartbeat" }));
     server.handle("telemetry", () => json({ status: "accepted" }));

@@ -1,4 +1,4 @@
-import { decodeProto } from "tinker-ts/wire";
+import { decodeJson, decodeProto } from "tinker-ts/wire";
 import type { FakeService } from "./fake-service.js";
 import { bare, drop, json, type Reply, type SeenRequest } from "./scripted-server.js";
 
@@ -45,8 +45,11 @@ export class ModelServer {
   constructor(service: FakeService, faultsOf: (label: string) => Fault[] = () => []) {
     this.#faultsOf = faultsOf;
     const { server } = service;
-    for (const endpoint of ["forwardBackward", "optimStep"] as const) {
-      server.handle(endpoint, (request) => this.#handIn(request));
+    for (const endpoint of ["forwardBackward", "forward", "optimStep"] as const) {
+      server.handle(endpoint, (request) => {
+        const isProto = request.headers["content-type"] === "application/x-protobuf";
+        return isProto && service.dialect === "json" ? bare(415) : this.#handIn(request);
+      });
     }
     server.handle("retrieveFuture", (request) => this.#poll(request, service));
   }
@@ -101,17 +104,31 @@ export class ModelServer {
 }
 
 /** A step is labelled by its learning rate, a chunk by its loss configuration and its first token. */
-function readArrival({ body, json: step }: SeenRequest): Arrival {
-  const payload = body.toString("latin1");
-  if (step) {
-    const { learning_rate: rate } = step["adam_params"] as { learning_rate: number };
-    const label = `${rate}`;
-    return { seqId: Number(step["seq_id"]), label, isForwardOnly: false, payload };
+function readArrival(request: SeenRequest): Arrival {
+  const payload = request.body.toString("latin1");
+  if (request.endpoint === "optimStep") {
+    const { adamParams, seqId } = decodeJson("OptimStepRequest", request.body);
+    const label = `${adamParams.learningRate}`;
+    return { seqId: seqId ?? 0, label, isForwardOnly: false, payload };
   }
-  const pass = decodeProto("ForwardBackwardRequest", body);
-  const { data, lossFnConfig } = pass.forwardBackwardInput;
-  const isForwardOnly = pass.forwardOnly;
-  const chunk = data[0]!.modelInput.toInts()[0];
-  const label = `${lossFnConfig?.["operation"]}.${chunk}${isForwardOnly ? " filler" : ""}`;
-  return { seqId: pass.seqId ?? 0, label, isForwardOnly, payload };
+  const { input, seqId, isForwardOnly } = readPass(request);
+  const chunk = input.data[0]!.modelInput.toInts()[0];
+  const label = `${input.lossFnConfig?.["operation"]}.${chunk}${isForwardOnly ? " filler" : ""}`;
+  return { seqId: seqId ?? 0, label, isForwardOnly, payload };
+}
+
+function readPass({ endpoint, headers, body }: SeenRequest) {
+  if (headers["content-type"] === "application/x-protobuf") {
+    const { forwardBackwardInput, seqId, forwardOnly } = decodeProto(
+      "ForwardBackwardRequest",
+      body,
+    );
+    return { input: forwardBackwardInput, seqId, isForwardOnly: forwardOnly };
+  }
+  if (endpoint === "forward") {
+    const { forwardInput, seqId } = decodeJson("ForwardRequest", body);
+    return { input: forwardInput, seqId, isForwardOnly: true };
+  }
+  const { forwardBackwardInput, seqId } = decodeJson("ForwardBackwardRequest", body);
+  return { input: forwardBackwardInput, seqId, isForwardOnly: false };
 }
