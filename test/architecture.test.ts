@@ -27,6 +27,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     session: ["errors", "types", "wire", "runtime", "transport", "telemetry"],
     futures: ["errors", "schema", "types", "wire", "runtime", "transport", "telemetry", "session"],
     tokenizers: ["errors", "runtime", "session"],
+    checkpoints: ["errors", "runtime", "session"],
     clients: [
       "errors",
       "schema",
@@ -38,6 +39,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
       "session",
       "futures",
       "tokenizers",
+      "checkpoints",
     ],
     "index.ts": ["errors", "types", "clients"],
   },
@@ -120,7 +122,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
 
 /** Where Node's own modules may be used; everything else must run anywhere. */
 const builtInRules: Readonly<Record<string, readonly string[]>> = {
-  sdk: ["wire", "transport", "tokenizers"],
+  sdk: ["wire", "transport", "tokenizers", "checkpoints"],
 };
 
 const files = sourceFiles();

@@ -1,7 +1,7 @@
 import { APITimeoutError } from "../errors/api-error.js";
 import { checkBounds, type OperationOptions } from "../futures/operation.js";
 import { abortable } from "../runtime/abortable.js";
-import { onAbort } from "../runtime/on-abort.js";
+import { onAbort } from "../runtime/cancellation.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
 

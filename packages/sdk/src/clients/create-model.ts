@@ -5,6 +5,7 @@ import { QueueStateLog } from "../session/queue-state-log.js";
 import type { Session } from "../session/session.js";
 import type { UntypedAPIFuture } from "../types/futures.js";
 import type { LoraConfig } from "../types/training.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 
 /** Free-form facts about a session or a run. */
 export type UserMetadata = Readonly<Record<string, string>>;
@@ -82,7 +83,7 @@ type Kind =
 
 interface Making {
   readonly kind: Kind;
-  readonly submit: (signal: AbortSignal) => Promise<UntypedAPIFuture>;
+  readonly submit: (signal: Cancellation) => Promise<UntypedAPIFuture>;
   readonly modelIdOf: (result: { readonly modelId: string | null }) => string;
 }
 

@@ -1,27 +1,10 @@
-import { ArgumentError } from "../errors/argument-error.js";
 import type { OperationOptions } from "../futures/operation.js";
 import type { Session } from "../session/session.js";
 import { bounded } from "./bounded.js";
 import { completeRetryConfig, type RetryConfig } from "./retry-config.js";
-import { SamplingClient } from "./sampling-client.js";
-
-/** What to sample from: saved weights, a base model, or saved weights with their base model. */
-export interface SamplingSource {
-  /** The path of saved weights (`tinker://...`). */
-  readonly modelPath?: string | undefined;
-  /** The name of a base model. */
-  readonly baseModel?: string | undefined;
-}
-
-/** Checks that there is something to sample from. */
-export function checkSamplingSource({ modelPath, baseModel }: SamplingSource): void {
-  if (!modelPath && !baseModel) {
-    throw new ArgumentError("modelPath", "pass modelPath or baseModel: what to sample from");
-  }
-  if (modelPath && !modelPath.startsWith("tinker://")) {
-    throw new ArgumentError("modelPath", `${JSON.stringify(modelPath)} must start with tinker://`);
-  }
-}
+import type { SamplingClient } from "./sampling-client.js";
+import { checkSamplingSource, type SamplingSource } from "./sampling-source.js";
+import { RemoteSamplingClient } from "./sampling/remote-sampling-client.js";
 
 /** Opens a sampler at the server. */
 export async function createSamplingSession(
@@ -41,5 +24,5 @@ export async function createSamplingSession(
     session.connection.api.call("createSamplingSession", request, { signal }),
   );
   session.join();
-  return new SamplingClient(session, samplingSessionId, options.retryConfig);
+  return new RemoteSamplingClient(session, samplingSessionId, options.retryConfig);
 }

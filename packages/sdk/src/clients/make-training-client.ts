@@ -10,7 +10,8 @@ import {
   type LoadedModel,
   type ModelInMaking,
 } from "./create-model.js";
-import { TrainingClient } from "./training-client.js";
+import type { TrainingClient } from "./training-client.js";
+import { RemoteTrainingClient } from "./training/remote-training-client.js";
 
 /**
  * Turns a model that is being made into a client for it. When that fails after the server began, the
@@ -23,7 +24,7 @@ export async function makeTrainingClient(
 ): Promise<TrainingClient> {
   session.join();
   try {
-    const client = new TrainingClient(session, await future);
+    const client = new RemoteTrainingClient(session, await future);
     await prepare(client);
     return client;
   } catch (error) {

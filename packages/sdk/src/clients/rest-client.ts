@@ -19,14 +19,12 @@ import type {
 import type { GetSamplerResponse } from "../types/sampling.js";
 import type { CheckpointArchiveUrlResponse, WeightsInfoResponse } from "../types/weights.js";
 import type { RouteName } from "../wire/routes.js";
+import type { DownloadedCheckpoint } from "../checkpoints/download-checkpoint.js";
 import { bounded } from "./bounded.js";
-import { archiveUrl } from "./rest/archive-url.js";
-import { billingWindow } from "./rest/billing-window.js";
-import { exportTrace } from "./rest/export-trace.js";
-import { identityOf } from "./rest/identity.js";
 import type {
   AuditLogOptions,
   BillingUsageOptions,
+  DownloadCheckpointOptions,
   ListTrainingRunsOptions,
   PageOptions,
   ScopeOptions,
@@ -91,9 +89,10 @@ export class RestClient {
     options: OperationOptions = {},
   ): Promise<CheckpointArchiveUrlResponse> {
     const params = { trainingRunId, checkpointId };
-    return this.#with("getCheckpointArchiveUrl", options, (connection, signal) =>
-      archiveUrl(connection, params, signal),
-    );
+    return this.#with("getCheckpointArchiveUrl", options, async (connection, signal) => {
+      const { archiveUrl } = await import("./rest/archive-url.js");
+      return archiveUrl(connection, params, signal);
+    });
   }
 
   /** Where to download a checkpoint from; waits while the server packs it. */
@@ -103,6 +102,22 @@ export class RestClient {
   ): Promise<CheckpointArchiveUrlResponse> {
     const { trainingRunId, checkpointId } = CheckpointPath.parse(path);
     return this.getCheckpointArchiveUrl(trainingRunId, checkpointId, options);
+  }
+
+  /** Downloads and unpacks a checkpoint into a folder, which appears as a whole or not at all. */
+  async downloadCheckpoint(
+    path: string,
+    options: DownloadCheckpointOptions,
+  ): Promise<DownloadedCheckpoint> {
+    const { directory, overwrite = false, onProgress = () => {} } = options;
+    if (!directory) throw new ArgumentError("directory", "must name the folder to make");
+    CheckpointPath.parse(path);
+    return this.#with("downloadCheckpoint", options, async (connection, signal) => {
+      const { downloadCheckpointTo } = await import("../checkpoints/download-checkpoint.js");
+      const getUrl = async () =>
+        (await this.getCheckpointArchiveUrlFromTinkerPath(path, { signal })).url;
+      return downloadCheckpointTo(connection, getUrl, { directory, overwrite, onProgress }, signal);
+    });
   }
 
   async deleteCheckpoint(
@@ -177,9 +192,10 @@ export class RestClient {
 
   /** Lets the server write a trace of a session; resolves to where it can be downloaded. */
   async exportSessionTrace(sessionId: string, options: OperationOptions = {}): Promise<string> {
-    return this.#with("exportSessionTrace", options, (connection, signal) =>
-      exportTrace(connection, sessionId, signal),
-    );
+    return this.#with("exportSessionTrace", options, async (connection, signal) => {
+      const { exportTrace } = await import("./rest/export-trace.js");
+      return exportTrace(connection, sessionId, signal);
+    });
   }
 
   /** What a sampler samples from. */
@@ -198,12 +214,16 @@ export class RestClient {
 
   /** What was used, hour by hour. */
   async getBillingUsage(options: BillingUsageOptions): Promise<BillingUsageResponse> {
+    const { billingWindow } = await import("./rest/billing-window.js");
     return this.#call("getBillingUsage", null, options, { query: billingWindow(options) });
   }
 
   /** Whose key this is; asks nobody. */
   async whoami(options: OperationOptions = {}): Promise<WhoamiResponse> {
-    return this.#with("whoami", options, (connection) => Promise.resolve(identityOf(connection)));
+    return this.#with("whoami", options, async (connection) => {
+      const { identityOf } = await import("./rest/identity.js");
+      return identityOf(connection);
+    });
   }
 
   /** Unlike elsewhere a conflict is no lock that will go away, so it is told at once. */

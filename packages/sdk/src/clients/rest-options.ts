@@ -1,3 +1,4 @@
+import type { DownloadProgress } from "../checkpoints/download-archive.js";
 import type { OperationOptions } from "../futures/operation.js";
 
 /** Whose things to look at: one's own, or everything one may see. */
@@ -35,4 +36,17 @@ export interface BillingUsageOptions extends OperationOptions {
   readonly startingOn: Date | string;
   /** Exclusive; at most 14 days later. */
   readonly endingBefore: Date | string;
+}
+
+/** Where a downloaded checkpoint goes. */
+export interface DownloadCheckpointOptions extends OperationOptions {
+  /** The folder to make; its parents are made too. */
+  readonly directory: string;
+  /**
+   * Replaces a folder that exists.
+   * @default false
+   */
+  readonly overwrite?: boolean | undefined;
+  /** Hears of every piece that arrived. */
+  readonly onProgress?: ((progress: DownloadProgress) => void) | undefined;
 }

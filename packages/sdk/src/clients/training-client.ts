@@ -1,9 +1,5 @@
-import { CancelledError } from "../errors/cancelled-error.js";
-import { ResultError } from "../errors/request-failed-error.js";
-import { ApiFuture } from "../futures/api-future.js";
-import { checkBounds, Operation, type OperationOptions } from "../futures/operation.js";
-import type { OperationName } from "../runtime/events.js";
-import type { Session } from "../session/session.js";
+import type { ApiFuture } from "../futures/api-future.js";
+import type { OperationOptions } from "../futures/operation.js";
 import type { Tokenizer } from "../tokenizers/tokenizer.js";
 import type { DatumLike } from "../types/datum.js";
 import type {
@@ -13,26 +9,13 @@ import type {
   LossFnType,
   OptimStepResponse,
 } from "../types/training.js";
-import { checkAdamParams } from "../types/validate.js";
 import type {
   LoadWeightsResponse,
   SaveWeightsForSamplerResponse,
   SaveWeightsResponse,
 } from "../types/weights.js";
-import { bounded } from "./bounded.js";
-import { createSamplingSession } from "./create-sampling-session.js";
-import { SamplingClient } from "./sampling-client.js";
-import { checkCheckpointName, checkTinkerPath, checkTtl } from "./training/checkpoint-arguments.js";
-import {
-  checkCustomData,
-  forwardData,
-  logprobsOf,
-  surrogateData,
-  type CustomLossFn,
-} from "./training/custom-loss.js";
-import { preparePass, runPass } from "./training/run-pass.js";
-import { runRequest } from "./training/run-request.js";
-import { TrainingRun } from "./training/training-run.js";
+import type { SamplingClient } from "./sampling-client.js";
+import type { CustomLossFn } from "./training/custom-loss.js";
 import type {
   LoadStateOptions,
   PassOptions,
@@ -44,237 +27,86 @@ import type {
 } from "./training-options.js";
 
 /**
- * Trains one model. Operations run in the order in which they are called, whether or not their
- * results are awaited in between; awaiting only at the end keeps the server busy.
+ * Trains one model. Made by a `ServiceClient`.
+ *
+ * Operations run in the order in which they are called, whether or not their results are awaited in
+ * between; awaiting only at the end keeps the server busy. Arguments that cannot be used are thrown
+ * back at once, before an operation takes its place in that order.
  */
-export class TrainingClient {
-  readonly #run: TrainingRun;
-
-  /** @internal */
-  constructor(session: Session, modelId: string) {
-    this.#run = new TrainingRun(session, modelId);
-  }
-
+export abstract class TrainingClient {
   /** The server's id of the model; also the id of its training run. */
-  get modelId(): string {
-    return this.#run.modelId;
-  }
+  abstract get modelId(): string;
 
   /** Computes losses and logprobs without gradients. */
-  forward(
+  abstract forward(
     data: readonly DatumLike[],
     lossFn: LossFnType,
-    options: PassOptions = {},
-  ): ApiFuture<ForwardBackwardOutput> {
-    const pass = preparePass(this.#run, data, lossFn, options.lossFnConfig, true);
-    return this.#start("forward", options, (operation) => runPass(this.#run, operation, pass));
-  }
+    options?: PassOptions,
+  ): ApiFuture<ForwardBackwardOutput>;
 
   /** Computes losses and adds their gradients to those that the next `optimStep` uses. */
-  forwardBackward(
+  abstract forwardBackward(
     data: readonly DatumLike[],
     lossFn: LossFnType,
-    options: PassOptions = {},
-  ): ApiFuture<ForwardBackwardOutput> {
-    const pass = preparePass(this.#run, data, lossFn, options.lossFnConfig, false);
-    return this.#start("forwardBackward", options, (operation) =>
-      runPass(this.#run, operation, pass),
-    );
-  }
+    options?: PassOptions,
+  ): ApiFuture<ForwardBackwardOutput>;
 
   /**
    * Like `forwardBackward` with a loss of one's own over the logprobs of the target tokens. Takes two
    * passes; operations called while the loss is computed are ordered between them.
    */
-  forwardBackwardCustom(
+  abstract forwardBackwardCustom(
     data: readonly DatumLike[],
     lossFn: CustomLossFn,
-    options: OperationOptions = {},
-  ): ApiFuture<ForwardBackwardOutput> {
-    const run = this.#run;
-    const datums = checkCustomData(data);
-    const pass = preparePass(run, forwardData(datums), "cross_entropy", undefined, true);
-    return this.#start("forwardBackwardCustom", options, async (operation) => {
-      const logprobs = logprobsOf(await runPass(run, operation, pass), datums.length);
-      const { loss, gradients, metrics } = await lossFn(datums, logprobs);
-      const surrogate = surrogateData(datums, logprobs, loss, gradients);
-      const backward = preparePass(run, surrogate, "cross_entropy", undefined, false);
-      const output = await runPass(run, operation, backward);
-      return { ...output, metrics: { ...output.metrics, ...metrics } };
-    });
-  }
+    options?: OperationOptions,
+  ): ApiFuture<ForwardBackwardOutput>;
 
   /** Changes the weights by the gradients added so far, and forgets them. */
-  optimStep(
-    adamParams: AdamParamsInput = {},
-    options: OperationOptions = {},
-  ): ApiFuture<OptimStepResponse> {
-    const params = checkAdamParams(adamParams);
-    return this.#start("optimStep", options, (operation) =>
-      runRequest(this.#run, operation, "optimStep", (seqId) => ({
-        adamParams: params,
-        modelId: this.modelId,
-        seqId,
-      })),
-    );
-  }
+  abstract optimStep(
+    adamParams?: AdamParamsInput,
+    options?: OperationOptions,
+  ): ApiFuture<OptimStepResponse>;
 
   /**
    * One step: submits `forwardBackward` and `optimStep` together and waits for both. When the server
    * does not accept the first, the second is not sent.
    */
-  async trainStep(
+  abstract trainStep(
     data: readonly DatumLike[],
     lossFn: LossFnType,
-    options: TrainStepOptions = {},
-  ): Promise<TrainStepResult> {
-    const { lossFnConfig, adamParams } = options;
-    const params = checkAdamParams(adamParams);
-    const prepared = preparePass(this.#run, data, lossFn, lossFnConfig, false);
-    let isAccepted = false;
-    const pass = this.#start("forwardBackward", options, (operation) =>
-      runPass(this.#run, operation, prepared, () => {
-        isAccepted = true;
-      }),
-    );
-    const step = this.#start("optimStep", options, (operation) =>
-      runRequest(this.#run, operation, "optimStep", (seqId) => {
-        if (!isAccepted) throw new CancelledError("optimStep was not sent: its pass failed.");
-        return { adamParams: params, modelId: this.modelId, seqId };
-      }),
-    );
-    const [forwardBackward, optimStep] = await Promise.allSettled([pass, step]);
-    if (forwardBackward.status === "rejected") throw forwardBackward.reason;
-    if (optimStep.status === "rejected") throw optimStep.reason;
-    return { forwardBackward: forwardBackward.value, optimStep: optimStep.value };
-  }
+    options?: TrainStepOptions,
+  ): Promise<TrainStepResult>;
 
   /** Saves weights and optimizer state under a name; the result holds the path to load them from. */
-  saveState(name: string, options: SaveStateOptions = {}): ApiFuture<SaveWeightsResponse> {
-    const { ttlSeconds, overwrite } = options;
-    checkCheckpointName(name);
-    checkTtl(ttlSeconds);
-    return this.#start("saveState", options, (operation) =>
-      runRequest(this.#run, operation, "saveWeights", (seqId) => ({
-        modelId: this.modelId,
-        path: name,
-        seqId,
-        ttlSeconds,
-        overwrite,
-      })),
-    );
-  }
+  abstract saveState(name: string, options?: SaveStateOptions): ApiFuture<SaveWeightsResponse>;
 
   /** Loads weights; the optimizer starts anew. */
-  loadState(path: string, options: LoadStateOptions = {}): ApiFuture<LoadWeightsResponse> {
-    return this.#load(path, false, options);
-  }
+  abstract loadState(path: string, options?: LoadStateOptions): ApiFuture<LoadWeightsResponse>;
 
   /** Loads weights and optimizer state. */
-  loadStateWithOptimizer(
+  abstract loadStateWithOptimizer(
     path: string,
-    options: LoadStateOptions = {},
-  ): ApiFuture<LoadWeightsResponse> {
-    return this.#load(path, true, options);
-  }
+    options?: LoadStateOptions,
+  ): ApiFuture<LoadWeightsResponse>;
 
   /** Saves weights for sampling under a name; the result holds their path. */
-  saveWeightsForSampler(
+  abstract saveWeightsForSampler(
     name: string,
-    options: SaveSamplerOptions = {},
-  ): ApiFuture<SaveWeightsForSamplerResponse> {
-    const { ttlSeconds } = options;
-    checkCheckpointName(name);
-    checkTtl(ttlSeconds);
-    return this.#start("saveWeightsForSampler", options, async (operation) => {
-      const { path, ...rest } = await runRequest(
-        this.#run,
-        operation,
-        "saveWeightsForSampler",
-        (seqId) => ({ modelId: this.modelId, path: name, seqId, ttlSeconds }),
-      );
-      return { ...rest, path: expectField(path, "path", operation) };
-    });
-  }
+    options?: SaveSamplerOptions,
+  ): ApiFuture<SaveWeightsForSamplerResponse>;
 
   /** Samples from the weights as they are at this point of the order; nothing is kept under a name. */
-  saveWeightsAndGetSamplingClient(options: SamplerOptions = {}): ApiFuture<SamplingClient> {
-    const { session } = this.#run;
-    return this.#start("saveWeightsForSampler", options, async (operation) => {
-      const { samplingSessionId } = await runRequest(
-        this.#run,
-        operation,
-        "saveWeightsForSampler",
-        (seqId) => ({
-          modelId: this.modelId,
-          samplingSessionSeqId: session.nextSamplingSessionSeqId(),
-          seqId,
-        }),
-      );
-      const id = expectField(samplingSessionId, "sampling_session_id", operation);
-      return new SamplingClient(session, id, options.retryConfig);
-    });
-  }
+  abstract saveWeightsAndGetSamplingClient(options?: SamplerOptions): ApiFuture<SamplingClient>;
 
   /** A client that samples from saved weights. */
-  createSamplingClient(modelPath: string, options: SamplerOptions = {}): Promise<SamplingClient> {
-    return createSamplingSession(this.#run.session, { modelPath }, options);
-  }
+  abstract createSamplingClient(
+    modelPath: string,
+    options?: SamplerOptions,
+  ): Promise<SamplingClient>;
 
   /** What the server knows about the model. */
-  async getInfo(options: OperationOptions = {}): Promise<GetInfoResponse> {
-    const { session, modelId } = this.#run;
-    const info = await bounded("getInfo", options, session, (signal) =>
-      session.retrying(
-        "getInfo",
-        () => session.connection.api.call("getInfo", { modelId }, { signal }),
-        { signal },
-      ),
-    );
-    const tokenizerId = info.modelData.tokenizerId?.split(":")[0] ?? null;
-    return { ...info, modelData: { ...info.modelData, tokenizerId } };
-  }
+  abstract getInfo(options?: OperationOptions): Promise<GetInfoResponse>;
 
   /** The tokenizer of the model. */
-  async getTokenizer(options: OperationOptions = {}): Promise<Tokenizer> {
-    const { modelData } = await this.getInfo(options);
-    const { loadModelTokenizer } = await import("../tokenizers/load-model-tokenizer.js");
-    return loadModelTokenizer(modelData, this.#run.session.connection);
-  }
-
-  #load(
-    path: string,
-    optimizer: boolean,
-    options: LoadStateOptions,
-  ): ApiFuture<LoadWeightsResponse> {
-    const { weightsAccessToken } = options;
-    checkTinkerPath(path);
-    return this.#start("loadState", options, (operation) =>
-      runRequest(this.#run, operation, "loadWeights", (seqId) => ({
-        modelId: this.modelId,
-        seqId,
-        path,
-        optimizer,
-        weightsAccessToken,
-      })),
-    );
-  }
-
-  // `work` runs inside this call, so that its place in the order is taken before anything is awaited.
-  #start<T>(
-    name: OperationName,
-    options: OperationOptions,
-    work: (operation: Operation) => Promise<T>,
-  ): ApiFuture<T> {
-    checkBounds(options);
-    const { session } = this.#run;
-    const operation = new Operation(name, this.modelId, session.runtime);
-    return ApiFuture.start(operation, options, session, () => work(operation));
-  }
-}
-
-function expectField(value: string | null, name: string, operation: Operation): string {
-  if (value !== null) return value;
-  const requestId = operation.status.requestIds.at(-1) ?? "";
-  throw new ResultError(requestId, `The server saved the weights but returned no ${name}.`);
+  abstract getTokenizer(options?: OperationOptions): Promise<Tokenizer>;
 }

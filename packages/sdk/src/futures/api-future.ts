@@ -151,7 +151,7 @@ async function supervise<T>(
     events.emit({ type: "operationStart", operationId, operation: name, subject });
   try {
     signal.throwIfAborted();
-    const result = await abortable(work(), signal);
+    const result = await work();
     operation.finish("done");
     end();
     return result;

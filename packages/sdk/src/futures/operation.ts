@@ -3,7 +3,7 @@ import { APITimeoutError } from "../errors/api-error.js";
 import { ArgumentError } from "../errors/argument-error.js";
 import type { CancelTimer } from "../runtime/clock.js";
 import type { OperationName } from "../runtime/events.js";
-import { onAbort } from "../runtime/on-abort.js";
+import { Canceller, onAbort, type Cancellation } from "../runtime/cancellation.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { QueueState } from "../types/futures.js";
 import type { FutureState, FutureStatus, FutureTimings } from "./future-status.js";
@@ -27,7 +27,7 @@ export class Operation {
   readonly name: OperationName;
   readonly subject: string;
   readonly runtime: Runtime;
-  readonly #abort = new AbortController();
+  readonly #canceller = new Canceller();
   readonly #timings: Record<Phase, number> = {
     waitMs: 0,
     encodeMs: 0,
@@ -52,8 +52,8 @@ export class Operation {
   }
 
   /** Aborts when the caller gives up, time is over or the client is closed. */
-  get signal(): AbortSignal {
-    return this.#abort.signal;
+  get signal(): Cancellation {
+    return this.#canceller;
   }
 
   get status(): FutureStatus {
@@ -85,7 +85,7 @@ export class Operation {
   }
 
   abort(reason: unknown): void {
-    this.#abort.abort(reason);
+    this.#canceller.abort(reason);
   }
 
   /** Adds the time since `startedAt` to a phase. */

@@ -3,6 +3,7 @@ import type { QueueStateLog } from "../session/queue-state-log.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
 import type { WireTypeName } from "../wire/wire-types.js";
 import type { Operation } from "./operation.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 
 /** Kinds of requests, as the server's statistics name them. */
 export type RequestType =
@@ -31,5 +32,5 @@ export interface PollContext {
   readonly queueLog: QueueStateLog;
   readonly operation: Operation;
   /** Gives the waiting up. */
-  readonly signal: AbortSignal;
+  readonly signal: Cancellation;
 }

@@ -9,6 +9,7 @@ import { readPollAnswer } from "./poll-answer.js";
 import type { AcceptedRequest, PollContext } from "./poll-context.js";
 import { PollPolicy } from "./poll-policy.js";
 import { PollReporter } from "./poll-reporter.js";
+import { sleep } from "../runtime/sleep.js";
 
 /** Asks for the result of an accepted request until it is there. */
 export function pollFuture<N extends WireTypeName>(
@@ -165,7 +166,7 @@ class Poller<N extends WireTypeName> {
 
   async #pause(delayMs: number): Promise<void> {
     const { connection, signal } = this.#context;
-    if (delayMs > 0) await connection.runtime.clock.sleep(delayMs, signal);
+    if (delayMs > 0) await sleep(connection.runtime.clock, delayMs, signal);
   }
 }
 

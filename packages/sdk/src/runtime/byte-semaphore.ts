@@ -1,4 +1,5 @@
 import { WaitList } from "./wait-list.js";
+import type { Cancellation } from "./cancellation.js";
 
 /**
  * Bounds the bytes that are under way, whatever the size of one request.
@@ -19,14 +20,20 @@ export class ByteSemaphore {
     return this.#availableBytes;
   }
 
+  /** Takes bytes without waiting when the balance allows it. */
+  tryAcquire(sizeBytes: number): boolean {
+    if (this.#availableBytes < 0) return false;
+    this.#availableBytes -= sizeBytes;
+    return true;
+  }
+
   /** Waits for the balance; whoever passes must `release` the same number of bytes. */
-  async acquire(sizeBytes: number, signal?: AbortSignal): Promise<void> {
+  async acquire(sizeBytes: number, signal?: Cancellation): Promise<void> {
     signal?.throwIfAborted();
-    const take = (): void => {
+    if (this.tryAcquire(sizeBytes)) return;
+    await this.#waiting.wait(signal, () => {
       this.#availableBytes -= sizeBytes;
-    };
-    if (this.#availableBytes >= 0) take();
-    else await this.#waiting.wait(signal, take);
+    });
   }
 
   release(sizeBytes: number): void {

@@ -1,4 +1,5 @@
 import { WaitList } from "./wait-list.js";
+import type { Cancellation } from "./cancellation.js";
 
 /** Lets a number of holders in at once, in the order in which they asked. */
 export class Semaphore {
@@ -9,10 +10,6 @@ export class Semaphore {
     this.#free = size;
   }
 
-  get waiting(): number {
-    return this.#waiting.size;
-  }
-
   /** Takes a slot without waiting when one is free and nobody is in line. */
   tryAcquire(): boolean {
     if (this.#free <= 0) return false;
@@ -21,7 +18,7 @@ export class Semaphore {
   }
 
   /** Waits for a slot; whoever gets one must `release` it. */
-  async acquire(signal?: AbortSignal): Promise<void> {
+  async acquire(signal?: Cancellation): Promise<void> {
     signal?.throwIfAborted();
     // A released slot goes straight to the first in line, so a free slot means an empty line.
     if (!this.tryAcquire()) await this.#waiting.wait(signal);

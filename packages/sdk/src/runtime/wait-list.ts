@@ -1,33 +1,36 @@
-import { onAbort } from "./on-abort.js";
+import { onAbort, type Cancellation } from "./cancellation.js";
 
 interface Waiter {
   readonly wake: () => void;
+  previous: Waiter | undefined;
+  next: Waiter | undefined;
 }
 
-/** First come, first served waiting; an abort takes a waiter out of the line and nothing else. */
+/**
+ * First come, first served waiting; an abort takes a waiter out of the line and nothing else. A linked
+ * list, because thousands may wait and any of them may leave.
+ */
 export class WaitList {
-  readonly #waiters = new Set<Waiter>();
-
-  get size(): number {
-    return this.#waiters.size;
-  }
+  #first: Waiter | undefined;
+  #last: Waiter | undefined;
 
   /**
-   * Waits to be woken; rejects with the signal's reason when aborted. `onWake` runs inside the call
-   * that wakes, before anybody else can look at the state.
+   * Waits to be woken; rejects with the reason when it is given up. `onWake` runs inside the call that
+   * wakes, before anybody else can look at the state.
    */
-  wait(signal?: AbortSignal, onWake?: () => void): Promise<void> {
+  wait(signal?: Cancellation, onWake?: () => void): Promise<void> {
     return new Promise((resolve, reject) => {
-      const waiter: Waiter = {
-        wake: () => {
-          stopListening();
-          onWake?.();
-          resolve();
-        },
+      const wake = (): void => {
+        stopListening();
+        onWake?.();
+        resolve();
       };
-      this.#waiters.add(waiter);
+      const waiter: Waiter = { wake, previous: this.#last, next: undefined };
+      if (this.#last) this.#last.next = waiter;
+      else this.#first = waiter;
+      this.#last = waiter;
       const stopListening = onAbort(signal, (reason) => {
-        this.#waiters.delete(waiter);
+        this.#remove(waiter);
         reject(reason);
       });
     });
@@ -35,11 +38,17 @@ export class WaitList {
 
   /** Wakes whoever waits longest; false when nobody does. */
   wakeFirst(): boolean {
-    for (const waiter of this.#waiters) {
-      this.#waiters.delete(waiter);
-      waiter.wake();
-      return true;
-    }
-    return false;
+    const waiter = this.#first;
+    if (!waiter) return false;
+    this.#remove(waiter);
+    waiter.wake();
+    return true;
+  }
+
+  #remove({ previous, next }: Waiter): void {
+    if (previous) previous.next = next;
+    else this.#first = next;
+    if (next) next.previous = previous;
+    else this.#last = previous;
   }
 }

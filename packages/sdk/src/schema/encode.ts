@@ -78,7 +78,7 @@ function encodeNode(node: Node, value: unknown, cursor: Cursor): unknown {
 function encodeObject(node: ObjectNode, value: unknown, cursor: Cursor): Record<string, unknown> {
   const source = asObject(value, node.name, cursor);
   const wire: Record<string, unknown> = {};
-  for (const field of node.fields.values()) {
+  for (const field of node.fieldList) {
     const given = source[field.name];
     const raw = given === undefined && field.presence === "default" ? field.default : given;
     const isMissing = raw === undefined || (raw === null && field.node.kind !== "nullable");
@@ -89,9 +89,9 @@ function encodeObject(node: ObjectNode, value: unknown, cursor: Cursor): Record<
         );
       }
     } else if (!isMissing) {
-      wire[field.wireName] = cursor.within(field.wireName, () =>
-        encodeNode(field.node, raw, cursor),
-      );
+      cursor.enter(field.wireName);
+      wire[field.wireName] = encodeNode(field.node, raw, cursor);
+      cursor.leave();
     } else if (field.presence !== "optional") {
       cursor.within(field.wireName, () =>
         cursor.fail(`this field is required but is ${raw === null ? "null" : "missing"}`),

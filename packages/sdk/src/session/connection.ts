@@ -4,6 +4,7 @@ import { ByteSemaphore } from "../runtime/byte-semaphore.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
 import type { Api } from "../transport/api.js";
+import type { BaseUrl } from "../transport/base-url.js";
 import type { FetchHandler } from "../transport/fetch-transport.js";
 import type { TokenExchange } from "../transport/token-exchange.js";
 import type { ClientConfigResponse, ClientDynamicConfigResponse } from "../types/service.js";
@@ -12,6 +13,7 @@ import type { ConnectionPlan } from "./connection-plan.js";
 import type { DialectChoice } from "./dialect.js";
 import type { DynamicConfig } from "./dynamic-config.js";
 import { executeWithRetries } from "./execute-with-retries.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 
 /** What a copy of a connection in another thread needs to go on without asking the server. */
 export interface ConnectionSnapshot {
@@ -30,13 +32,14 @@ export interface ConnectionParts {
   readonly billing: BillingPause;
   readonly telemetry: TelemetrySink;
   readonly tokens: TokenExchange | undefined;
+  readonly baseUrl: BaseUrl;
   readonly handler: FetchHandler | undefined;
   readonly closeTransport: () => Promise<void>;
 }
 
 /** How a call inside the retry loop is made. */
 export interface RetryOptions {
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: Cancellation | undefined;
   readonly isRetryable?: (error: APIError) => boolean;
   readonly onAttempt?: ((attempt: Attempt) => void) | undefined;
   readonly telemetry?: TelemetrySink;
@@ -85,6 +88,10 @@ export class Connection {
 
   get telemetry(): TelemetrySink {
     return this.#parts.telemetry;
+  }
+
+  get baseUrl(): BaseUrl {
+    return this.#parts.baseUrl;
   }
 
   /** Answers in place of the network, where something does. */

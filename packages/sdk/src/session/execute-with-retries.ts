@@ -3,6 +3,8 @@ import { isUserError } from "../errors/tinker-error.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
 import { billingPauseMs, type BillingPause } from "./billing-pause.js";
+import type { Cancellation } from "../runtime/cancellation.js";
+import { sleep } from "../runtime/sleep.js";
 
 const windowMs = 300_000;
 const longestWaitMs = 30_000;
@@ -14,7 +16,7 @@ export interface RetryContext {
   readonly billing: BillingPause;
   /** The endpoint, for logs and events. */
   readonly endpoint: string;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: Cancellation | undefined;
   /** Replaces the usual judgement of what may succeed later. */
   readonly isRetryable?: (error: APIError) => boolean;
   /** Hears of every attempt that failed. */
@@ -61,7 +63,7 @@ export async function executeWithRetries<T>(
         const { status, message } = toAttempt(error, delayMs);
         events.emit({ type: "retry", endpoint, by: "call", status, message, delayMs });
       }
-      await clock.sleep(delayMs, signal);
+      await sleep(clock, delayMs, signal);
       if (!isBillingPause) count++;
     }
   }

@@ -2,6 +2,7 @@ import { APIStatusError } from "../errors/api-error.js";
 import { readSwitch } from "../runtime/environment.js";
 import { sdkVersion } from "../runtime/version.js";
 import { noTelemetry } from "../telemetry/sink.js";
+import { connectOpenTelemetry } from "../telemetry/open-telemetry.js";
 import { openTelemetry } from "../telemetry/telemetry.js";
 import { Api } from "../transport/api.js";
 import { withCredential } from "../transport/authentication.js";
@@ -32,6 +33,7 @@ export async function openConnection(
 ): Promise<Connection> {
   const { runtime, options, credential } = plan;
   const transport = await openTransport(plan);
+  await connectOpenTelemetry(runtime.events);
   const basic = resolveCredential(credential, { enforceCommand: false });
   let provider: CredentialProvider = basic;
   const api = (authenticate: CredentialProvider): Api =>
@@ -68,6 +70,7 @@ export async function openConnection(
       billing,
       telemetry,
       tokens,
+      baseUrl: transport.baseUrl,
       handler: transport.handler,
       closeTransport: transport.close,
     });

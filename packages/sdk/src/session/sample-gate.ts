@@ -1,6 +1,8 @@
 import { ByteSemaphore } from "../runtime/byte-semaphore.js";
 import type { Clock } from "../runtime/clock.js";
 import { Semaphore } from "../runtime/semaphore.js";
+import type { Cancellation } from "../runtime/cancellation.js";
+import { sleep } from "../runtime/sleep.js";
 
 const maxInDispatch = 400;
 const maxThrottled = 10;
@@ -9,8 +11,11 @@ const recentMs = 10_000;
 const checkEveryMs = 1_000;
 const largeRequestBytes = 131_072;
 
-/** Undoes what `SampleGate.enter` took. */
-export type LeaveGate = () => void;
+/** What a request holds while it is in dispatch. */
+export interface DispatchPermit {
+  readonly isThrottled: boolean;
+  readonly countedBytes: number;
+}
 
 /**
  * Limits the samples that are on their way to the server, for all sampling clients of a session.
@@ -32,27 +37,32 @@ export class SampleGate {
     this.#bytes = new ByteSemaphore(sizeBytes);
   }
 
-  /** Waits until a request of this size may be sent. */
-  async enter(sizeBytes: number, signal: AbortSignal): Promise<LeaveGate> {
-    const taken: LeaveGate[] = [];
-    const leave = (): void => {
-      for (const release of taken.splice(0).toReversed()) release();
-    };
+  /** Waits until a request of this size may be sent; `leave` gives the permit back. */
+  async enter(sizeBytes: number, signal: Cancellation): Promise<DispatchPermit> {
+    if (!this.#slots.tryAcquire()) await this.#slots.acquire(signal);
+    let isThrottled = false;
     try {
-      await this.#slots.acquire(signal);
-      taken.push(() => this.#slots.release());
       if (this.#isBackoffRecent()) {
         await this.#throttledSlots.acquire(signal);
-        taken.push(() => this.#throttledSlots.release());
+        isThrottled = true;
       }
       const countedBytes = this.#isBackoffRecent() ? sizeBytes * throttledByteFactor : sizeBytes;
-      await this.#bytes.acquire(countedBytes, signal);
-      taken.push(() => this.#bytes.release(countedBytes));
-      return leave;
+      if (!this.#bytes.tryAcquire(countedBytes)) await this.#bytes.acquire(countedBytes, signal);
+      return { isThrottled, countedBytes };
     } catch (error) {
-      leave();
+      this.#leaveSlots(isThrottled);
       throw error;
     }
+  }
+
+  leave({ isThrottled, countedBytes }: DispatchPermit): void {
+    this.#bytes.release(countedBytes);
+    this.#leaveSlots(isThrottled);
+  }
+
+  /** Whether somebody has to hold back at the moment. */
+  get isBackingOff(): boolean {
+    return this.#backoffUntil !== undefined && this.#clock.now() < this.#backoffUntil;
   }
 
   /** The server has too much: nobody sends for a while. */
@@ -62,10 +72,15 @@ export class SampleGate {
   }
 
   /** Waits until nobody has to hold back any more. */
-  async waitForBackoff(signal: AbortSignal): Promise<void> {
-    while (this.#backoffUntil !== undefined && this.#clock.now() < this.#backoffUntil) {
-      await this.#clock.sleep(checkEveryMs, signal);
+  async waitForBackoff(signal: Cancellation): Promise<void> {
+    while (this.isBackingOff) {
+      await sleep(this.#clock, checkEveryMs, signal);
     }
+  }
+
+  #leaveSlots(isThrottled: boolean): void {
+    if (isThrottled) this.#throttledSlots.release();
+    this.#slots.release();
   }
 
   #isBackoffRecent(): boolean {

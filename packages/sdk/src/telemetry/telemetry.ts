@@ -10,6 +10,7 @@ import { durationText } from "./duration-text.js";
 import { describeException } from "./exception-event.js";
 import { redact } from "./redact.js";
 import type { TelemetrySink } from "./sink.js";
+import { sleep } from "../runtime/sleep.js";
 
 const batchSize = 100;
 const flushEveryMs = 10_000;
@@ -127,8 +128,7 @@ class Telemetry implements TelemetrySink {
     const waiter = { target: this.#pushed, done: defer() };
     this.#waiters.push(waiter);
     const giveUp = new AbortController();
-    const timeout = this.#runtime.clock
-      .sleep(longestDelayOfAnErrorMs, giveUp.signal)
+    const timeout = sleep(this.#runtime.clock, longestDelayOfAnErrorMs, giveUp.signal)
       .then(() => {
         this.#isStuck = true;
       })
@@ -173,7 +173,7 @@ class Telemetry implements TelemetrySink {
         if (signal.aborted) return false;
         if (!(error instanceof APIError)) return true;
         logger.debug(`telemetry: will be sent again: ${error.message}`);
-        await clock.sleep(delayMs, signal, true).catch(() => {});
+        await sleep(clock, delayMs, signal, true).catch(() => {});
       }
     }
   }

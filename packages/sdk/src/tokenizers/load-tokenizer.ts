@@ -36,15 +36,6 @@ export function loadTokenizerFrom(
   return loading;
 }
 
-/** Loads a tokenizer by its id on the hub or the folder that holds its files. */
-export function loadTokenizer(
-  idOrFolder: string,
-  options: { readonly revision?: string; readonly env?: Environment } = {},
-): Promise<Tokenizer> {
-  const { revision = null, env = process.env } = options;
-  return loadTokenizerFrom({ id: idOrFolder, revision }, { env });
-}
-
 async function find(tokenizer: TokenizerId, sources: TokenizerSources): Promise<Tokenizer> {
   const { env, askServer } = sources;
   const files =

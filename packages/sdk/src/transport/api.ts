@@ -11,6 +11,7 @@ import type { BaseUrl } from "./base-url.js";
 import { endpointPath, type Query } from "./endpoint-path.js";
 import { sendWithRetries } from "./http-retries.js";
 import type { Headers, HttpRequest, HttpResponse, Send } from "./message.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 
 type BodyTypes = {
   [N in RouteName]: (typeof routes)[N]["request"] extends infer T extends WireTypeName
@@ -40,7 +41,7 @@ export interface CallOptions {
   /** By public names; the wire's are derived. */
   readonly query?: Query;
   readonly headers?: Headers;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: Cancellation | undefined;
   /** Replaces the client's default; 0 is a single attempt. */
   readonly maxRetries?: number;
   readonly pool?: Pool;
@@ -73,6 +74,7 @@ export interface ApiSettings {
 export class Api {
   readonly #send: Send;
   readonly #settings: ApiSettings;
+  readonly #headersByRoute = new Map<Route, Headers>();
 
   constructor(send: Send, settings: ApiSettings) {
     this.#send = send;
@@ -126,25 +128,37 @@ export class Api {
     }
   }
 
+  #commonHeaders(route: Route): Headers {
+    let headers = this.#headersByRoute.get(route);
+    if (!headers) {
+      const timeoutMs = route.timeoutMs ?? this.#settings.timeoutMs;
+      headers = {
+        ...this.#settings.headers,
+        ...(route.method === "GET" ? {} : { "content-type": "application/json" }),
+        "x-stainless-read-timeout": String(timeoutMs / 1000),
+      };
+      this.#headersByRoute.set(route, headers);
+    }
+    return headers;
+  }
+
   #toRequest(route: Route, body: EncodedBody | null, options: CallOptions): HttpRequest {
-    const { baseUrl, headers, query, timeoutMs } = this.#settings;
+    const { baseUrl, query, timeoutMs } = this.#settings;
     const ownTimeoutMs = route.timeoutMs ?? timeoutMs;
-    const path = endpointPath(route.path, options.params, {
-      ...query,
-      ...(options.query ? toWireNames(options.query) : {}),
-    });
+    const ownQuery = options.query ? { ...query, ...toWireNames(options.query) } : query;
+    const path = endpointPath(route.path, options.params, ownQuery);
     return {
       method: route.method,
       origin: baseUrl.origin,
       path: baseUrl.prefix + path,
+      commonHeaders: this.#commonHeaders(route),
       headers: {
-        ...headers,
-        ...(route.method === "GET" ? {} : writeHeaders()),
-        "x-stainless-read-timeout": String(ownTimeoutMs / 1000),
+        ...(route.method === "GET" ? undefined : { "x-idempotency-key": idempotencyKey() }),
         ...body?.headers,
         ...options.headers,
       },
       body: body?.content ?? null,
+      retryCount: 0,
       pool: options.pool ?? route.pool,
       timeoutMs: ownTimeoutMs,
       isBackground: options.isBackground ?? false,
@@ -154,9 +168,11 @@ export class Api {
   }
 }
 
+const jsonHeaders: Headers = { "content-type": "application/json" };
+
 /** A JSON body. */
 export function jsonBody(json: unknown): EncodedBody {
-  return { content: stringifyJson(json), headers: { "content-type": "application/json" } };
+  return { content: stringifyJson(json), headers: jsonHeaders };
 }
 
 function toWireNames(query: Query): Query {
@@ -165,9 +181,6 @@ function toWireNames(query: Query): Query {
   );
 }
 
-function writeHeaders(): Headers {
-  return {
-    "content-type": "application/json",
-    "x-idempotency-key": `stainless-node-retry-${crypto.randomUUID()}`,
-  };
+function idempotencyKey(): string {
+  return `stainless-node-retry-${crypto.randomUUID()}`;
 }

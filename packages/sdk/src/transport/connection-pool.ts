@@ -1,6 +1,7 @@
 import type { Client } from "undici";
 import { Semaphore } from "../runtime/semaphore.js";
 import { WaitList } from "../runtime/wait-list.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 
 /** One undici client: a socket of HTTP/1.1, or of HTTP/2 with many streams. */
 export interface Connection {
@@ -53,16 +54,25 @@ export class ConnectionPool {
     return this.#all.size;
   }
 
+  /** The right to send at once; undefined when others are in line. */
+  tryTake(): Lease | undefined {
+    if (!this.#fresh.tryAcquire()) return undefined;
+    const connection = this.#pickFree();
+    if (connection) return this.#lease(connection);
+    this.#fresh.release();
+    return undefined;
+  }
+
   /** Waits for the right to send; `park` or `giveBack` ends being fresh. */
-  async take(signal?: AbortSignal): Promise<Lease> {
-    if (!this.#fresh.tryAcquire()) await this.#fresh.acquire(signal);
+  async take(signal?: Cancellation): Promise<Lease> {
+    await this.#fresh.acquire(signal);
     try {
       let connection = this.#pickFree();
       while (!connection) {
         await this.#waitingForConnection.wait(signal);
         connection = this.#pickFree();
       }
-      return new Lease(connection, this.#fresh, (isUsable) => this.#giveBack(connection, isUsable));
+      return this.#lease(connection);
     } catch (error) {
       this.#fresh.release();
       throw error;
@@ -71,6 +81,10 @@ export class ConnectionPool {
 
   async destroy(): Promise<void> {
     await Promise.all([...this.#all].map((connection) => connection.client.destroy()));
+  }
+
+  #lease(connection: Connection): Lease {
+    return new Lease(connection, this.#fresh, (isUsable) => this.#giveBack(connection, isUsable));
   }
 
   #pickFree(): Connection | undefined {

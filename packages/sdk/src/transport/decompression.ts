@@ -11,19 +11,17 @@ type Unpack = (packed: Uint8Array) => Promise<Uint8Array>;
 
 /** Unpacks answers that the server compressed; one that does not unpack was damaged on its way. */
 export function withDecompression(send: Send): Send {
-  return async (request) => {
-    const response = await send(request);
-    const encoding = response.headers["content-encoding"];
-    if (encoding === undefined || encoding === "identity") return response;
-    try {
-      return await unpack(response, encoding);
-    } catch (error) {
-      throw new APIConnectionError(`Connection error: the answer's ${encoding} data is broken.`, {
-        cause: error,
-        request: describeRequest(request),
+  return (request) =>
+    send(request).then((response) => {
+      const encoding = response.headers["content-encoding"];
+      if (encoding === undefined || encoding === "identity") return response;
+      return unpack(response, encoding).catch((cause: unknown) => {
+        throw new APIConnectionError(`Connection error: the answer's ${encoding} data is broken.`, {
+          cause,
+          request: describeRequest(request),
+        });
       });
-    }
-  };
+    });
 }
 
 async function unpack(response: HttpResponse, encoding: string): Promise<HttpResponse> {

@@ -1,5 +1,5 @@
 import { APIConnectionError } from "../errors/api-error.js";
-import { describeRequest, type HttpResponse, type Send } from "./message.js";
+import { describeRequest, type HttpRequest, type HttpResponse, type Send } from "./message.js";
 
 const fullBudget = 16;
 
@@ -16,20 +16,19 @@ export function isEmptyBadRequest({ status, headers }: HttpResponse): boolean {
  */
 export function withEmptyBadRequestAsConnectionError(send: Send): Send {
   const budgets = new Map<string, number>();
-  return async (request) => {
-    const response = await send(request);
-    if (response.status >= 200 && response.status < 300) {
-      const budget = budgets.get(request.pool);
-      if (budget !== undefined) budgets.set(request.pool, Math.min(budget + 1, fullBudget));
+  const inspect = (response: HttpResponse, request: HttpRequest): HttpResponse => {
+    const { pool } = request;
+    const budget = budgets.get(pool) ?? fullBudget;
+    if (!isEmptyBadRequest(response)) {
+      if (budget < fullBudget && response.status < 300) budgets.set(pool, budget + 1);
       return response;
     }
-    if (!isEmptyBadRequest(response)) return response;
-    const budget = budgets.get(request.pool) ?? fullBudget;
     if (budget === 0) return response;
-    budgets.set(request.pool, budget - 1);
+    budgets.set(pool, budget - 1);
     throw new APIConnectionError(
       "Connection error: a proxy answered 400 without a body; a new connection will be used.",
       { request: describeRequest(request), wasSent: false },
     );
   };
+  return (request) => send(request).then((response) => inspect(response, request));
 }

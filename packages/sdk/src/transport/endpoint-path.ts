@@ -7,11 +7,12 @@ export type Query = Readonly<Record<string, string | number | boolean | null | u
 export function endpointPath(
   template: string,
   params: Readonly<Record<string, string>> = {},
-  query: Query = {},
+  query?: Query,
 ): string {
   const path = template.includes("{")
     ? template.replace(/\{(\w+)\}/g, (_, name: string) => checkParam(name, params[name]))
     : template;
+  if (!query) return path;
   const entries = Object.entries(query).filter(
     ([, value]) => value !== null && value !== undefined && value !== "",
   );

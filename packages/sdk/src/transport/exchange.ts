@@ -1,8 +1,9 @@
 import type { Dispatcher } from "undici";
 import { APIConnectionError, APITimeoutError } from "../errors/api-error.js";
 import type { CancelTimer, Clock } from "../runtime/clock.js";
-import { onAbort } from "../runtime/on-abort.js";
+import { onAbort } from "../runtime/cancellation.js";
 import type { Lease } from "./connection-pool.js";
+import { headerList } from "./header-list.js";
 import { describeRequest, type HttpRequest, type HttpResponse } from "./message.js";
 
 /** A request that got no answer for this long is parked. */
@@ -60,7 +61,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Sends the request. */
   start(): void {
     if (this.#isOver) return;
-    const { method, path, headers, body } = this.#request;
+    const { method, path, body } = this.#request;
+    const headers = headerList(this.#request);
     this.#lease.connection.client.dispatch(
       { method, path, headers, body, headersTimeout: 0, bodyTimeout: 0 },
       this,
@@ -78,8 +80,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     headers: Record<string, string | string[] | undefined>,
   ): void {
     this.#status = status;
-    for (const [name, value] of Object.entries(headers)) {
-      if (value !== undefined) this.#headers[name] = Array.isArray(value) ? value[0]! : value;
+    for (const name in headers) {
+      const value = headers[name];
+      if (value !== undefined) this.#headers[name] = typeof value === "string" ? value : value[0]!;
     }
     this.#patienceMs = this.#request.timeoutMs;
     this.#answeredAt = this.#quietSince = this.#clock.now();

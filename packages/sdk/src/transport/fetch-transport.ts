@@ -1,6 +1,6 @@
 import { APIConnectionError, APITimeoutError } from "../errors/api-error.js";
 import type { Clock } from "../runtime/clock.js";
-import { onAbort } from "../runtime/on-abort.js";
+import { onAbort } from "../runtime/cancellation.js";
 import { describeRequest, type HttpRequest, type HttpResponse, type Transport } from "./message.js";
 
 /** Answers a request in place of the network: `fetch`, a server in this process, a test. */
@@ -53,7 +53,11 @@ async function read(
   const response = await handler(
     new Request(request.origin + request.path, {
       method: request.method,
-      headers: request.headers,
+      headers: {
+        ...request.commonHeaders,
+        ...request.headers,
+        "x-stainless-retry-count": String(request.retryCount),
+      },
       body: request.body,
       redirect: "manual",
       signal,

@@ -3,6 +3,7 @@ import type { Runtime } from "../runtime/runtime.js";
 import type { HttpRequest, HttpResponse, Send } from "./message.js";
 import { toStatusError } from "./response-error.js";
 import { retryDelayMs, shouldRetry } from "./retry-policy.js";
+import { sleep } from "../runtime/sleep.js";
 
 /** How one HTTP call is tried again. */
 export interface HttpRetryOptions {
@@ -29,7 +30,7 @@ export async function sendWithRetries(
     let failure: APIError;
     let response: HttpResponse | undefined;
     try {
-      response = await send(withRetryCount(request, retryIndex));
+      response = await send(retryIndex === 0 ? request : { ...request, retryCount: retryIndex });
       if (response.status >= 200 && response.status < 300) return response;
       failure = toStatusError(response, request);
       const isFinalConflict = response.status === 409 && !options.retriesConflicts;
@@ -47,12 +48,8 @@ export async function sendWithRetries(
       const { status, message } = attempt;
       events.emit({ type: "retry", endpoint, by: "http", status, message, delayMs });
     }
-    await clock.sleep(delayMs, request.signal, request.isBackground);
+    await sleep(clock, delayMs, request.signal, request.isBackground);
   }
-}
-
-function withRetryCount(request: HttpRequest, count: number): HttpRequest {
-  return { ...request, headers: { ...request.headers, "x-stainless-retry-count": String(count) } };
 }
 
 function withAttempts(error: unknown, earlier: readonly Attempt[]): unknown {

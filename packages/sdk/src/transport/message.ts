@@ -1,4 +1,5 @@
 import type { Pool } from "../wire/routes.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 
 /** Header names are lower case throughout. */
 export type Headers = Readonly<Record<string, string>>;
@@ -10,15 +11,20 @@ export interface HttpRequest {
   readonly origin: string;
   /** Path and query below the origin. */
   readonly path: string;
+  /** The same object for all requests to an endpoint, so that it is put in order only once. */
+  readonly commonHeaders: Headers;
+  /** Headers of this request; they win over the common ones. */
   readonly headers: Headers;
   readonly body: string | Uint8Array | null;
+  /** How many attempts went before this one. */
+  readonly retryCount: number;
   readonly pool: Pool;
   /** Longest silence: until the answer begins, and between its parts. */
   readonly timeoutMs: number;
   /** Nobody waits for it, so it must not keep the process alive. */
   readonly isBackground: boolean;
   readonly followsRedirects: boolean;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: Cancellation | undefined;
 }
 
 /** A complete answer. */

@@ -1,4 +1,4 @@
-import type { HttpRequest, HttpResponse, Send } from "./message.js";
+import type { Headers, HttpRequest, HttpResponse, Send } from "./message.js";
 
 const maxRedirects = 5;
 const secretHeaders = new Set(["x-api-key", "cf-access-client-id", "cf-access-client-secret"]);
@@ -8,18 +8,16 @@ const secretHeaders = new Set(["x-api-key", "cf-access-client-id", "cf-access-cl
  * others; the rest are answers. Credentials never go to another origin.
  */
 export function withRedirects(send: Send): Send {
-  return async (request) => {
-    let current = request;
-    for (let count = 0; ; count++) {
-      const response = await send(current);
-      const target = request.followsRedirects ? targetOf(response, current) : undefined;
-      if (!target || count === maxRedirects) return response;
-      current = redirected(current, target);
-    }
-  };
+  const follow = (request: HttpRequest, left: number): Promise<HttpResponse> =>
+    send(request).then((response) => {
+      const target = left > 0 && request.followsRedirects && targetOf(response, request);
+      return target ? follow(redirected(request, target), left - 1) : response;
+    });
+  return (request) => follow(request, maxRedirects);
 }
 
 function targetOf({ status, headers }: HttpResponse, request: HttpRequest): URL | undefined {
+  if (status < 300 || status >= 400) return undefined;
   const keepsMethod = status === 307 || status === 308;
   const isRedirect = keepsMethod || status === 301 || status === 302 || status === 303;
   const location = headers["location"];
@@ -31,8 +29,13 @@ function targetOf({ status, headers }: HttpResponse, request: HttpRequest): URL 
 function redirected(request: HttpRequest, target: URL): HttpRequest {
   const next = { ...request, origin: target.origin, path: target.pathname + target.search };
   if (target.origin === request.origin) return next;
-  const headers = Object.fromEntries(
-    Object.entries(request.headers).filter(([name]) => !secretHeaders.has(name)),
-  );
-  return { ...next, headers };
+  return {
+    ...next,
+    commonHeaders: withoutSecrets(request.commonHeaders),
+    headers: withoutSecrets(request.headers),
+  };
+}
+
+function withoutSecrets(headers: Headers): Headers {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !secretHeaders.has(name)));
 }

@@ -57,7 +57,8 @@ export function openSocketTransport(clock: Clock, options: SocketOptions = {}): 
   const send = async (request: HttpRequest): Promise<HttpResponse> => {
     request.signal?.throwIfAborted();
     openClient ??= await (opening ??= loadClientFactory(options));
-    const lease = await poolFor(openClient, request).take(request.signal);
+    const pool = poolFor(openClient, request);
+    const lease = pool.tryTake() ?? (await pool.take(request.signal));
     if (request.signal?.aborted) {
       lease.giveBack(true);
       throw request.signal.reason;

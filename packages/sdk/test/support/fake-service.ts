@@ -8,8 +8,15 @@ import {
   type WireInput,
   type WireTypeName,
 } from "tinker-ts/wire";
-import { json, proto, ScriptedServer, type Reply, type SeenRequest } from "./scripted-server.js";
-import { TestClock } from "./test-clock.js";
+import {
+  bare,
+  json,
+  proto,
+  ScriptedServer,
+  type Reply,
+  type SeenRequest,
+} from "./scripted-server.js";
+import { settle, TestClock } from "./test-clock.js";
 
 /** The two forms that a server may speak. */
 export type ServerDialect = "proto" | "json";
@@ -87,28 +94,35 @@ export class FakeService {
       : json(encodeJson(typeName, value as never));
   }
 
+  /** Closes everything and fails when a client left something behind. */
   async close(): Promise<void> {
     await Promise.all(this.#clients.map((client) => client.close()));
+    await settle();
+    const open = await this.server.connectionCount();
     await this.server.close();
+    if (this.clock.pending > 0) throw new Error(`${this.clock.pending} timers were left behind`);
+    if (open > 0) throw new Error(`${open} connections were left open`);
   }
 
   #install(): void {
     const { server } = this;
-    if (this.dialect === "proto") {
-      server.handle("clientConfig", () => json(this.flags));
-      server.handle("clientDynamicConfig", () => json({ refresh_interval_sec: 300 }));
-    }
+    // A server that speaks JSON only is usually too old to have flags.
+    const hasConfig = () => this.dialect === "proto" || Object.keys(this.flags).length > 0;
+    server.handle("clientConfig", () => (hasConfig() ? json(this.flags) : bare(404)));
+    server.handle("clientDynamicConfig", () =>
+      hasConfig() ? json({ refresh_interval_sec: 300 }) : bare(404),
+    );
     server.handle("createSession", () => json({ session_id: `session-${this.#sessionCount++}` }));
     server.handle("sessionHeartbeat", () => json({ type: "session_heartbeat" }));
     server.handle("telemetry", () => json({ status: "accepted" }));
     server.handle("createModel", ({ json: body }) =>
       this.accept("CreateModelResponse", {
-        modelId: `${String(body?.["session_id"])}:train:${String(body?.["model_seq_id"])}`,
+        modelId: `${text(body, "session_id")}:train:${text(body, "model_seq_id")}`,
       }),
     );
     server.handle("createSamplingSession", ({ json: body }) =>
       json({
-        sampling_session_id: `${String(body?.["session_id"])}:sample:${String(body?.["sampling_session_seq_id"])}`,
+        sampling_session_id: `${text(body, "session_id")}:sample:${text(body, "sampling_session_seq_id")}`,
       }),
     );
     server.handle("forwardBackward", (request) => this.#pass(request));
@@ -118,22 +132,22 @@ export class FakeService {
     );
     server.handle("saveWeights", ({ json: body }) =>
       this.accept("SaveWeightsResponse", {
-        path: `tinker://run/weights/${String(body?.["path"])}`,
+        path: `tinker://run/weights/${text(body, "path")}`,
       }),
     );
     server.handle("saveWeightsForSampler", ({ json: body }) =>
       this.accept(
         "SaveWeightsForSamplerResponseInternal",
         body?.["path"] === undefined
-          ? { samplingSessionId: `session-0:sample:${String(body?.["sampling_session_seq_id"])}` }
-          : { path: `tinker://run/sampler_weights/${String(body["path"])}` },
+          ? { samplingSessionId: `session-0:sample:${text(body, "sampling_session_seq_id")}` }
+          : { path: `tinker://run/sampler_weights/${text(body, "path")}` },
       ),
     );
     server.handle("loadWeights", ({ json: body }) =>
-      this.accept("LoadWeightsResponse", { path: String(body?.["path"]) }),
+      this.accept("LoadWeightsResponse", { path: text(body, "path") }),
     );
     server.handle("unloadModel", ({ json: body }) =>
-      this.accept("UnloadModelResponse", { modelId: String(body?.["model_id"]) }),
+      this.accept("UnloadModelResponse", { modelId: text(body, "model_id") }),
     );
     server.handle("sample", () =>
       this.accept("SampleResponse", {
@@ -155,6 +169,11 @@ export class FakeService {
       metrics: { "loss:sum": counts.length },
     });
   }
+}
+
+function text(body: Record<string, unknown> | undefined, name: string): string {
+  const value = body?.[name];
+  return typeof value === "number" ? String(value) : typeof value === "string" ? value : "";
 }
 
 function protoTargetCounts({ body }: SeenRequest): number[] {

@@ -142,10 +142,9 @@ export class ScriptedServer {
   async #answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const request = await readRequest(incoming);
     this.seen.push(request);
-    for (const watcher of [...this.#watchers]) {
-      this.#watchers.delete(watcher);
-      watcher();
-    }
+    const watchers = [...this.#watchers];
+    this.#watchers.clear();
+    for (const watcher of watchers) watcher();
     const scripted = request.endpoint && this.#scripts.get(request.endpoint)?.shift();
     const handler = request.endpoint && this.#handlers.get(request.endpoint);
     const reply =

@@ -1,4 +1,4 @@
-import type { Clock } from "tinker-ts";
+import type { Clock, ScheduleOptions } from "tinker-ts";
 
 interface Entry {
   readonly at: number;
@@ -8,9 +8,9 @@ interface Entry {
 }
 
 /**
- * A clock that tests control. Time stands still except for two things: `advance`, and sleeping. A
- * sleeper is by definition waiting for nothing but time, so (unless `isManual`) the clock jumps to
- * the earliest wake-up as soon as waiting events have been served.
+ * A clock that tests control. Time stands still except for two things: `advance`, and sleeping. One
+ * who sleeps waits for nothing but time, so (unless `isManual`) the clock jumps to the earliest
+ * wake-up as soon as waiting events have been served.
  */
 export class TestClock implements Clock {
   /** Durations of all sleeps so far. */
@@ -35,28 +35,14 @@ export class TestClock implements Clock {
     return this.#epoch + this.#now;
   }
 
-  sleep(durationMs: number, signal?: AbortSignal): Promise<void> {
-    this.sleeps.push(durationMs);
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) {
-        reject(signal.reason as Error);
-        return;
-      }
-      const onAbort = (): void => {
-        this.#entries.delete(entry);
-        reject(signal?.reason as Error);
-      };
-      const entry = this.#add(durationMs, true, () => {
-        signal?.removeEventListener("abort", onAbort);
-        resolve();
-      });
-      signal?.addEventListener("abort", onAbort, { once: true });
+  schedule(durationMs: number, callback: () => void, options?: ScheduleOptions): () => void {
+    const isSleep = options?.keepsAlive ?? false;
+    const entry = { at: this.#now + durationMs, order: this.#order++, isSleep, run: callback };
+    this.#entries.add(entry);
+    if (isSleep) {
+      this.sleeps.push(durationMs);
       this.#pump();
-    });
-  }
-
-  schedule(durationMs: number, callback: () => void): () => void {
-    const entry = this.#add(durationMs, false, callback);
+    }
     return () => this.#entries.delete(entry);
   }
 
@@ -69,12 +55,6 @@ export class TestClock implements Clock {
     }
     this.#now = end;
     await settle();
-  }
-
-  #add(durationMs: number, isSleep: boolean, run: () => void): Entry {
-    const entry = { at: this.#now + durationMs, order: this.#order++, isSleep, run };
-    this.#entries.add(entry);
-    return entry;
   }
 
   #pump(): void {

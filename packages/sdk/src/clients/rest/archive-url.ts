@@ -2,6 +2,7 @@ import { APIStatusError } from "../../errors/api-error.js";
 import type { Connection } from "../../session/connection.js";
 import { Timestamp } from "../../schema/timestamp.js";
 import type { CheckpointArchiveUrlResponse } from "../../types/weights.js";
+import { sleep } from "../../runtime/sleep.js";
 
 const maxAsks = 6;
 const askEveryMs = 30_000;
@@ -29,7 +30,7 @@ export async function archiveUrl(
           if (!isPacking || ask === maxAsks) throw error;
           if (ask === 1) logger.info("the server is packing the checkpoint archive; waiting");
           else if (ask > quietWaits) logger.info("the checkpoint archive is still being packed");
-          await clock.sleep(askEveryMs, signal);
+          await sleep(clock, askEveryMs, signal);
         }
       }
     },

@@ -1,5 +1,6 @@
 import { TinkerError } from "../../errors/tinker-error.js";
 import type { Connection } from "../../session/connection.js";
+import { sleep } from "../../runtime/sleep.js";
 
 const askEveryMs = 5_000;
 
@@ -24,6 +25,6 @@ export async function exportTrace(
       );
     }
     if (asks === 0) logger.info(`the server is writing the trace of session ${sessionId}; waiting`);
-    await clock.sleep(askEveryMs, signal);
+    await sleep(clock, askEveryMs, signal);
   }
 }

@@ -14,45 +14,56 @@ const headers = { "x-tinker-sampling-backpressure": "1" };
 export async function dispatchSample(
   session: Session,
   operation: Operation,
-  body: EncodedBody,
   sizeBytes: number,
+  encode: () => EncodedBody,
 ): Promise<UntypedAPIFuture> {
-  const { signal } = operation;
-  const { connection, sampleGate, runtime } = session;
+  const { sampleGate, runtime } = session;
   const { clock } = runtime;
-  const waitStartedAt = clock.now();
-  const leave = await sampleGate.enter(sizeBytes, signal);
-  operation.spent("waitMs", waitStartedAt);
-  const sentAt = clock.now();
+  const startedAt = clock.now();
+  const permit = await sampleGate.enter(sizeBytes, operation.signal);
   try {
-    for (;;) {
-      await sampleGate.waitForBackoff(signal);
-      const accepted = await session.retrying("sample", send, {
-        signal,
-        onAttempt: operation.failedAttempt,
-      });
-      if (accepted) return accepted;
-      sampleGate.backOff(sizeBytes);
-    }
-  } finally {
+    const enteredAt = clock.now();
+    operation.add("waitMs", enteredAt - startedAt);
+    // Encoded only now, so that those who wait in line do not hold a body each.
+    const body = encode();
+    operation.spent("encodeMs", enteredAt);
+    const sentAt = clock.now();
+    const accepted = await sendUntilAccepted(session, operation, sizeBytes, body);
     operation.spent("submitMs", sentAt);
-    leave();
+    return accepted;
+  } finally {
+    sampleGate.leave(permit);
   }
+}
 
-  /** Undefined when the server wants it later. */
-  async function send(): Promise<UntypedAPIFuture | undefined> {
+async function sendUntilAccepted(
+  session: Session,
+  operation: Operation,
+  sizeBytes: number,
+  body: EncodedBody,
+): Promise<UntypedAPIFuture> {
+  const { connection, sampleGate } = session;
+  const { signal, failedAttempt: onAttempt } = operation;
+  const send = async (): Promise<UntypedAPIFuture | undefined> => {
     try {
       const response = await connection.api.exchange("sample", body, { headers, signal });
       return connection.api.read("sample", response);
     } catch (error) {
-      if (isLater(error)) return undefined;
+      if (isLater(error, session)) return undefined;
       throw error;
     }
+  };
+  for (;;) {
+    if (sampleGate.isBackingOff) await sampleGate.waitForBackoff(signal);
+    const accepted = await session.retrying("sample", send, { signal, onAttempt });
+    if (accepted) return accepted;
+    sampleGate.backOff(sizeBytes);
   }
+}
 
-  function isLater(error: unknown): boolean {
-    if (!(error instanceof APIStatusError)) return false;
-    if (error.status === 429) return true;
-    return error.status === 402 && connection.billing.shouldPause(error.message);
-  }
+/** Whether the server wants the request later. */
+function isLater(error: unknown, { connection }: Session): boolean {
+  if (!(error instanceof APIStatusError)) return false;
+  if (error.status === 429) return true;
+  return error.status === 402 && connection.billing.shouldPause(error.message);
 }

@@ -13,6 +13,7 @@ import type { Runtime } from "../../runtime/runtime.js";
 import { Semaphore } from "../../runtime/semaphore.js";
 import type { TelemetrySink } from "../../telemetry/sink.js";
 import type { CompleteRetryConfig } from "../retry-config.js";
+import { sleep } from "../../runtime/sleep.js";
 
 /** What one call through the handler needs. */
 export interface RetriedCall<T> {
@@ -91,7 +92,7 @@ export class RetryHandler {
             delayMs,
           });
         }
-        await clock.sleep(delayMs, signal);
+        await sleep(clock, delayMs, signal);
       }
     }
   }

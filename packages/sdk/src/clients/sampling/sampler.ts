@@ -52,11 +52,10 @@ export class Sampler {
   async sampleOnce(call: SampleCall, operation: Operation): Promise<SampleResponse> {
     const { session, samplingSessionId } = this;
     const seqId = this.#nextSeqId++;
-    const encodeStartedAt = session.runtime.clock.now();
-    const body = jsonBody(encodeJson("SampleRequest", { ...call, samplingSessionId, seqId }));
-    operation.spent("encodeMs", encodeStartedAt);
     const sizeBytes = estimatePromptBytes(call.prompt);
-    const { requestId } = await dispatchSample(session, operation, body, sizeBytes);
+    const { requestId } = await dispatchSample(session, operation, sizeBytes, () =>
+      jsonBody(encodeJson("SampleRequest", { ...call, samplingSessionId, seqId })),
+    );
     operation.accepted(requestId);
     const { connection, telemetry } = session;
     return pollFuture(

@@ -1,4 +1,6 @@
+import { serveEvents } from "../../runtime/serve-events.js";
 import { Semaphore } from "../../runtime/semaphore.js";
+import type { Cancellation } from "../../runtime/cancellation.js";
 
 /*
  * Encoding a chunk takes some milliseconds of this thread. Many chunks in one go would hold up
@@ -8,11 +10,14 @@ import { Semaphore } from "../../runtime/semaphore.js";
 const lane = new Semaphore(1);
 
 /** Runs `encode` when no other encoding runs and waiting events have been served. */
-export async function inEncodeLane<T>(encode: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+export async function inEncodeLane<T>(encode: () => Promise<T>, signal?: Cancellation): Promise<T> {
   await lane.acquire(signal);
   try {
-    await new Promise(setImmediate);
-    return await encode();
+    await serveEvents();
+    const encoded = await encode();
+    // Sending copies the whole body once more; that is a slice of its own.
+    await serveEvents();
+    return encoded;
   } finally {
     lane.release();
   }

@@ -5,6 +5,7 @@ import type { EncodedBody } from "../../transport/api.js";
 import { encodeJson } from "../../wire/json-codec.js";
 import { stringifyJson } from "../../wire/json-text.js";
 import { compressZstd } from "../../wire/zstd.js";
+import { serveEvents } from "../../runtime/serve-events.js";
 
 /** A forward or forward/backward pass over some data. */
 export interface Pass {
@@ -35,14 +36,15 @@ export async function encodePass(
   options: { readonly compress: boolean },
 ): Promise<EncodedPass> {
   if (dialect === "json") return encodeAsJson(pass, seqId);
-  const { encodeProto } = await import("../../wire/proto-codec.js");
+  const { encodeForwardBackwardInSlices } = await import("../../wire/proto-codec.js");
   const { data, lossFn, lossFnConfig, modelId, isForwardOnly } = pass;
-  const bytes = encodeProto("ForwardBackwardRequest", {
+  const request = {
     forwardBackwardInput: { data, lossFn, lossFnConfig },
     modelId,
     seqId,
     forwardOnly: isForwardOnly,
-  });
+  };
+  const bytes = await encodeForwardBackwardInSlices(request, serveEvents);
   const body: EncodedBody = options.compress
     ? {
         content: await compressZstd(bytes),
@@ -71,7 +73,7 @@ async function encodeAsJson(pass: Pass, seqId: number): Promise<EncodedPass> {
   for (const [index, datum] of pass.data.entries()) {
     parts.push(stringifyJson(encodeJson("Datum", datum)));
     if (index % datumsPerSlice === 0 && performance.now() - sliceStartedAt > sliceMs) {
-      await new Promise(setImmediate);
+      await serveEvents();
       sliceStartedAt = performance.now();
     }
   }

@@ -8,6 +8,8 @@ import { combineOutputs } from "./combine-outputs.js";
 import { failedChunkError } from "./failed-chunk.js";
 import { submitPass, type PassFrame } from "./submit-pass.js";
 import type { TrainingRun } from "./training-run.js";
+import { Canceller, onAbort } from "../../runtime/cancellation.js";
+import { CancelledError } from "../../errors/cancelled-error.js";
 
 /** A pass that was checked and cut into chunks; nothing was sent yet. */
 export interface PreparedPass {
@@ -51,14 +53,13 @@ export async function runPass(
   const roundTripMs = run.session.runtime.clock.now() - startedAt;
   const requestType = frame.isForwardOnly ? "Forward" : "ForwardBackward";
   // One failed chunk fails the call, so nobody needs to go on waiting for the others.
-  const waiting = new AbortController();
-  const isChunked = chunks.length > 1;
-  const signal = isChunked ? AbortSignal.any([operation.signal, waiting.signal]) : operation.signal;
+  const waiting = new Canceller();
+  const stopListening = onAbort(operation.signal, (reason) => waiting.abort(reason));
   const outputs = requestIds.map(async (requestId, index) => {
     try {
       const resultType = "ForwardBackwardOutput";
       const request = { requestId, requestType, resultType, roundTripMs } as const;
-      return await run.poll(request, operation, signal);
+      return await run.poll(request, operation, waiting);
     } catch (error) {
       const others = [...chunks.keys()].filter((other) => other !== index);
       throw failedChunkError(frame, chunks.length, new Map([[index, error]]), others);
@@ -67,7 +68,8 @@ export async function runPass(
   try {
     return combineOutputs(await Promise.all(outputs));
   } finally {
-    waiting.abort();
+    stopListening();
+    waiting.abort(new CancelledError("Another chunk of the same call failed."));
   }
 }
 

@@ -5,6 +5,7 @@ import { QueueStateLog } from "../../session/queue-state-log.js";
 import type { Session } from "../../session/session.js";
 import type { WireTypeName, WireValue } from "../../wire/wire-types.js";
 import { TrainingSequence } from "./training-sequence.js";
+import type { Cancellation } from "../../runtime/cancellation.js";
 
 /** One model in training: where its requests go and in which order. */
 export class TrainingRun {
@@ -23,7 +24,7 @@ export class TrainingRun {
   poll<N extends WireTypeName>(
     request: AcceptedRequest<N>,
     operation: Operation,
-    signal: AbortSignal = operation.signal,
+    signal: Cancellation = operation.signal,
   ): Promise<WireValue<N>> {
     const { connection, telemetry } = this.session;
     return pollFuture(request, {

@@ -1,0 +1,125 @@
+import { ArgumentError } from "../../errors/argument-error.js";
+import { ResultError } from "../../errors/request-failed-error.js";
+import { ApiFuture } from "../../futures/api-future.js";
+import { checkBounds, Operation, type OperationOptions } from "../../futures/operation.js";
+import type { OperationName } from "../../runtime/events.js";
+import type { Session } from "../../session/session.js";
+import type { Tokenizer } from "../../tokenizers/tokenizer.js";
+import { ModelInput, type ModelInputLike } from "../../types/model-input.js";
+import type { GetSamplerResponse, SampleResponse } from "../../types/sampling.js";
+import { checkSamplingParams } from "../../types/validate.js";
+import { bounded } from "../bounded.js";
+import { completeRetryConfig, type RetryConfig } from "../retry-config.js";
+import { SamplingClient, type SampleOptions } from "../sampling-client.js";
+import { Sampler, type SampleCall } from "./sampler.js";
+import { transferState, type SamplingClientState } from "./transfer-state.js";
+
+/** Samples at a server. */
+export class RemoteSamplingClient extends SamplingClient {
+  readonly #sampler: Sampler;
+  readonly #onClose: () => Promise<void>;
+
+  constructor(
+    session: Session,
+    samplingSessionId: string,
+    retryConfig?: RetryConfig,
+    options: { firstSeqId?: number; onClose?: () => Promise<void> } = {},
+  ) {
+    super();
+    const config = completeRetryConfig(retryConfig);
+    this.#sampler = new Sampler(session, samplingSessionId, config, options.firstSeqId);
+    this.#onClose = options.onClose ?? (() => Promise.resolve());
+  }
+
+  override get samplingSessionId(): string {
+    return this.#sampler.samplingSessionId;
+  }
+
+  override sample(options: SampleOptions): ApiFuture<SampleResponse> {
+    const call = checkCall(options);
+    const sampler = this.#sampler;
+    return this.#start("sample", options, (operation) =>
+      sampler.session.connection.config.sampleNoRetries
+        ? sampler.sampleOnce(call, operation)
+        : sampler.sampleWithRetries(call, operation),
+    );
+  }
+
+  override computeLogprobs(
+    prompt: ModelInputLike,
+    options: OperationOptions = {},
+  ): ApiFuture<(number | null)[]> {
+    const samplingParams = { maxTokens: 1 };
+    const call = checkCall({ prompt, samplingParams, includePromptLogprobs: true });
+    return this.#start("computeLogprobs", options, async (operation) => {
+      const { promptLogprobs } = await this.#sampler.sampleWithRetries(call, operation);
+      if (promptLogprobs) return promptLogprobs;
+      throw new ResultError(
+        operation.status.requestIds.at(-1) ?? "",
+        "The server returned no prompt logprobs.",
+      );
+    });
+  }
+
+  override async getBaseModel(options: OperationOptions = {}): Promise<string> {
+    return (await this.#describe(options)).baseModel;
+  }
+
+  override async getTokenizer(options: OperationOptions = {}): Promise<Tokenizer> {
+    const modelName = await this.getBaseModel(options);
+    const { loadModelTokenizer } = await import("../../tokenizers/load-model-tokenizer.js");
+    return loadModelTokenizer({ modelName, tokenizerId: null }, this.#sampler.session.connection);
+  }
+
+  override transfer(): SamplingClientState {
+    return transferState(this.#sampler);
+  }
+
+  override close(): Promise<void> {
+    return this.#onClose();
+  }
+
+  #describe(options: OperationOptions): Promise<GetSamplerResponse> {
+    const { session, samplingSessionId: samplerId } = this.#sampler;
+    const { api } = session.connection;
+    return bounded("getSampler", options, session, (signal) =>
+      session.retrying(
+        "getSampler",
+        () => api.call("getSampler", null, { params: { samplerId }, signal }),
+        { signal },
+      ),
+    );
+  }
+
+  #start<T>(
+    name: OperationName,
+    options: OperationOptions,
+    work: (operation: Operation) => Promise<T>,
+  ): ApiFuture<T> {
+    checkBounds(options);
+    const { session, samplingSessionId } = this.#sampler;
+    const operation = new Operation(name, samplingSessionId, session.runtime);
+    return ApiFuture.start(operation, options, session, () => work(operation));
+  }
+}
+
+function checkCall(options: SampleOptions): SampleCall {
+  const { numSamples = 1, topkPromptLogprobs = 0 } = options;
+  if (!Number.isSafeInteger(numSamples) || numSamples < 1) {
+    throw new ArgumentError("numSamples", `must be a whole number of 1 or more, got ${numSamples}`);
+  }
+  if (!Number.isSafeInteger(topkPromptLogprobs) || topkPromptLogprobs < 0) {
+    throw new ArgumentError("topkPromptLogprobs", "must be a whole number of 0 or more");
+  }
+  const prompt = ModelInput.from(options.prompt);
+  if (prompt.chunks.length === 0) {
+    throw new ArgumentError("prompt", "must not be empty; pass token ids or chunks");
+  }
+  return {
+    prompt,
+    numSamples,
+    samplingParams: checkSamplingParams(options.samplingParams ?? {}),
+    promptLogprobs: options.includePromptLogprobs ?? false,
+    topkPromptLogprobs,
+  };
+}
