@@ -8,7 +8,10 @@ const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: strin
   sdk: { allowed: [] },
   hub: { allowed: [] },
   engine: { allowed: ["@tinker-ts/hub", "@tinker-ts/hub/files"] },
-  server: { allowed: ["tinker-ts/wire"], dynamic: ["@tinker-ts/engine", "@tinker-ts/hub"] },
+  server: {
+    allowed: ["tinker-ts/wire"],
+    dynamic: ["@tinker-ts/engine", "@tinker-ts/hub"],
+  },
   cli: {
     allowed: [],
     dynamic: [
@@ -49,13 +52,6 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
       "checkpoints",
     ],
     "index.ts": ["errors", "types", "clients"],
-  },
-  hub: {
-    "errors.ts": [],
-    files: ["errors.ts"],
-    hub: ["errors.ts", "files"],
-    tokenizer: ["errors.ts", "files"],
-    "index.ts": ["errors.ts", "hub", "tokenizer"],
   },
   server: {
     time: [],
@@ -124,6 +120,13 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     "start-server.ts": ["app.ts", "engine-host", "options.ts"],
     "local-handler.ts": ["app.ts", "engine-host", "options.ts"],
     "index.ts": ["auth", "limits.ts", "local-handler.ts", "log", "options.ts", "start-server.ts"],
+  },
+  hub: {
+    "errors.ts": [],
+    files: ["errors.ts"],
+    hub: ["errors.ts", "files"],
+    tokenizer: ["errors.ts", "files"],
+    "index.ts": ["errors.ts", "hub", "tokenizer"],
   },
 };
 

@@ -43,6 +43,5 @@ export interface Command<
 export function defineCommand<const O extends OptionSpecs, const A extends ArgumentSpecs>(
   command: Command<O, A>,
 ): Command {
-  // What is parsed by a command's own description has the types of that description.
-  return command as unknown as Command;
+  return command;
 }

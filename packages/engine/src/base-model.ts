@@ -39,6 +39,8 @@ const maxRank = 256;
 /** A model in an engine: the base of any number of adapters. */
 export class BaseModel {
   readonly config: ModelConfig;
+  /** Where it was loaded from; null for a model that was made in memory. */
+  readonly folder: string | null;
   readonly #client: WorkerClient;
   readonly #id: number;
 
@@ -47,6 +49,7 @@ export class BaseModel {
     this.#client = client;
     this.#id = info.model;
     this.config = info.config;
+    this.folder = info.folder;
   }
 
   /** Longest sequence in tokens. */

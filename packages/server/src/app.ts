@@ -10,6 +10,7 @@ import { extraPages } from "./handlers/pages.js";
 import { refusalResponse } from "./http/answers.js";
 import { createHttpApp } from "./http/app.js";
 import { BodyBudget } from "./http/body-budget.js";
+import { TurnBudget } from "./http/turn-budget.js";
 import { resolveLimits } from "./limits.js";
 import type { LogLevel } from "./log/logger.js";
 import { resolveDataDir, resolveLogger, type AppOptions } from "./options.js";
@@ -72,6 +73,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     authenticator,
     limits,
     budget: new BodyBudget(limits.maxBodiesBytes),
+    turns: new TurnBudget(),
     browsers: {
       corsOrigins: options.corsOrigins ?? [],
       hostNames: keys.isOpen ? (publicUrl ? [new URL(publicUrl).hostname] : []) : null,

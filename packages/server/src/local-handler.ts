@@ -4,7 +4,7 @@ import type { AppOptions } from "./options.js";
 
 /** The API in this process, without a port. */
 export interface LocalHandler {
-  fetch(request: Request): Promise<Response>;
+  readonly fetch: (request: Request) => Promise<Response>;
   /** Finishes what runs and lets go of the data directory. */
   close(): Promise<void>;
 }

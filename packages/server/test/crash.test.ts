@@ -130,13 +130,11 @@ it(
     });
     const url = await proxy.start();
     cleanUps.push(() => proxy.stop());
-    let isDone = false;
-    const run = trainThroughout(url).finally(() => {
-      isDone = true;
-    });
+    const done = new AbortController();
+    const run = trainThroughout(url).finally(() => done.abort());
     let killed = 0;
     const killing = (async () => {
-      while (killed < kills && !isDone) {
+      while (killed < kills && !done.signal.aborted) {
         await setTimeoutPromise(50 + random() * 900);
         await stormy.server.kill();
         await stormy.server.start();

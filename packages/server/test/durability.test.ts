@@ -1,6 +1,7 @@
 import { readdirSync, rmSync, truncateSync } from "node:fs";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ManualClock } from "./support/manual-clock.js";
 import { passBody, TestApp } from "./support/test-app.js";
 
 let app: TestApp;
@@ -85,6 +86,43 @@ describe("the journal", () => {
     expect(await loss()).toEqual(before);
     await step();
     await expect.poll(() => list("snapshots")).toHaveLength(1);
+  });
+
+  it("is bounded between steps too: passes without end are refused", async () => {
+    await app.dispose();
+    app = await TestApp.open({ limits: { maxJournalBytes: 5000 } });
+    model = await app.model(await app.session());
+    seq = 1;
+    await pass();
+    const { requestId } = await app.call("forwardBackward", passBody(model, seq++, [[1]]));
+    expect(await app.result(requestId)).toMatchObject({
+      category: "user",
+      error: expect.stringContaining("call optim_step") as string,
+    });
+    await step();
+    await pass([[1]]);
+  });
+
+  it("is replaced by a snapshot when its model has been idle", async () => {
+    await app.dispose();
+    const clock = new ManualClock();
+    app = await TestApp.open({ clock, limits: { sessionTimeoutMs: 1e9 } });
+    model = await app.model(await app.session());
+    seq = 1;
+    const arrived = app.engine.gates.close("forwardBackward");
+    const slow = app.call("forwardBackward", passBody(model, seq++, [[1]]));
+    await arrived;
+    await clock.advance(1000);
+    app.engine.gates.open("forwardBackward");
+    await app.result((await slow).requestId);
+    await step();
+    await clock.advance(10_000);
+    await expect.poll(() => list("snapshots")).toHaveLength(1);
+    const before = await loss();
+    takeLog();
+    await app.restart();
+    expect(await loss()).toEqual(before);
+    expect(takeLog()).toEqual(["forward"]);
   });
 
   it("keeps its payloads when the results they led to are dropped", async () => {

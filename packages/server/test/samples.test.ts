@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { decodeProto, type WireInput } from "tinker-ts/wire";
-import { passBody, TestApp } from "./support/test-app.js";
+import { ManualClock } from "./support/manual-clock.js";
+import { passBody, TestApp, type TestAppOptions } from "./support/test-app.js";
 
 let app: TestApp;
 let sessionId: string;
@@ -235,4 +236,41 @@ it("gives streaming up when its client goes away", async () => {
   app.engine.gates.open("sample");
   const metrics = await (await app.handle(new Request("http://localhost/metrics"))).text();
   expect(metrics).toContain("tinker_pending_samples 0");
+});
+
+describe("ephemeral sampler weights", () => {
+  async function ephemeral(clockOptions: TestAppOptions): Promise<string> {
+    await app.dispose();
+    app = await TestApp.open(clockOptions);
+    sessionId = await app.session();
+    const model = await app.model(sessionId);
+    const body = { modelId: model, samplingSessionSeqId: 0, seqId: 1 };
+    const save = await app.call("saveWeightsForSampler", body);
+    return (await app.result(save.requestId))["sampling_session_id"] as string;
+  }
+
+  it.each([
+    ["unused for too long", { ephemeralTtlMs: 60_000 }],
+    ["too many", { maxEphemeralBytes: 1 }],
+  ])("go when they are %s, and sampling from them says so", async (_, limits) => {
+    const clock = new ManualClock();
+    const samplingSessionId = await ephemeral({
+      clock,
+      limits: { sessionTimeoutMs: 1e9, ...limits },
+    });
+    await clock.advance(70_000);
+    const response = await app.fetch("sample", ask({ samplingSessionId, seqId: 0 }));
+    expect(response.status).toBe(404);
+    expect(await response.text()).toContain("sampler_weights/ephemeral-0 does not exist");
+  });
+
+  it("stay while they are used", async () => {
+    const clock = new ManualClock();
+    const limits = { ephemeralTtlMs: 100_000, sessionTimeoutMs: 1e9 };
+    const samplingSessionId = await ephemeral({ clock, limits });
+    for (let seqId = 0; seqId < 4; seqId++) {
+      await clock.advance(70_000);
+      expect(await tokensOf({ samplingSessionId, seqId })).toHaveLength(4);
+    }
+  });
 });

@@ -142,3 +142,20 @@ it("finishes what runs when it stops, and does the rest after the next start", a
   expect(await app.result(first.requestId)).toHaveProperty("metrics");
   expect(await app.result(second.requestId)).toHaveProperty("metrics");
 });
+
+it("fails the requests of a model that could not be created, with the reason", async () => {
+  app = await TestApp.open();
+  app.engine.isUnreadable = true;
+  const sessionId = await app.session();
+  const create = await app.call("createModel", { sessionId, modelSeqId: 0, baseModel: "toy" });
+  model = create.modelId!;
+  const next = await app.fetch("optimStep", step(1));
+  expect(await app.result(create.requestId)).toMatchObject({ category: "server" });
+  if (next.status === 200) {
+    const { request_id } = (await next.json()) as { request_id: string };
+    expect(await app.result(request_id)).toMatchObject({
+      error: expect.stringContaining("could not be created") as string,
+    });
+  }
+  await expect.poll(async () => (await app.fetch("optimStep", step(2))).status).toBe(410);
+});

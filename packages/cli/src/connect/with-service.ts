@@ -81,7 +81,7 @@ async function openRemote(
       if (apiKey !== undefined) headers.set("x-api-key", apiKey);
       return fetch(`${root}${path}`, { ...init, headers });
     },
-    fetchUrl: (url, signal) => fetch(url, { signal }),
+    fetchUrl: (url, until) => fetch(url, { signal: until }),
     close: async () => {},
   };
 }

@@ -40,6 +40,6 @@ export function samplingParams(
     topK,
     topP,
     ...(seed === undefined ? {} : { seed }),
-    ...(stops === undefined ? {} : { stop: stops as string[] | number[] }),
+    ...(stops === undefined ? {} : { stop: stops }),
   };
 }

@@ -77,17 +77,13 @@ export class ServiceClient implements AsyncDisposable {
     this.#runtime = runtime;
     if (options.onEvent) runtime.events.subscribe(options.onEvent);
     this.#connection = new SharedOpening(() => open(plan));
-    this.#session = new SharedOpening(
-      async () => {
-        const connection = await this.#connection.get();
-        const { openSession } = await import("../session/open-session.js");
-        const makers = await import("./client-makers.js");
-        const { userMetadata, projectId = readVariable(runtime.env, "TINKER_PROJECT_ID") } =
-          options;
-        return { makers, session: await openSession(connection, { userMetadata, projectId }) };
-      },
-      ({ session }) => !session.hasEnded,
-    );
+    this.#session = new SharedOpening(async () => {
+      const connection = await this.#connection.get();
+      const { openSession } = await import("../session/open-session.js");
+      const makers = await import("./client-makers.js");
+      const { userMetadata, projectId = readVariable(runtime.env, "TINKER_PROJECT_ID") } = options;
+      return { makers, session: await openSession(connection, { userMetadata, projectId }) };
+    });
   }
 
   /** @internal */
@@ -124,11 +120,10 @@ export class ServiceClient implements AsyncDisposable {
       { rank, seed, trainMlp, trainAttn, trainUnembed },
       "options",
     );
-    return this.#bounded("createLoraTrainingClient", options, async (signal) => {
-      const { session, makers } = await this.#session.get(signal);
-      const model = { baseModel, loraConfig, userMetadata };
-      return makers.makeTrainingClient(session, makers.createModel(session, model, { signal }));
-    });
+    const model = { baseModel, loraConfig, userMetadata };
+    return this.#inSession("createLoraTrainingClient", options, ({ session, makers }, signal) =>
+      makers.makeTrainingClient(session, makers.createModel(session, model, { signal })),
+    );
   }
 
   /** Goes on training from a checkpoint; the optimizer starts anew. */
@@ -152,15 +147,18 @@ export class ServiceClient implements AsyncDisposable {
     checkSamplingSource(options);
     const { retryConfig } = options;
     completeRetryConfig(retryConfig);
-    return this.#bounded("createSamplingClient", options, async (signal) => {
-      const { session, makers } = await this.#session.get(signal);
-      return makers.createSamplingSession(session, options, { signal, retryConfig });
-    });
+    return this.#inSession("createSamplingClient", options, ({ session, makers }, signal) =>
+      makers.createSamplingSession(session, options, { signal, retryConfig }),
+    );
   }
 
   /** A client for runs, checkpoints, sessions and the account; opens no session. */
   createRestClient(): RestClient {
-    return new RestClient((signal) => this.#connection.get(signal), this.#runtime);
+    const connect = (signal?: AbortSignal): Promise<Connection> => {
+      this.#closing.signal.throwIfAborted();
+      return this.#connection.get(signal);
+    };
+    return new RestClient(connect, this.#runtime);
   }
 
   /** Ends everything under way and frees sockets and timers; the server notices by itself. */
@@ -185,11 +183,10 @@ export class ServiceClient implements AsyncDisposable {
   ): Promise<TrainingClient> {
     checkTinkerPath(path);
     const { baseModel, userMetadata, weightsAccessToken } = options;
-    return this.#bounded("createTrainingClientFromState", options, async (signal) => {
-      const { session, makers } = await this.#session.get(signal);
-      const model = { path, optimizer, baseModel, userMetadata, weightsAccessToken };
+    const model = { path, optimizer, baseModel, userMetadata, weightsAccessToken };
+    return this.#inSession("createTrainingClientFromState", options, (opened, signal) => {
       const describe = () => this.#describeWeights(path, weightsAccessToken, signal);
-      return makers.makeTrainingClientFromState(session, model, describe, signal);
+      return opened.makers.makeTrainingClientFromState(opened.session, model, describe, signal);
     });
   }
 
@@ -209,6 +206,23 @@ export class ServiceClient implements AsyncDisposable {
     } finally {
       await owner.close();
     }
+  }
+
+  /** Runs `use` with a session that has not ended, without a pause after looking at that. */
+  #inSession<T>(
+    what: string,
+    options: OperationOptions,
+    use: (opened: OpenSession, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    return this.#bounded(what, options, async (signal) => {
+      for (;;) {
+        const opening = this.#session.get(signal);
+        const current = this.#session.current;
+        const opened = await opening;
+        if (!opened.session.hasEnded) return use(opened, signal);
+        this.#session.forget(current);
+      }
+    });
   }
 
   // Errors are reported by what runs inside; before a connection is open there is nobody to tell.

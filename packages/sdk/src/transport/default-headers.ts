@@ -22,8 +22,6 @@ const archNames: Readonly<Record<string, string>> = {
 /** Headers that every request carries: what is asking, and the way through an access proxy. */
 export function defaultHeaders(env: Environment, extra: Headers = {}): Headers {
   const { platform, arch, version } = process;
-  const clientId = readVariable(env, "CLOUDFLARE_ACCESS_CLIENT_ID");
-  const clientSecret = readVariable(env, "CLOUDFLARE_ACCESS_CLIENT_SECRET");
   return {
     accept: "application/json",
     "accept-encoding": acceptedEncodings,
@@ -34,9 +32,18 @@ export function defaultHeaders(env: Environment, extra: Headers = {}): Headers {
     "x-stainless-runtime": "node",
     "x-stainless-runtime-version": version,
     "x-stainless-async": "async:node",
+    ...accessHeaders(env),
+    ...lowerCaseKeys(extra),
+  };
+}
+
+/** The headers that an access proxy wants, from the environment. */
+export function accessHeaders(env: Environment): Headers {
+  const clientId = readVariable(env, "CLOUDFLARE_ACCESS_CLIENT_ID");
+  const clientSecret = readVariable(env, "CLOUDFLARE_ACCESS_CLIENT_SECRET");
+  return {
     ...(clientId ? { "cf-access-client-id": clientId } : {}),
     ...(clientSecret ? { "cf-access-client-secret": clientSecret } : {}),
-    ...lowerCaseKeys(extra),
   };
 }
 

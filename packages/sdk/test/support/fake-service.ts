@@ -8,8 +8,15 @@ import {
   type WireInput,
   type WireTypeName,
 } from "tinker-ts/wire";
-import { json, proto, ScriptedServer, type Reply, type SeenRequest } from "./scripted-server.js";
-import { TestClock } from "./test-clock.js";
+import {
+  bare,
+  json,
+  proto,
+  ScriptedServer,
+  type Reply,
+  type SeenRequest,
+} from "./scripted-server.js";
+import { settle, TestClock } from "./test-clock.js";
 
 /** The two forms that a server may speak. */
 export type ServerDialect = "proto" | "json";
@@ -87,17 +94,24 @@ export class FakeService {
       : json(encodeJson(typeName, value as never));
   }
 
+  /** Closes everything and fails when a client left something behind. */
   async close(): Promise<void> {
     await Promise.all(this.#clients.map((client) => client.close()));
+    await settle();
+    const open = await this.server.connectionCount();
     await this.server.close();
+    if (this.clock.pending > 0) throw new Error(`${this.clock.pending} timers were left behind`);
+    if (open > 0) throw new Error(`${open} connections were left open`);
   }
 
   #install(): void {
     const { server } = this;
-    if (this.dialect === "proto") {
-      server.handle("clientConfig", () => json(this.flags));
-      server.handle("clientDynamicConfig", () => json({ refresh_interval_sec: 300 }));
-    }
+    // A server that speaks JSON only is usually too old to have flags.
+    const hasConfig = () => this.dialect === "proto" || Object.keys(this.flags).length > 0;
+    server.handle("clientConfig", () => (hasConfig() ? json(this.flags) : bare(404)));
+    server.handle("clientDynamicConfig", () =>
+      hasConfig() ? json({ refresh_interval_sec: 300 }) : bare(404),
+    );
     server.handle("createSession", () => json({ session_id: `session-${this.#sessionCount++}` }));
     server.handle("sessionHeartbeat", () => json({ type: "session_heartbeat" }));
     server.handle("telemetry", () => json({ status: "accepted" }));

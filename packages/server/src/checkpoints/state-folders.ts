@@ -29,6 +29,11 @@ export class StateFolders {
     return (await this.#loadKit()).readAdapter(this.pathOf(folder), modelFolder);
   }
 
+  /** Reads an adapter that was unpacked into one of the folders and made elsewhere. */
+  async readForeign(folder: string, modelFolder: string) {
+    return (await this.#loadKit()).readForeignAdapter(this.pathOf(folder), modelFolder);
+  }
+
   pathOf(folder: string): string {
     return path.join(this.#root, folder);
   }

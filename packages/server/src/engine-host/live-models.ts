@@ -8,6 +8,9 @@ import { repeat, type JournaledKind } from "./journal-entry.js";
 import { LiveModel } from "./live-model.js";
 import type { Snapshots } from "./snapshots.js";
 
+/** A model that nobody has used for this long is a good moment to write its state out. */
+const idleMs = 5000;
+
 /**
  * Models in the engine's memory. A model that is not there is brought back from its newest snapshot
  * and the journal after it; that serves a restart, a model that was parked to make room, and an engine
@@ -18,6 +21,7 @@ export class LiveModels {
   readonly #bases: BaseModels;
   readonly #snapshots: Snapshots;
   readonly #live = new Map<string, Promise<LiveModel>>();
+  readonly #parking = new Map<string, Promise<void>>();
 
   constructor(context: Context, bases: BaseModels, snapshots: Snapshots) {
     this.#context = context;
@@ -42,6 +46,18 @@ export class LiveModels {
     return live;
   }
 
+  /** Writes the states of models out that have been idle for a while, where that pays. */
+  async settleIdle(isIdle: (modelId: string) => boolean): Promise<void> {
+    const idleSince = this.#context.clock.now() - idleMs;
+    for (const [modelId, restoring] of this.#live) {
+      if (!isIdle(modelId)) continue;
+      const live = await restoring.catch(() => undefined);
+      if (live && live.lastUsedAt < idleSince && isIdle(modelId)) {
+        await this.#snapshots.settle(live, () => isIdle(modelId));
+      }
+    }
+  }
+
   /** Takes a model out of memory without writing anything. */
   async drop(modelId: string): Promise<void> {
     const restoring = this.#live.get(modelId);
@@ -51,11 +67,24 @@ export class LiveModels {
     await live?.adapter.release().catch(() => {});
   }
 
-  /** Writes a model's state out where that pays and takes it out of memory. */
+  /**
+   * Writes a model's state out where that pays and takes it out of memory; no request of it may be
+   * under way. One that comes meanwhile waits and then brings the model back.
+   */
   async park(modelId: string): Promise<void> {
-    const live = await this.#live.get(modelId)?.catch(() => undefined);
-    if (live) await this.#snapshots.settle(live);
-    await this.drop(modelId);
+    const restoring = this.#live.get(modelId);
+    if (!restoring) return;
+    this.#live.delete(modelId);
+    const parking = restoring.then(
+      async (live) => {
+        await this.#snapshots.settle(live, () => true);
+        await live.adapter.release().catch(() => {});
+      },
+      () => {},
+    );
+    this.#parking.set(modelId, parking);
+    await parking;
+    this.#parking.delete(modelId);
   }
 
   /** The models above the limit, the longest unused first; `isIdle` tells which may go. */
@@ -78,6 +107,7 @@ export class LiveModels {
 
   async #restore(modelId: string): Promise<LiveModel> {
     const { store, clock, logger, metrics } = this.#context;
+    await this.#parking.get(modelId);
     const model = store.models.get(modelId);
     if (!model) throw new Error(`model ${modelId} has no record`);
     const base = await this.#bases.load(model.baseModel);
@@ -103,10 +133,11 @@ export class LiveModels {
 
   async #repeat(live: LiveModel, entry: RequestHead): Promise<void> {
     const payload = await this.#context.ledger.payload(entry.requestId);
-    const startedAt = performance.now();
+    const { clock } = this.#context;
+    const startedAt = clock.now();
     const kind = entry.kind as JournaledKind;
     await repeat(live.adapter, kind, payload);
-    const tookMs = performance.now() - startedAt;
+    const tookMs = clock.now() - startedAt;
     live.noteApplied(kind === "forward_backward", payload.length, tookMs);
   }
 

@@ -13,10 +13,7 @@ export interface EngineSettings {
 
 /** Loads the engine package; it is large, so this happens when the first model is needed. */
 export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit> {
-  const [engine, { resolveModel }] = await Promise.all([
-    import("@tinker-ts/engine"),
-    import("@tinker-ts/hub"),
-  ]);
+  const engine = await import("@tinker-ts/engine");
   const { threads, memoryBytes } = settings;
   return {
     createEngine: async () =>
@@ -27,6 +24,7 @@ export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit
         }),
       ),
     async findModel(location, { onProgress, signal }) {
+      const { resolveModel } = await import("@tinker-ts/hub");
       const { folder } = await resolveModel(location, {
         onProgress: (progress) => onProgress(describeProgress(progress)),
         signal,
@@ -43,6 +41,21 @@ export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit
       const adapter = await engine.readAdapter(folder, { config });
       const optimizer = await engine.readOptimizer(folder, adapter);
       return { tensors: adapter.tensors, ...(optimizer ? { optimizer } : {}) };
+    },
+    async readForeignAdapter(folder, modelFolder) {
+      const model = await engine.openModelFolder(modelFolder);
+      try {
+        const adapter = await engine.readAdapter(folder, model);
+        const optimizer = await engine.readOptimizer(folder, adapter);
+        const { rank, alpha, trainAttn, trainMlp, trainUnembed } = adapter;
+        const seed = String(adapter.seed ?? 0);
+        return {
+          lora: { rank, alpha, seed, trainAttn, trainMlp, trainUnembed },
+          state: { tensors: adapter.tensors, ...(optimizer ? { optimizer } : {}) },
+        };
+      } finally {
+        await model.close();
+      }
     },
   };
 }

@@ -88,10 +88,11 @@ export class ModelRunner {
     if (request.kind === "sample") throw new Error("samples have no place in a model's lane");
     const live = await this.#parts.lives.get(this.#model.modelId);
     const payload = await this.#parts.context.ledger.payload(request.requestId);
-    const startedMs = performance.now();
+    const { clock } = this.#parts.context;
+    const startedAt = clock.now();
     const input = { live, request, payload, signal };
     const output = await operations[request.kind](this.#parts, input);
-    return { output, live, tookMs: performance.now() - startedMs };
+    return { output, live, tookMs: clock.now() - startedAt };
   }
 
   async #unload(): Promise<OperationOutput> {

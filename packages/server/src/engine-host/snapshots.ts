@@ -40,10 +40,13 @@ export class Snapshots {
     if (isDue && !live.snapshotting && !live.hasGradients) this.#start(live);
   }
 
-  /** Writes the state out if that would save a restart more work than it costs now. */
-  async settle(live: LiveModel): Promise<void> {
+  /**
+   * Writes the state out if that would save a restart more work than it costs now. `isStill` tells
+   * whether no request of the model is under way, so that the state is the one that was committed.
+   */
+  async settle(live: LiveModel, isStill: () => boolean): Promise<void> {
     await live.snapshotting;
-    if (live.hasGradients || live.replayMs <= this.#snapshotMs) return;
+    if (!isStill() || live.hasGradients || live.replayMs <= this.#snapshotMs) return;
     this.#start(live);
     await live.snapshotting;
   }
@@ -124,6 +127,7 @@ export class Snapshots {
   async #take(live: LiveModel): Promise<void> {
     const { store, logger, metrics } = this.#context;
     const startedAt = performance.now();
+    // Both in one turn: the engine exports what is there before any request that comes later.
     const mark = live.mark();
     const state = await live.adapter.exportState({ optimizer: true });
     const record = await this.#write(live, mark.applied, state);

@@ -28,4 +28,9 @@ export interface EngineKit {
   writeAdapter(folder: string, adapter: StoredAdapter): Promise<void>;
   /** Reads an adapter back; `modelFolder` is that of its base model. */
   readAdapter(folder: string, modelFolder: string): Promise<PortAdapterState>;
+  /** Reads an adapter that was made elsewhere, with the settings it was made with. */
+  readForeignAdapter(
+    folder: string,
+    modelFolder: string,
+  ): Promise<Pick<StoredAdapter, "lora" | "state">>;
 }

@@ -45,7 +45,7 @@ function failed(error: string, category: FailureCategory): Failure {
   return { state: "failed", error, category };
 }
 
-// By shape and not by class: the engine package is loaded on demand only.
+// By name and not by class: the packages they come from are loaded on demand only.
 function isEngineError(error: unknown): error is Error & { code: string; category: string } {
-  return error instanceof Error && error.name === "EngineError";
+  return error instanceof Error && (error.name === "EngineError" || error.name === "HubError");
 }

@@ -7,10 +7,11 @@ import { signedPath, type SignedLinks } from "../auth/signed-links.js";
 import type { Core } from "../core.js";
 import { ApiError, notFound } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
+import { importPage } from "./import-page.js";
 import { tarStream } from "../rest/tar.js";
 import { traceStream } from "../rest/trace.js";
 
-/** Downloads by signed link, and the metrics. */
+/** Uploads of checkpoints, downloads by signed link, and the metrics. */
 export function extraPages(
   core: Core,
   links: SignedLinks,
@@ -27,6 +28,7 @@ export function extraPages(
   });
 
   return [
+    importPage(core, authenticator),
     signed("archive", (folder) => archiveResponse(core, folder)),
     signed("trace", async (sessionId) =>
       streamResponse(Readable.from(traceStream(core.context.store, sessionId)), "application/json"),

@@ -32,8 +32,12 @@ export function runHandlers(
 
   return {
     listTrainingRuns({ caller, query }) {
-      isAccessible(query);
-      return listRuns(store, caller.owner, query["project_id"] ?? null, pageOf(query, 20));
+      const filter = {
+        owner: caller.owner,
+        isAccessible: isAccessible(query),
+        projectId: query["project_id"] ?? null,
+      };
+      return listRuns(store, filter, pageOf(query, 20));
     },
 
     getTrainingRun: ({ caller, query, params }) =>

@@ -9,10 +9,13 @@ import type { BodyBudget } from "./body-budget.js";
 import type { Call, Handlers } from "./call.js";
 import { answerErrors } from "./error-answers.js";
 import { readBody, type BodyLimits } from "./read-body.js";
+import type { TurnBudget } from "./turn-budget.js";
 import { checkOrigin, corsHeaders, preflightResponse, type BrowserRules } from "./same-origin.js";
 
 /** A page outside the route table, such as a download; it authenticates by itself if it wants to. */
 export interface ExtraPage {
+  /** @default "GET" */
+  readonly method?: "GET" | "PUT";
   readonly path: string;
   readonly answer: (request: Request) => Promise<Response> | Response;
 }
@@ -24,6 +27,7 @@ export interface AppParts {
   readonly authenticator: Authenticator;
   readonly limits: BodyLimits;
   readonly budget: BodyBudget;
+  readonly turns: TurnBudget;
   readonly browsers: BrowserRules;
   readonly logger: Logger;
   /** Called after every answer, for the metrics. */
@@ -48,7 +52,7 @@ export function createHttpApp(parts: AppParts): HttpApp {
     );
   }
   for (const page of parts.pages) {
-    hono.get(page.path, (context) =>
+    hono.on(page.method ?? "GET", page.path, (context) =>
       guarded(parts, page.path, context.req.raw, async () => page.answer(context.req.raw)),
     );
   }
@@ -126,7 +130,7 @@ async function takeBody(
 ): Promise<unknown> {
   const release = parts.budget.acquire(Number(request.headers.get("content-length") ?? 0));
   try {
-    return await readBody(request, typeName, parts.limits);
+    return await readBody(request, typeName, parts.limits, parts.turns);
   } finally {
     release();
   }

@@ -1,4 +1,6 @@
 import { randomBytes } from "node:crypto";
+import { unavailable } from "../errors/api-error.js";
+import { isStorageFailure } from "../errors/storage-failure.js";
 import type { Logger } from "../log/logger.js";
 import { jsonResponse, refusal, refusalResponse } from "./answers.js";
 
@@ -12,6 +14,10 @@ export async function answerErrors(
   } catch (error) {
     const known = refusal(error);
     if (known) return refusalResponse(known);
+    if (isStorageFailure(error)) {
+      logger.error("cannot write to the data directory", { error: error.message });
+      return refusalResponse(unavailable("the server cannot write to its disk at the moment"));
+    }
     const reference = randomBytes(4).toString("hex");
     logger.error("unexpected error", {
       reference,

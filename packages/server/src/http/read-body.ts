@@ -7,6 +7,7 @@ import {
   type WireTypeName,
 } from "tinker-ts/wire";
 import { ApiError } from "../errors/api-error.js";
+import type { TurnBudget } from "./turn-budget.js";
 
 /** How large a body may be. */
 export interface BodyLimits {
@@ -19,8 +20,11 @@ export async function readBody(
   request: Request,
   typeName: WireTypeName,
   limits: BodyLimits,
+  turns: TurnBudget,
 ): Promise<unknown> {
-  const bytes = await decompress(request, await readBytes(request, limits), limits);
+  const received = await readBytes(request, limits);
+  await turns.enter();
+  const bytes = await decompress(request, received, limits);
   const mediaType = request.headers.get("content-type") ?? "application/json";
   try {
     if (mediaType.includes("application/x-protobuf")) {

@@ -1,6 +1,9 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { MetricsRegistry, type Counter, type Histogram } from "./registry.js";
 
+/** How often the event loop is looked at. */
+const sampleMs = 10;
+
 const secondBounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300];
 
 /** The numbers this server keeps about itself. */
@@ -15,7 +18,7 @@ export class Metrics {
   readonly snapshots: Counter;
   readonly replays: Counter;
   readonly telemetryEvents: Counter;
-  readonly #eventLoop = monitorEventLoopDelay({ resolution: 10 });
+  readonly #eventLoop = monitorEventLoopDelay({ resolution: sampleMs });
 
   constructor() {
     const { registry } = this;
@@ -72,8 +75,9 @@ export class Metrics {
   }
 
   #takeEventLoopDelay(): number {
-    const seconds = this.#eventLoop.percentile(99) / 1e9;
+    // What is recorded is the time between two looks, of which the interval itself is no delay.
+    const betweenMs = this.#eventLoop.percentile(99) / 1e6;
     this.#eventLoop.reset();
-    return seconds;
+    return Math.max(0, betweenMs - sampleMs) / 1000;
   }
 }

@@ -10,8 +10,9 @@ import {
 } from "tinker-ts/wire";
 
 /*
- * One form per request, whatever dialect it came in and in whatever order its fields were written.
- * It is what the journal keeps and what tells a retry from another request under the same number.
+ * One form per request, whatever dialect it came in and in whatever order its fields were written. It is
+ * what the journal keeps and what tells a retry from another request under the same number. Maps of the
+ * user's own keep the order of their keys, which is the same in every attempt of one call.
  */
 
 /** A forward or forward/backward request as protobuf with the names of each datum in order. */
@@ -27,12 +28,12 @@ export function canonicalPass(request: WireValue<"ForwardBackwardRequest">): Uin
   });
 }
 
-/** Any other request as JSON with its keys in order. */
+/** Any other request as JSON, with its fields in the order of the schema. */
 export function canonicalJson<N extends WireTypeName>(
   typeName: N,
   value: WireInput<N>,
 ): Uint8Array {
-  return Buffer.from(stringifyJson(sortedDeep(encodeJson(typeName, value))));
+  return Buffer.from(stringifyJson(encodeJson(typeName, value)));
 }
 
 /** What a retry has in common with the first attempt. */
@@ -52,12 +53,4 @@ function withSortedInputs(datum: Datum): Datum {
 
 function sortedRecord<T>(record: Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(Object.entries(record).toSorted(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-function sortedDeep(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sortedDeep);
-  if (typeof value !== "object" || value === null) return value;
-  return sortedRecord(
-    Object.fromEntries(Object.entries(value).map(([key, item]) => [key, sortedDeep(item)])),
-  );
 }

@@ -2,9 +2,10 @@ import { timingSafeEqual } from "node:crypto";
 import type { WireTypeName } from "tinker-ts/wire";
 import { conflict } from "../errors/api-error.js";
 import type { FailureCategory } from "../errors/failure.js";
+import { isStorageFailure } from "../errors/storage-failure.js";
 import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
-import { readContent, storeContent } from "../store/content.js";
+import { isLarge, readContent, storeContent } from "../store/content.js";
 import type { FinishedFacts, Outcome, RequestHead, RequestKind } from "../store/requests-table.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
@@ -43,6 +44,7 @@ export class RequestLedger {
   readonly #logger: Logger;
   readonly #metrics: Metrics;
   readonly waiters: Waiters<Settled>;
+  readonly #pending = new Map<string, RequestHead>();
   #isSealed = false;
 
   constructor(store: Store, clock: Clock, logger: Logger, metrics: Metrics) {
@@ -59,7 +61,7 @@ export class RequestLedger {
    * Returns the head of a new request, or null when it had been accepted before.
    */
   async accept(draft: RequestDraft, admit: () => void): Promise<RequestHead | null> {
-    if (this.#isKnown(draft)) return null;
+    if (isLarge(draft.payload) && this.#isKnown(draft)) return null;
     const payload = await storeContent(draft.payload, this.#store.blobs);
     const head: RequestHead = {
       ...draft,
@@ -81,7 +83,19 @@ export class RequestLedger {
     } finally {
       if (!isNew && payload.blob !== null) await this.#store.blobs.remove([payload.blob]);
     }
-    return isNew ? head : null;
+    if (!isNew) return null;
+    this.#pending.set(head.requestId, head);
+    return head;
+  }
+
+  /** Takes a request in that was accepted before this process started. */
+  resume(head: RequestHead): void {
+    this.#pending.set(head.requestId, head);
+  }
+
+  /** A request by its id; what is pending is known without asking the store. */
+  find(requestId: string): RequestHead | undefined {
+    return this.#pending.get(requestId) ?? this.#store.requests.head(requestId);
   }
 
   /** The payload of a request that has not finished or is in the journal. */
@@ -107,6 +121,7 @@ export class RequestLedger {
         return this.#store.requests.finish(request.requestId, outcome, facts);
       }),
     );
+    this.#pending.delete(request.requestId);
     this.waiters.settle(request.requestId, settled);
     this.#metrics.noteFinished(request, settled.state, facts);
     if (unused !== null) await this.#store.blobs.remove([unused]);
@@ -153,15 +168,4 @@ export class RequestLedger {
       }
     }
   }
-}
-
-const storageCodes = /^(SQLITE_(FULL|IOERR|BUSY|READONLY)|ENOSPC|EDQUOT|EIO|EROFS|EMFILE)/;
-
-function isStorageFailure(error: unknown): error is Error {
-  return (
-    error instanceof Error &&
-    "code" in error &&
-    typeof error.code === "string" &&
-    storageCodes.test(error.code)
-  );
 }

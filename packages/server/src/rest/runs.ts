@@ -2,22 +2,21 @@ import type { WireInput } from "tinker-ts/wire";
 import { checkpointIdOf, pathOf } from "../checkpoints/checkpoint-names.js";
 import { notFound } from "../errors/api-error.js";
 import type { CheckpointRecord } from "../store/checkpoints-table.js";
-import type { Model } from "../store/models-table.js";
+import type { Model, RunFilter } from "../store/models-table.js";
 import type { Store } from "../store/store.js";
 import type { Page } from "./query.js";
 
-/** A page of an owner's training runs. */
+/** A page of training runs. */
 export function listRuns(
   store: Store,
-  owner: string,
-  projectId: string | null,
+  filter: RunFilter,
   { limit, offset }: Page,
 ): WireInput<"TrainingRunsResponse"> {
   return {
     trainingRuns: store.models
-      .list(owner, projectId, limit, offset)
-      .map((model) => toTrainingRun(store, model)),
-    cursor: { limit, offset, totalCount: store.models.count(owner, projectId) },
+      .list(filter, limit, offset)
+      .map((model) => toTrainingRun(store, model, filter.owner)),
+    cursor: { limit, offset, totalCount: store.models.count(filter) },
   };
 }
 
@@ -33,7 +32,7 @@ export function getRun(
     model?.owner === owner ||
     (accessible && store.checkpoints.byRun(runId).some(({ isPublic }) => isPublic));
   if (!model || !isReadable) throw notFound(`training run ${runId}`);
-  return toTrainingRun(store, model);
+  return toTrainingRun(store, model, owner);
 }
 
 /** A checkpoint in the form of the API. */
@@ -49,8 +48,11 @@ export function toCheckpoint(record: CheckpointRecord): WireInput<"Checkpoint"> 
   };
 }
 
-function toTrainingRun(store: Store, model: Model): WireInput<"TrainingRun"> {
-  const checkpoints = store.checkpoints.byRun(model.modelId);
+/** A run as `reader` may see it: of others' runs only the public checkpoints show. */
+function toTrainingRun(store: Store, model: Model, reader: string): WireInput<"TrainingRun"> {
+  const checkpoints = store.checkpoints
+    .byRun(model.modelId)
+    .filter(({ isPublic }) => isPublic || model.owner === reader);
   const last = (type: CheckpointRecord["type"]) => {
     const found = checkpoints.find((checkpoint) => checkpoint.type === type);
     return found ? toCheckpoint(found) : null;

@@ -48,7 +48,7 @@ export class Futures {
   }
 
   #find(requestId: string, caller: Principal): RequestHead {
-    const head = this.#context.store.requests.head(requestId);
+    const head = this.#context.ledger.find(requestId);
     if (head?.state === "gone" || (!head && this.#isForgotten(requestId, caller))) {
       throw gone(`the result of request ${requestId} is no longer kept; make the request again`);
     }

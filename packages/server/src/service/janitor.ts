@@ -49,7 +49,7 @@ export class Janitor {
     const reason = `no sign of life from its client for ${Math.round(sessionTimeoutMs / 1000)} s`;
     await Promise.all(sessions.idle().map((sessionId) => closeSession(sessionId, reason)));
     await checkpoints.sweep();
-    await lanes.parkSurplus();
+    await lanes.tidy();
     if (this.#round++ % retentionRounds === 0) await this.#dropOldThings();
   }
 

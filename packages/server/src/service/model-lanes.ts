@@ -47,11 +47,13 @@ export class ModelLanes {
     this.#lanes.delete(modelId);
   }
 
-  /** Puts models that nobody uses on disk when there are too many in memory. */
-  async parkSurplus(): Promise<void> {
-    const isIdle = (modelId: string): boolean => this.#lanes.get(modelId)?.isIdle ?? true;
+  /** Writes states of idle models out, and takes models out of memory when there are too many. */
+  async tidy(): Promise<void> {
+    const isIdle = (modelId: string): boolean =>
+      !this.#isPaused && (this.#lanes.get(modelId)?.isIdle ?? true);
+    await this.#parts.lives.settleIdle(isIdle);
     for (const modelId of await this.#parts.lives.surplus(isIdle)) {
-      if (isIdle(modelId) && !this.#isPaused) await this.#parts.lives.park(modelId);
+      if (isIdle(modelId)) await this.#parts.lives.park(modelId);
     }
   }
 

@@ -32,7 +32,10 @@ export async function recover(context: Context, parts: RecoveryParts): Promise<v
     (await parts.checkpoints.folders.removeOthers(store.checkpoints.folders()));
   for (const model of store.models.open()) parts.lanes.open(model);
   const pending = store.requests.pending();
-  for (const request of pending) await requeue(context, parts, request);
+  for (const request of pending) {
+    context.ledger.resume(request);
+    await requeue(context, parts, request);
+  }
   if (pending.length > 0 || removed > 0) {
     logger.info("continuing after a restart", { pending: pending.length, leftovers: removed });
   }

@@ -1,4 +1,4 @@
-import { randomInt } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { decodeJson, encodeProto, type WireInput, type WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
 import type { Context } from "../context/context.js";
@@ -90,6 +90,7 @@ export class Samples {
       samplerId === null || request.seqId === null
         ? looseRequestId(caller.owner, idempotencyKey)
         : samplerRequestId(samplerId, request.seqId);
+    const payload = canonicalJson("SampleRequest", request);
     const head = await ledger.accept(
       {
         requestId,
@@ -99,8 +100,8 @@ export class Samples {
         samplerId,
         seq: null,
         kind: "sample",
-        identity: identityOf("sample", canonicalJson("SampleRequest", request)),
-        payload: canonicalJson("SampleRequest", withSeed(request)),
+        identity: identityOf("sample", payload),
+        payload,
       },
       () => {
         const pending = this.queue.pendingOf(caller.owner);
@@ -120,13 +121,11 @@ export class Samples {
     if (this.#streams >= limits.maxStreams) {
       throw tooMany(`${this.#streams} streams are open; try again in a moment`, 1000);
     }
+    const seeded = withSeed(request, randomUUID());
     return async (onToken, signal) => {
       this.#streams++;
       try {
-        const { result, usage } = await this.#sample(target, withSeed(request), {
-          signal,
-          onToken,
-        });
+        const { result, usage } = await this.#sample(target, seeded, { signal, onToken });
         const account = { ...target, owner: caller.owner };
         await store.write(() => store.usage.add(account, usage, clock.now()));
         return toSampleResponse(result);
@@ -151,7 +150,8 @@ export class Samples {
     const request = decodeJson("SampleRequest", payload);
     const target = resolveTarget(this.#parts, request, head.owner);
     if (target.checkpoint) this.#parts.checkpoints.noteUse(target.checkpoint);
-    const { result, usage } = await this.#sample(target, request, { signal });
+    const seeded = withSeed(request, head.requestId);
+    const { result, usage } = await this.#sample(target, seeded, { signal });
     return {
       bytes: encodeProto("SampleResponse", toSampleResponse(result)),
       account: { owner: head.owner, sessionId: head.sessionId, baseModel: target.baseModel },
@@ -190,8 +190,9 @@ export class Samples {
   }
 }
 
-/** A request without a seed gets one when it is accepted, so that doing it again gives the same. */
-function withSeed(request: SampleRequest): SampleRequest {
+/** A request without a seed gets one from its id, so that doing it again after a crash gives the same. */
+function withSeed(request: SampleRequest, requestId: string): SampleRequest {
   if (request.samplingParams.seed !== null) return request;
-  return { ...request, samplingParams: { ...request.samplingParams, seed: randomInt(2 ** 47) } };
+  const seed = createHash("sha256").update(requestId).digest().readUIntBE(0, 6);
+  return { ...request, samplingParams: { ...request.samplingParams, seed } };
 }

@@ -14,11 +14,14 @@ export interface Content {
 /** The content of a row that has none. */
 export const noContent: Content = { inline: null, blob: null, sizeBytes: 0 };
 
+/** Whether bytes would get a file of their own. */
+export function isLarge(bytes: Uint8Array): boolean {
+  return bytes.length > inlineLimitBytes;
+}
+
 /** Puts bytes where their size wants them; call it before the row is written. */
 export async function storeContent(bytes: Uint8Array, blobs: BlobFiles): Promise<Content> {
-  if (bytes.length <= inlineLimitBytes) {
-    return { inline: bytes, blob: null, sizeBytes: bytes.length };
-  }
+  if (!isLarge(bytes)) return { inline: bytes, blob: null, sizeBytes: bytes.length };
   return { inline: null, blob: await blobs.put(bytes), sizeBytes: bytes.length };
 }
 

@@ -9,6 +9,9 @@ interface Action {
 /** Longest time one transaction may hold the event loop before it commits what it has. */
 const budgetMs = 8;
 
+/** Most writes in one transaction: all their answers are made in the turn that follows its commit. */
+const maxActions = 64;
+
 /**
  * Writes of one turn of the event loop share one transaction, so that thousands of acknowledgements
  * cost a handful of commits.
@@ -56,10 +59,8 @@ export class GroupCommit {
     const taken: Action[] = [];
     try {
       this.#database.exec("BEGIN IMMEDIATE");
-      while (
-        this.#queue.length > taken.length &&
-        (taken.length === 0 || performance.now() < deadline)
-      ) {
+      while (taken.length < Math.min(this.#queue.length, maxActions)) {
+        if (taken.length > 0 && performance.now() > deadline) break;
         const action = this.#queue[taken.length]!;
         taken.push(action);
         settled.push(this.#run(action));

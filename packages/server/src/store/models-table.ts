@@ -38,6 +38,22 @@ export interface Model {
   readonly lastRequestAt: number;
 }
 
+/** Which runs to list. */
+export interface RunFilter {
+  readonly owner: string;
+  /** Also runs of others that have a public checkpoint. */
+  readonly isAccessible: boolean;
+  readonly projectId: string | null;
+}
+
+const filterSql = `(models.owner = ?1 OR (?2 = 1 AND EXISTS (
+    SELECT 1 FROM checkpoints WHERE run_id = model_id AND is_public = 1 AND deleted_at IS NULL
+  ))) AND (?3 IS NULL OR project_id = ?3)`;
+
+function filterValues({ owner, isAccessible, projectId }: RunFilter) {
+  return [owner, isAccessible ? 1 : 0, projectId] as const;
+}
+
 /** Training runs, live and past. */
 export class ModelsTable {
   readonly #database: SqlDatabase;
@@ -87,25 +103,23 @@ export class ModelsTable {
       .map(read);
   }
 
-  /** A page of an owner's runs, the most recently used first, optionally of one project only. */
-  list(owner: string, projectId: string | null, limit: number, offset: number): Model[] {
+  /** A page of runs, the most recently used first. */
+  list(filter: RunFilter, limit: number, offset: number): Model[] {
     return this.#database
       .sql(
-        `SELECT models.* FROM models JOIN sessions USING (session_id)
-         WHERE models.owner = ?1 AND (?2 IS NULL OR project_id = ?2)
-         ORDER BY last_request_at DESC, model_id LIMIT ?3 OFFSET ?4`,
+        `SELECT models.* FROM models JOIN sessions USING (session_id) WHERE ${filterSql}
+         ORDER BY last_request_at DESC, model_id LIMIT ?4 OFFSET ?5`,
       )
-      .all(owner, projectId, limit, offset)
+      .all(...filterValues(filter), limit, offset)
       .map(read);
   }
 
-  count(owner: string, projectId: string | null): number {
+  count(filter: RunFilter): number {
     const row = this.#database
       .sql(
-        `SELECT count(*) AS total FROM models JOIN sessions USING (session_id)
-         WHERE models.owner = ?1 AND (?2 IS NULL OR project_id = ?2)`,
+        `SELECT count(*) AS total FROM models JOIN sessions USING (session_id) WHERE ${filterSql}`,
       )
-      .first(owner, projectId);
+      .first(...filterValues(filter));
     return Number(row?.["total"] ?? 0);
   }
 

@@ -252,6 +252,9 @@ export function toyKit(engine: ToyEngine): EngineKit {
       await writeFile(path.join(temporary, "adapter.json"), text);
       await rename(temporary, folder);
     },
+    readForeignAdapter: async () => {
+      throw new Error("toys are not brought from elsewhere");
+    },
     async readAdapter(folder): Promise<PortAdapterState> {
       const text = await readFile(path.join(folder, "adapter.json"), "utf8");
       const { tensors, optimizer } = JSON.parse(text) as {

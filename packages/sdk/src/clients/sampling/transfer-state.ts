@@ -2,6 +2,7 @@ import { TinkerError } from "../../errors/tinker-error.js";
 import type { ConnectionOptions } from "../../session/connection-plan.js";
 import type { ConnectionSnapshot } from "../../session/connection.js";
 import { localBaseUrl } from "../../transport/base-url.js";
+import { accessHeaders } from "../../transport/default-headers.js";
 import type { Sampler } from "./sampler.js";
 
 /** A sampling client as plain data: can be posted to a worker. Holds the credential; keep it secret. */
@@ -15,7 +16,7 @@ export interface SamplingClientState {
 /** Describes a sampling client so that another thread can go on with it. */
 export function transferState({ session, samplingSessionId }: Sampler): SamplingClientState {
   const { plan } = session.connection;
-  const { fetch, ...options } = plan.options;
+  const { fetch, defaultHeaders, defaultQuery, sockets, dialect, telemetry } = plan.options;
   if (fetch || plan.baseUrl === localBaseUrl) {
     throw new TinkerError(
       `A sampling client that does not use the network (${fetch ? "fetch option" : localBaseUrl}) cannot be handed to another thread; serve the engine and use its URL.`,
@@ -26,7 +27,17 @@ export function transferState({ session, samplingSessionId }: Sampler): Sampling
     sessionId: session.sessionId,
     samplingSessionId,
     // What came from the environment is written down: the other thread may have another one.
-    options: { ...options, baseUrl: plan.baseUrl, apiKey: plan.credential.key },
+    options: {
+      baseUrl: plan.baseUrl,
+      apiKey: plan.credential.key,
+      timeoutMs: plan.timeoutMs,
+      maxRetries: plan.maxRetries,
+      defaultHeaders: { ...accessHeaders(plan.runtime.env), ...defaultHeaders },
+      defaultQuery,
+      sockets,
+      dialect,
+      telemetry,
+    },
     snapshot: session.connection.snapshot(),
   };
 }

@@ -1,4 +1,4 @@
-import { APIStatusError, mayHaveBeenApplied } from "../../errors/api-error.js";
+import { APIStatusError } from "../../errors/api-error.js";
 import type { Operation } from "../../futures/operation.js";
 import type { Dialect } from "../../session/dialect.js";
 import type { Session } from "../../session/session.js";
@@ -23,7 +23,8 @@ export async function sendPass(
   } catch (error) {
     if (dialect.isSettled || !isRefusedForItsForm(error, pass)) throw error;
     return sendAs(first === "proto" ? "json" : "proto").catch((second: unknown) => {
-      throw mayHaveBeenApplied(second) ? second : error;
+      // Refused in both forms: then the first refusal was not about the form.
+      throw isRefusedForItsForm(second, pass) ? error : second;
     });
   }
 

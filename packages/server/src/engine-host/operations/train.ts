@@ -2,7 +2,11 @@ import { decodeProto, encodeProto, type WireValue } from "tinker-ts/wire";
 import { badRequest } from "../../errors/api-error.js";
 import { runPass, runStep } from "../journal-entry.js";
 import { toPassOutput } from "../training-data.js";
+import type { LiveModel } from "../live-model.js";
 import { jsonResult, type Operation, type OperationOutput } from "./operation.js";
+
+/** How far the journal may outgrow its bound while gradients are waiting for their step. */
+const maxPassesFactor = 4;
 
 /** Loss and log-probabilities; `forward_backward` also leaves gradients that add up until the next step. */
 const pass =
@@ -10,6 +14,7 @@ const pass =
   async ({ context }, { live, payload, signal }) => {
     const request = decodeProto("ForwardBackwardRequest", payload);
     checkBatch(request, context.limits.maxBatchData);
+    if (change === "journaled") checkJournal(live, context.limits.maxJournalBytes);
     const result = await runPass(live.adapter, request, signal);
     return {
       resultType: "ForwardBackwardOutput",
@@ -27,6 +32,15 @@ export const optimStep: Operation = async (_parts, { live, payload }) => {
   const metrics = await runStep(live.adapter, payload);
   return { ...jsonResult("OptimStepResponse", { metrics }), usage: [], change: "journaled" };
 };
+
+/** Waiting gradients cannot be written out, so the passes that led to them stay in the journal. */
+function checkJournal(live: LiveModel, maxJournalBytes: number): void {
+  if (!live.hasGradients || live.journalBytes <= maxPassesFactor * maxJournalBytes) return;
+  throw badRequest(
+    "forward_backward",
+    `${live.journalBytes} bytes of data have been passed without an optimizer step; call optim_step`,
+  );
+}
 
 function checkBatch(request: WireValue<"ForwardBackwardRequest">, maxBatchData: number): void {
   const { length } = request.forwardBackwardInput.data;
