@@ -112,7 +112,7 @@ function checkCall(options: SampleOptions): SampleCall {
     throw new ArgumentError("topkPromptLogprobs", "must be a whole number of 0 or more");
   }
   const prompt = ModelInput.from(options.prompt);
-  if (prompt.chunks.length === 0) {
+  if (prompt.chunks.every((chunk) => chunk.type === "encoded_text" && chunk.tokens.length === 0)) {
     throw new ArgumentError("prompt", "must not be empty; pass token ids or chunks");
   }
   return {
