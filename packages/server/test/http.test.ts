@@ -209,3 +209,10 @@ it("keeps the requests of one batch within the limit of data", async () => {
     error: expect.stringContaining("at most 2") as string,
   });
 });
+
+it("keeps facts about sessions and models small", async () => {
+  const body = { tags: [], userMetadata: { note: "x".repeat(70_000) }, sdkVersion: "1" };
+  const response = await app.fetch("createSession", body);
+  expect(response.status).toBe(400);
+  expect(await response.text()).toContain("user_metadata");
+});

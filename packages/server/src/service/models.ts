@@ -12,6 +12,7 @@ import type { Context } from "../context/context.js";
 import type { ModelLanes } from "./model-lanes.js";
 import { looseRequestId, modelRequestId } from "./request-ids.js";
 import { closedMessage, type Sessions } from "./sessions.js";
+import { checkMetadata } from "./user-metadata.js";
 
 const defaultAlpha = 32;
 const maxRank = 256;
@@ -198,6 +199,7 @@ export class Models {
     const { sessionId, baseModel } = request;
     this.#sessions.touch(sessionId, caller);
     this.#bases.check(baseModel);
+    checkMetadata("user_metadata", request.userMetadata);
     if (request.modelSeqId < 0) throw badRequest("model_seq_id", "must be 0 or more");
     const modelId = `${sessionId}:train:${request.modelSeqId}`;
     const now = clock.now();

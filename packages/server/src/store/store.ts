@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync } from "node:fs";
 import path from "node:path";
 import { AuditTable } from "./audit-table.js";
 import { BlobFiles } from "./blob-files.js";
@@ -83,6 +83,8 @@ export class Store {
 
 function openDatabase(file: string, isSynced: boolean): SqlDatabase {
   const database = new SqlDatabase(file);
+  // It holds the secret that tokens and links are signed with.
+  chmodSync(file, 0o600);
   database.exec("PRAGMA journal_mode = WAL");
   database.exec(`PRAGMA synchronous = ${isSynced ? "FULL" : "NORMAL"}`);
   migrate(database);
