@@ -144,7 +144,7 @@ export class LiveModels {
   /** The journal from a state to the present; a model whose journal has a hole is lost and says so. */
   #completeJournal(model: Model, savedApplied: number): RequestHead[] {
     const { store, logger } = this.#context;
-    const journal = store.requests.journal(model.modelId, savedApplied);
+    const journal = store.journal.list(model.modelId, savedApplied);
     const isComplete =
       savedApplied + journal.length === model.applied &&
       journal.every((entry, index) => entry.applied === savedApplied + index + 1);

@@ -60,21 +60,21 @@ export class Snapshots {
 
   /** Makes a snapshot the one that counts; call it inside a transaction. Returns what it replaces. */
   makeCurrent(record: SnapshotRecord): Leftovers {
-    const { snapshots, requests } = this.#context.store;
+    const { snapshots, journal } = this.#context.store;
     snapshots.insert(record);
     return {
       folders: snapshots.removeBefore(record.modelId, record.applied),
-      blobs: requests.truncateJournal(record.modelId, record.applied),
+      blobs: journal.truncate(record.modelId, record.applied),
     };
   }
 
   /** Forgets everything kept to bring a model back; call it inside a transaction. */
   forget(modelId: string): Leftovers {
-    const { snapshots, requests } = this.#context.store;
+    const { snapshots, journal } = this.#context.store;
     const all = Number.MAX_SAFE_INTEGER;
     return {
       folders: snapshots.removeBefore(modelId, all),
-      blobs: requests.truncateJournal(modelId, all),
+      blobs: journal.truncate(modelId, all),
     };
   }
 

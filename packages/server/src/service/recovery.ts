@@ -46,7 +46,7 @@ function endOrphans({ store }: Context, { sessions }: RecoveryParts): void {
   for (const { modelId, sessionId } of store.models.open()) {
     if (!sessions.isOpen(sessionId)) store.models.setState(modelId, "unloaded", "session closed");
   }
-  store.requests.dropEndedJournals();
+  store.journal.dropEnded();
   store.snapshots.removeEnded();
 }
 
