@@ -86,10 +86,16 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const janitor = new Janitor(context, { sessions, lanes, checkpoints, closeSession: close });
   addGauges(context, { sessions, lanes, lives, samples, weights });
 
-  if (options.closesOldSessions) {
-    for (const sessionId of sessions.all()) await close(sessionId, "its process ended");
+  try {
+    if (options.closesOldSessions) {
+      for (const sessionId of sessions.all()) await close(sessionId, "its process ended");
+    }
+    await recover(context, parts);
+  } catch (error) {
+    metrics.close();
+    await store.close();
+    throw error;
   }
-  await recover(context, parts);
   janitor.start();
 
   return {

@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { compressZstd, routes } from "tinker-ts/wire";
-import { startServer } from "../src/index.js";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createHandlers } from "../src/handlers/index.js";
+import { startServer } from "../src/index.js";
 import { passBody, TestApp } from "./support/test-app.js";
 
 let app: TestApp;

@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import * as tar from "tar";
-import { afterAll, beforeAll, expect, it } from "vitest";
 import { readAdapter, readModelConfig } from "@tinker-ts/engine";
+import * as tar from "tar";
 import { ServiceClient, type RestClient, type TrainingClient } from "tinker-ts";
 import { decodeJson } from "tinker-ts/wire";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { startServer, type RunningServer } from "../src/index.js";
 import { realModels } from "./support/real-models.js";
 

@@ -1,9 +1,9 @@
 import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
-import { badRequest, notFound } from "../errors/api-error.js";
-import type { Logger } from "../log/logger.js";
 import type { EngineKit, ModelFacts } from "../engine-port/engine-kit.js";
 import type { EnginePort, PortModel } from "../engine-port/engine-port.js";
+import { badRequest, notFound } from "../errors/api-error.js";
+import type { Logger } from "../log/logger.js";
 
 /** Where base models come from. */
 export interface BaseModelOptions {

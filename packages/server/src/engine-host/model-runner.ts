@@ -1,5 +1,5 @@
-import type { RequestHead } from "../store/requests-table.js";
 import { toFailure, type StoppedError } from "../errors/failure.js";
+import type { RequestHead } from "../store/requests-table.js";
 import type { EngineGuard } from "./engine-guard.js";
 import type { LiveModel } from "./live-model.js";
 import type { LiveModels } from "./live-models.js";

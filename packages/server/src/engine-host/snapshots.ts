@@ -1,10 +1,10 @@
 import path from "node:path";
+import { StateFolders } from "../checkpoints/state-folders.js";
 import type { Context } from "../context/context.js";
-import type { SnapshotRecord } from "../store/snapshots-table.js";
 import type { EngineKit } from "../engine-port/engine-kit.js";
 import type { PortAdapterState, PortTensors } from "../engine-port/engine-port.js";
+import type { SnapshotRecord } from "../store/snapshots-table.js";
 import type { LiveModel } from "./live-model.js";
-import { StateFolders } from "../checkpoints/state-folders.js";
 
 /** Repeating less than this is never worth a snapshot. */
 const minReplayMs = 2000;

@@ -1,9 +1,9 @@
 import type { Authenticator } from "../auth/authenticator.js";
 import type { Core } from "../core.js";
-import type { HandlersOf } from "../http/call.js";
 import type { TokenizerFiles } from "../engine-host/base-models.js";
 import { badRequest } from "../errors/api-error.js";
 import { bytesResponse } from "../http/answers.js";
+import type { HandlersOf } from "../http/call.js";
 import { idempotencyKeyOf } from "../service/request-ids.js";
 
 const maxTelemetryEvents = 1000;

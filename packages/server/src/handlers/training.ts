@@ -6,8 +6,8 @@ import { encodeLoadOrder } from "../engine-host/operations/load.js";
 import { ApiError } from "../errors/api-error.js";
 import type { Call, HandlersOf } from "../http/call.js";
 import { canonicalJson, canonicalPass, identityOf } from "../queue/canonical-payload.js";
-import type { RequestKind } from "../store/requests-table.js";
 import { idempotencyKeyOf } from "../service/request-ids.js";
+import type { RequestKind } from "../store/requests-table.js";
 
 /** Creating, training, saving and loading models. */
 export function trainingHandlers(

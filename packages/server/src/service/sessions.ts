@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type { WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
-import { gone, notFound, tooMany } from "../errors/api-error.js";
-import { checkMetadata } from "./user-metadata.js";
-import type { Session } from "../store/sessions-table.js";
 import type { Context } from "../context/context.js";
+import { gone, notFound, tooMany } from "../errors/api-error.js";
+import type { Session } from "../store/sessions-table.js";
+import { checkMetadata } from "./user-metadata.js";
 
 interface OpenSession {
   readonly owner: string;
