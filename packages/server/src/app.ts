@@ -13,7 +13,7 @@ import { BodyBudget } from "./http/body-budget.js";
 import { TurnBudget } from "./http/turn-budget.js";
 import { resolveLimits } from "./limits.js";
 import type { LogLevel } from "./log/logger.js";
-import { resolveDataDir, resolveLogger, type AppOptions } from "./options.js";
+import { resolveDataDir, resolveLogger, resolvePublicUrl, type AppOptions } from "./options.js";
 import { systemClock, type Clock } from "./time/clock.js";
 
 /** The Tinker API as one function. */
@@ -40,6 +40,7 @@ export interface AppSetting {
 /** Opens the data directory and puts the API in front of it. */
 export async function openApp(options: AppOptions, setting: AppSetting): Promise<App> {
   const limits = resolveLimits(options.limits);
+  const publicUrl = resolvePublicUrl(options.publicUrl);
   const keys = new ApiKeys(options.apiKeys ?? []);
   const logger = resolveLogger(options, setting.logLevel);
   const clock = setting.clock ?? systemClock;
@@ -66,7 +67,6 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   );
   const authenticator = new Authenticator(keys, secret, clock);
   const links = new SignedLinks(secret, clock);
-  const publicUrl = options.publicUrl?.replace(/\/+$/, "") ?? null;
   const handle = createHttpApp({
     handlers: createHandlers(core, authenticator, links),
     pages: extraPages(core, links, authenticator),
@@ -76,7 +76,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     turns: new TurnBudget(),
     browsers: {
       corsOrigins: options.corsOrigins ?? [],
-      hostNames: keys.isOpen ? (publicUrl ? [new URL(publicUrl).hostname] : []) : null,
+      hostNames: keys.isOpen ? publicNames(publicUrl) : null,
     },
     logger,
     publicUrl,
@@ -94,4 +94,9 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     announce: (url) => store.lock.announce(url),
     close: () => (closing ??= core.close()),
   };
+}
+
+/** The name under which a proxy in front makes the server known. */
+function publicNames(publicUrl: string | null): string[] {
+  return publicUrl === null ? [] : [new URL(publicUrl).hostname];
 }

@@ -14,6 +14,7 @@ import { Metrics } from "./metrics/metrics.js";
 import { RequestLedger } from "./queue/request-ledger.js";
 import { Futures } from "./service/futures.js";
 import { Janitor } from "./service/janitor.js";
+import { ModelCreation } from "./service/model-creation.js";
 import { ModelLanes } from "./service/model-lanes.js";
 import { Models } from "./service/models.js";
 import { recover } from "./service/recovery.js";
@@ -41,6 +42,7 @@ export interface Core {
   readonly context: Context;
   readonly bases: BaseModels;
   readonly sessions: Sessions;
+  readonly creation: ModelCreation;
   readonly models: Models;
   readonly samples: Samples;
   readonly futures: Futures;
@@ -71,7 +73,8 @@ export async function createCore(options: CoreOptions): Promise<Core> {
 
   const sessions = new Sessions(context);
   const lanes = new ModelLanes({ context, checkpoints, weights, snapshots, lives, guard });
-  const models = new Models(context, { sessions, bases, checkpoints, lanes });
+  const creation = new ModelCreation(context, { sessions, bases, checkpoints, lanes });
+  const models = new Models(context, { sessions, bases, lanes });
   const samples = new Samples(context, { store, bases, weights, checkpoints, sessions, guard });
   const futures = new Futures(context, sessions, (request) =>
     request.kind === "sample" ? samples.queue.note(request) : lanes.note(request),
@@ -83,16 +86,23 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const janitor = new Janitor(context, { sessions, lanes, checkpoints, closeSession: close });
   addGauges(context, { sessions, lanes, lives, samples, weights });
 
-  if (options.closesOldSessions) {
-    for (const sessionId of sessions.all()) await close(sessionId, "its process ended");
+  try {
+    if (options.closesOldSessions) {
+      for (const sessionId of sessions.all()) await close(sessionId, "its process ended");
+    }
+    await recover(context, parts);
+  } catch (error) {
+    metrics.close();
+    await store.close();
+    throw error;
   }
-  await recover(context, parts);
   janitor.start();
 
   return {
     context,
     bases,
     sessions,
+    creation,
     models,
     samples,
     futures,

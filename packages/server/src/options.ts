@@ -45,3 +45,10 @@ export function resolveDataDir(given: string | undefined): string {
 export function resolveLogger(options: AppOptions, defaultLevel: LogLevel): Logger {
   return options.logger ?? createLogger(options.logLevel ?? defaultLevel);
 }
+
+/** The public address without a slash at its end. */
+export function resolvePublicUrl(given: string | undefined): string | null {
+  if (given === undefined) return null;
+  if (URL.canParse(given) && /^https?:/.test(given)) return given.replace(/\/+$/, "");
+  throw new RangeError(`publicUrl: ${given} is not an address such as https://example.org/tinker`);
+}

@@ -1,8 +1,8 @@
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import { gunzipSync } from "node:zlib";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { WireInput } from "tinker-ts/wire";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ManualClock } from "./support/manual-clock.js";
 import { passBody, TestApp, type CallOptions } from "./support/test-app.js";
 

@@ -1,4 +1,3 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   RequestFailedError,
   type Datum,
@@ -6,6 +5,7 @@ import {
   type ServiceClient,
   type TrainingClient,
 } from "tinker-ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { places, type Place } from "./support/places.js";
 
 const adam = { learningRate: 0.02 };

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RequestFailedError, ServiceClient, type DatumLike, type TrainingClient } from "tinker-ts";
 import { encodeJson } from "tinker-ts/wire";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startServer, type RunningServer } from "../src/index.js";
 import { realModels } from "./support/real-models.js";
 

@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { compressZstd, routes } from "tinker-ts/wire";
-import { startServer } from "../src/index.js";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createHandlers } from "../src/handlers/index.js";
+import { startServer } from "../src/index.js";
 import { passBody, TestApp } from "./support/test-app.js";
 
 let app: TestApp;
@@ -208,4 +208,11 @@ it("keeps the requests of one batch within the limit of data", async () => {
     category: "user",
     error: expect.stringContaining("at most 2") as string,
   });
+});
+
+it("keeps facts about sessions and models small", async () => {
+  const body = { tags: [], userMetadata: { note: "x".repeat(70_000) }, sdkVersion: "1" };
+  const response = await app.fetch("createSession", body);
+  expect(response.status).toBe(400);
+  expect(await response.text()).toContain("user_metadata");
 });

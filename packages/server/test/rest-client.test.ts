@@ -1,10 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import * as tar from "tar";
-import { afterAll, beforeAll, expect, it } from "vitest";
 import { readAdapter, readModelConfig } from "@tinker-ts/engine";
+import * as tar from "tar";
 import { ServiceClient, type RestClient, type TrainingClient } from "tinker-ts";
+import { decodeJson } from "tinker-ts/wire";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { startServer, type RunningServer } from "../src/index.js";
 import { realModels } from "./support/real-models.js";
 
@@ -191,4 +192,17 @@ it("lets no one see or touch what belongs to another", async () => {
   for (const attempt of await Promise.allSettled(attempts)) {
     expect(attempt).toMatchObject({ status: "rejected", reason: { status: 404 } });
   }
+});
+
+it("hands out the tokenizer of a base model", async () => {
+  const query = new URLSearchParams({ model: "qwen3" });
+  const response = await fetch(`${server.url}/api/v1/tokenizer?${query.toString()}`, {
+    headers: { "x-api-key": keys.alice.key },
+  });
+  const files = decodeJson("GetTokenizerResponse", await response.text());
+  expect(files.model).toBe("qwen3");
+  expect(files.tokenizer).toHaveProperty("model");
+  expect(files.tokenizerConfig).not.toBeNull();
+  const tokenizer = await training.getTokenizer();
+  expect(tokenizer.decode(tokenizer.encode("hello"))).toBe("hello");
 });

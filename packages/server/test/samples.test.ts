@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { decodeProto, type WireInput } from "tinker-ts/wire";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ManualClock } from "./support/manual-clock.js";
 import { passBody, TestApp, type TestAppOptions } from "./support/test-app.js";
 

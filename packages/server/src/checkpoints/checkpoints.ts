@@ -1,8 +1,8 @@
+import type { Context } from "../context/context.js";
 import { conflict, notFound } from "../errors/api-error.js";
-import type { StateFolders } from "./state-folders.js";
 import type { CheckpointKind, CheckpointRecord } from "../store/checkpoints-table.js";
 import { parsePath, pathOf } from "./checkpoint-names.js";
-import type { Context } from "../context/context.js";
+import type { StateFolders } from "./state-folders.js";
 
 /** Saved weights: who may use them, how long they stay, and their files. */
 export class Checkpoints {
@@ -65,7 +65,8 @@ export class Checkpoints {
       store.checkpoints.markDeleted(checkpoint.folder, clock.now()),
     );
     await this.removeFiles(checkpoint.folder);
-    logger.info(event.replace(".", " "), { path: pathOf(checkpoint) });
+    const level = checkpoint.isEphemeral ? "debug" : "info";
+    logger[level](event.replace(".", " "), { path: pathOf(checkpoint) });
   }
 
   /** Deletes the files of a checkpoint whose record says that it is deleted. */
@@ -102,6 +103,7 @@ export class Checkpoints {
     const { store, clock } = this.#context;
     await store.write(() => {
       change();
+      if (checkpoint.isEphemeral) return;
       store.audit.add({
         at: clock.now(),
         owner: checkpoint.owner,

@@ -1,5 +1,5 @@
-import type { LoraSettings } from "../store/models-table.js";
 import type { PortAdapterOptions } from "../engine-port/engine-port.js";
+import type { LoraSettings } from "../store/models-table.js";
 
 /** What the engine needs to make this adapter, the same every time. */
 export function adapterOptions(lora: LoraSettings): PortAdapterOptions {

@@ -1,9 +1,9 @@
 import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
-import { badRequest, notFound } from "../errors/api-error.js";
-import type { Logger } from "../log/logger.js";
 import type { EngineKit, ModelFacts } from "../engine-port/engine-kit.js";
 import type { EnginePort, PortModel } from "../engine-port/engine-port.js";
+import { badRequest, notFound } from "../errors/api-error.js";
+import type { Logger } from "../log/logger.js";
 
 /** Where base models come from. */
 export interface BaseModelOptions {
@@ -77,16 +77,16 @@ export class BaseModels {
     return remember(this.#loaded, name, () => this.#loadNow(name));
   }
 
-  /** The tokenizer files of a model, parsed. */
+  /** The tokenizer files of a model, as they are. */
   async tokenizer(name: string): Promise<TokenizerFiles> {
     const { folder } = await this.find(name);
-    const [tokenizer, config, template] = await Promise.all([
-      readJson(path.join(folder, "tokenizer.json")),
-      readJson(path.join(folder, "tokenizer_config.json")),
+    const [tokenizer, tokenizerConfig, chatTemplate] = await Promise.all([
+      readText(path.join(folder, "tokenizer.json")),
+      readText(path.join(folder, "tokenizer_config.json")),
       readText(path.join(folder, "chat_template.jinja")),
     ]);
-    if (!tokenizer) throw notFound(`a tokenizer.json of ${name}`);
-    return { tokenizer, tokenizerConfig: config, chatTemplate: template };
+    if (tokenizer === null) throw notFound(`a tokenizer.json of ${name}`);
+    return { tokenizer, tokenizerConfig, chatTemplate };
   }
 
   /** Forgets the engine and everything in it, after it broke; the next use starts a new one. */
@@ -125,10 +125,10 @@ export class BaseModels {
   }
 }
 
-/** The files that make up a tokenizer. */
+/** The files that make up a tokenizer: two of JSON and a template. */
 export interface TokenizerFiles {
-  readonly tokenizer: Readonly<Record<string, unknown>>;
-  readonly tokenizerConfig: Readonly<Record<string, unknown>> | null;
+  readonly tokenizer: string;
+  readonly tokenizerConfig: string | null;
   readonly chatTemplate: string | null;
 }
 
@@ -162,9 +162,4 @@ async function readText(file: string): Promise<string | null> {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
     throw error;
   }
-}
-
-async function readJson(file: string): Promise<Record<string, unknown> | null> {
-  const text = await readText(file);
-  return text === null ? null : (JSON.parse(text) as Record<string, unknown>);
 }

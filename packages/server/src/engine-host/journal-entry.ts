@@ -1,6 +1,6 @@
 import { decodeJson, decodeProto, type WireValue } from "tinker-ts/wire";
-import type { RequestKind } from "../store/requests-table.js";
 import type { PortAdapter, PortPass } from "../engine-port/engine-port.js";
+import type { RequestKind } from "../store/requests-table.js";
 import { toEngineData } from "./training-data.js";
 
 /*

@@ -1,5 +1,5 @@
-import type { Model } from "../store/models-table.js";
 import type { PortAdapter } from "../engine-port/engine-port.js";
+import type { Model } from "../store/models-table.js";
 
 /** A model in the engine's memory, and how far it is from its last state on disk. */
 export class LiveModel {

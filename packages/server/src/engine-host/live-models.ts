@@ -1,9 +1,9 @@
 import type { Context } from "../context/context.js";
+import { StoppedError } from "../errors/failure.js";
 import type { Model } from "../store/models-table.js";
 import type { RequestHead } from "../store/requests-table.js";
 import { adapterOptions } from "./adapter-options.js";
 import type { BaseModels } from "./base-models.js";
-import { StoppedError } from "../errors/failure.js";
 import { repeat, type JournaledKind } from "./journal-entry.js";
 import { LiveModel } from "./live-model.js";
 import type { Snapshots } from "./snapshots.js";
@@ -37,9 +37,12 @@ export class LiveModels {
   async get(modelId: string): Promise<LiveModel> {
     let restoring = this.#live.get(modelId);
     if (!restoring) {
-      restoring = this.#restore(modelId);
-      this.#live.set(modelId, restoring);
-      restoring.catch(() => this.#live.delete(modelId));
+      const begun = this.#restore(modelId);
+      restoring = begun;
+      this.#live.set(modelId, begun);
+      begun.catch(() => {
+        if (this.#live.get(modelId) === begun) this.#live.delete(modelId);
+      });
     }
     const live = await restoring;
     live.lastUsedAt = this.#context.clock.now();
@@ -116,9 +119,14 @@ export class LiveModels {
     const savedApplied = snapshot?.applied ?? 0;
     const journal = this.#completeJournal(model, savedApplied);
     const adapter = await base.createAdapter(adapterOptions(model.lora));
-    if (snapshot) await adapter.importState(snapshot.state, { optimizer: true });
     const live = new LiveModel({ model, adapter, modelFolder, savedApplied, now: clock.now() });
-    for (const entry of journal) await this.#repeat(live, entry);
+    try {
+      if (snapshot) await adapter.importState(snapshot.state, { optimizer: true });
+      for (const entry of journal) await this.#repeat(live, entry);
+    } catch (error) {
+      await adapter.release().catch(() => {});
+      throw error;
+    }
     metrics.replays.add(journal.length);
     if (snapshot || journal.length > 0) {
       logger.info("model brought back", {
@@ -144,7 +152,7 @@ export class LiveModels {
   /** The journal from a state to the present; a model whose journal has a hole is lost and says so. */
   #completeJournal(model: Model, savedApplied: number): RequestHead[] {
     const { store, logger } = this.#context;
-    const journal = store.requests.journal(model.modelId, savedApplied);
+    const journal = store.journal.list(model.modelId, savedApplied);
     const isComplete =
       savedApplied + journal.length === model.applied &&
       journal.every((entry, index) => entry.applied === savedApplied + index + 1);

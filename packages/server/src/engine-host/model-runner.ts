@@ -1,5 +1,5 @@
-import type { RequestHead } from "../store/requests-table.js";
 import { toFailure, type StoppedError } from "../errors/failure.js";
+import type { RequestHead } from "../store/requests-table.js";
 import type { EngineGuard } from "./engine-guard.js";
 import type { LiveModel } from "./live-model.js";
 import type { LiveModels } from "./live-models.js";
@@ -99,6 +99,8 @@ export class ModelRunner {
     const { modelId } = this.#model;
     const { context, snapshots, lives } = this.#parts;
     const reason = "its client unloaded it";
+    // First of all, because it waits for a snapshot that is being written.
+    await lives.drop(modelId);
     let leftovers = noLeftovers;
     return {
       ...jsonResult("UnloadModelResponse", { modelId, type: "unload_model" }),
@@ -109,7 +111,6 @@ export class ModelRunner {
         leftovers = snapshots.forget(modelId);
       },
       afterCommit: async () => {
-        await lives.drop(modelId);
         await snapshots.discard(leftovers);
         this.#parts.onEnded(modelId, reason);
       },

@@ -1,9 +1,9 @@
+import type { StateFolders } from "../checkpoints/state-folders.js";
+import type { PortWeights } from "../engine-port/engine-port.js";
 import type { ServerLimits } from "../limits.js";
 import type { CheckpointRecord } from "../store/checkpoints-table.js";
 import { adapterOptions } from "./adapter-options.js";
 import type { BaseModels } from "./base-models.js";
-import type { PortWeights } from "../engine-port/engine-port.js";
-import type { StateFolders } from "../checkpoints/state-folders.js";
 
 interface Held {
   readonly weights: Promise<PortWeights>;

@@ -1,10 +1,10 @@
 import path from "node:path";
+import { StateFolders } from "../checkpoints/state-folders.js";
 import type { Context } from "../context/context.js";
-import type { SnapshotRecord } from "../store/snapshots-table.js";
 import type { EngineKit } from "../engine-port/engine-kit.js";
 import type { PortAdapterState, PortTensors } from "../engine-port/engine-port.js";
+import type { SnapshotRecord } from "../store/snapshots-table.js";
 import type { LiveModel } from "./live-model.js";
-import { StateFolders } from "../checkpoints/state-folders.js";
 
 /** Repeating less than this is never worth a snapshot. */
 const minReplayMs = 2000;
@@ -60,21 +60,21 @@ export class Snapshots {
 
   /** Makes a snapshot the one that counts; call it inside a transaction. Returns what it replaces. */
   makeCurrent(record: SnapshotRecord): Leftovers {
-    const { snapshots, requests } = this.#context.store;
+    const { snapshots, journal } = this.#context.store;
     snapshots.insert(record);
     return {
       folders: snapshots.removeBefore(record.modelId, record.applied),
-      blobs: requests.truncateJournal(record.modelId, record.applied),
+      blobs: journal.truncate(record.modelId, record.applied),
     };
   }
 
   /** Forgets everything kept to bring a model back; call it inside a transaction. */
   forget(modelId: string): Leftovers {
-    const { snapshots, requests } = this.#context.store;
+    const { snapshots, journal } = this.#context.store;
     const all = Number.MAX_SAFE_INTEGER;
     return {
       folders: snapshots.removeBefore(modelId, all),
-      blobs: requests.truncateJournal(modelId, all),
+      blobs: journal.truncate(modelId, all),
     };
   }
 

@@ -1,6 +1,6 @@
-import { ApiError } from "../errors/api-error.js";
 import { TensorData, type Datum, type ModelInput, type WireInput } from "tinker-ts/wire";
 import type { PortDatum, PortPass, PortTensor } from "../engine-port/engine-port.js";
+import { ApiError } from "../errors/api-error.js";
 
 /** Data of a request as the engine wants them; names the datum and field at fault. */
 export function toEngineData(data: readonly Datum[]): PortDatum[] {

@@ -1,5 +1,5 @@
-import type { EnginePort, PortAdapterState } from "./engine-port.js";
 import type { LoraSettings } from "../store/models-table.js";
+import type { EnginePort, PortAdapterState } from "./engine-port.js";
 
 /** What is known of a base model without loading its weights. */
 export interface ModelFacts {

@@ -1,5 +1,5 @@
-import type { Core } from "../core.js";
 import type { SignedLinks } from "../auth/signed-links.js";
+import type { Core } from "../core.js";
 import { notFound } from "../errors/api-error.js";
 import type { HandlersOf } from "../http/call.js";
 import { auditLog } from "../rest/audit.js";

@@ -1,7 +1,7 @@
 import { encodeJson, stringifyJson } from "tinker-ts/wire";
 import type { Core } from "../core.js";
-import { toFailure } from "../errors/failure.js";
 import { notFound } from "../errors/api-error.js";
+import { toFailure } from "../errors/failure.js";
 import type { HandlersOf } from "../http/call.js";
 import type { Logger } from "../log/logger.js";
 import { idempotencyKeyOf } from "../service/request-ids.js";

@@ -1,7 +1,9 @@
 import type { Authenticator } from "../auth/authenticator.js";
 import type { Core } from "../core.js";
-import type { HandlersOf } from "../http/call.js";
+import type { TokenizerFiles } from "../engine-host/base-models.js";
 import { badRequest } from "../errors/api-error.js";
+import { bytesResponse } from "../http/answers.js";
+import type { HandlersOf } from "../http/call.js";
 import { idempotencyKeyOf } from "../service/request-ids.js";
 
 const maxTelemetryEvents = 1000;
@@ -82,7 +84,20 @@ export function serviceHandlers(
     async getTokenizer({ query }) {
       const model = query["model"];
       if (!model) throw badRequest("model", "name the base model: ?model=NAME");
-      return { model, ...(await bases.tokenizer(model)) };
+      return tokenizerResponse(model, await bases.tokenizer(model));
     },
   };
+}
+
+/** Puts the files together as they are: reading and writing ten megabytes of JSON would hold everyone up. */
+function tokenizerResponse(model: string, files: TokenizerFiles): Response {
+  const fields = [
+    `"model":${JSON.stringify(model)}`,
+    `"tokenizer":${files.tokenizer}`,
+    ...(files.tokenizerConfig === null ? [] : [`"tokenizer_config":${files.tokenizerConfig}`]),
+    ...(files.chatTemplate === null
+      ? []
+      : [`"chat_template":${JSON.stringify(files.chatTemplate)}`]),
+  ];
+  return bytesResponse(Buffer.from(`{${fields.join(",")}}`), "application/json");
 }

@@ -6,12 +6,12 @@ import { encodeLoadOrder } from "../engine-host/operations/load.js";
 import { ApiError } from "../errors/api-error.js";
 import type { Call, HandlersOf } from "../http/call.js";
 import { canonicalJson, canonicalPass, identityOf } from "../queue/canonical-payload.js";
-import type { RequestKind } from "../store/requests-table.js";
 import { idempotencyKeyOf } from "../service/request-ids.js";
+import type { RequestKind } from "../store/requests-table.js";
 
 /** Creating, training, saving and loading models. */
 export function trainingHandlers(
-  { models }: Core,
+  { models, creation }: Core,
   authenticator: Authenticator,
 ): HandlersOf<
   | "createModel"
@@ -43,7 +43,7 @@ export function trainingHandlers(
 
   return {
     async createModel({ caller, body }) {
-      const requestId = await models.create(caller, body);
+      const requestId = await creation.fresh(caller, body);
       return { requestId, modelId: `${body.sessionId}:train:${body.modelSeqId}` };
     },
 
@@ -84,7 +84,7 @@ export function trainingHandlers(
         const payload = encodeLoadOrder({ request: body, readers });
         return submit(call, { modelId, seqId }, "load_weights", payload);
       }
-      const requestId = await models.createFromCheckpoint(caller, body, readers);
+      const requestId = await creation.fromCheckpoint(caller, body, readers);
       return { requestId, modelId: `${body.sessionId}:train:${body.modelSeqId}` };
     },
   };

@@ -2,15 +2,15 @@ import { Hono, type Context } from "hono";
 import { encodeJson, routes, type Route, type RouteName, type WireTypeName } from "tinker-ts/wire";
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
+import { ApiError } from "../errors/api-error.js";
 import type { Logger } from "../log/logger.js";
 import { emptyResponse, jsonResponse } from "./answers.js";
-import { ApiError } from "../errors/api-error.js";
 import type { BodyBudget } from "./body-budget.js";
 import type { Call, Handlers } from "./call.js";
 import { answerErrors } from "./error-answers.js";
 import { readBody, type BodyLimits } from "./read-body.js";
-import type { TurnBudget } from "./turn-budget.js";
 import { checkOrigin, corsHeaders, preflightResponse, type BrowserRules } from "./same-origin.js";
+import type { TurnBudget } from "./turn-budget.js";
 
 /** A page outside the route table, such as a download; it authenticates by itself if it wants to. */
 export interface ExtraPage {

@@ -6,7 +6,9 @@ import { answerErrors } from "./error-answers.js";
 async function answerOf(error: unknown): Promise<{ status: number; body: unknown; log: string[] }> {
   const log: string[] = [];
   const logger = createLogger("error", (line) => log.push(line));
-  const response = await answerErrors(logger, () => Promise.reject(error as Error));
+  const response = await answerErrors(logger, async () => {
+    throw error;
+  });
   return { status: response.status, body: await response.json(), log };
 }
 

@@ -1,5 +1,5 @@
-import type { Store } from "../store/store.js";
 import type { TimelineRow } from "../store/requests-table.js";
+import type { Store } from "../store/store.js";
 
 /*
  * The trace is Chrome's trace event JSON. Perfetto opens it as it opens its own binary format, so do

@@ -46,29 +46,30 @@ function endOrphans({ store }: Context, { sessions }: RecoveryParts): void {
   for (const { modelId, sessionId } of store.models.open()) {
     if (!sessions.isOpen(sessionId)) store.models.setState(modelId, "unloaded", "session closed");
   }
-  store.requests.dropEndedJournals();
+  store.journal.dropEnded();
   store.snapshots.removeEnded();
 }
 
 async function requeue(
   context: Context,
-  { lanes, samples }: RecoveryParts,
+  { lanes, samples, sessions }: RecoveryParts,
   request: RequestHead,
 ): Promise<void> {
   const { ledger, clock } = context;
-  if (request.kind === "sample") {
+  const { kind, sessionId, modelId } = request;
+  const isOpen = sessionId === null || sessions.isOpen(sessionId);
+  const lane = lanes.get(modelId ?? "");
+  if (isOpen && kind === "sample") {
     const { numSamples } = decodeJson("SampleRequest", await ledger.payload(request.requestId));
     samples.add({ request, numSamples });
-    return;
-  }
-  const lane = lanes.get(request.modelId ?? "");
-  if (lane) {
+  } else if (isOpen && lane) {
     lane.add(request);
-    return;
+  } else {
+    const error = isOpen ? `model ${modelId} has ended` : `session ${sessionId} was closed`;
+    await ledger.finish(
+      request,
+      { state: "failed", error, category: "user" },
+      { startedAt: null, finishedAt: clock.now(), applied: null, tokens: 0 },
+    );
   }
-  await ledger.finish(
-    request,
-    { state: "failed", error: `model ${request.modelId} has ended`, category: "user" },
-    { startedAt: null, finishedAt: clock.now(), applied: null, tokens: 0 },
-  );
 }

@@ -1,9 +1,9 @@
 import type { WireValue } from "tinker-ts/wire";
+import type { Checkpoints } from "../checkpoints/checkpoints.js";
 import type { BaseModels } from "../engine-host/base-models.js";
 import type { SampleTarget } from "../engine-host/sample-target.js";
 import { badRequest, notFound } from "../errors/api-error.js";
 import type { Store } from "../store/store.js";
-import type { Checkpoints } from "../checkpoints/checkpoints.js";
 
 /** Where addresses are looked up. */
 export interface Addressees {

@@ -1,7 +1,7 @@
 import { checkSamplingParams, type WireInput, type WireValue } from "tinker-ts/wire";
+import { textTokens } from "../engine-host/training-data.js";
 import type { ModelFacts } from "../engine-port/engine-kit.js";
 import type { PortSampleOptions, PortSampleResult } from "../engine-port/engine-port.js";
-import { textTokens } from "../engine-host/training-data.js";
 import { badRequest } from "../errors/api-error.js";
 
 type SampleRequest = WireValue<"SampleRequest">;

@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type { WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
+import type { Context } from "../context/context.js";
 import { gone, notFound, tooMany } from "../errors/api-error.js";
 import type { Session } from "../store/sessions-table.js";
-import type { Context } from "../context/context.js";
+import { checkMetadata } from "./user-metadata.js";
 
 interface OpenSession {
   readonly owner: string;
@@ -39,6 +40,8 @@ export class Sessions {
     idempotencyKey: string | null,
   ): Promise<string> {
     const { store, clock, limits, logger } = this.#context;
+    checkMetadata("user_metadata", request.userMetadata);
+    checkMetadata("tags", request.tags);
     const mine = [...this.#open.values()].filter(({ owner }) => owner === caller.owner);
     if (mine.length >= limits.maxSessions) {
       throw tooMany(`${mine.length} sessions are open; close some or let them time out`, 5000);

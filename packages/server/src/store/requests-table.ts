@@ -61,10 +61,11 @@ export interface TimelineRow extends RequestHead {
   readonly tokens: number;
 }
 
-const headColumns = `request_id, owner, session_id, model_id, sampler_id, seq, kind, identity, state,
+/** The columns of a head. */
+export const headColumns = `request_id, owner, session_id, model_id, sampler_id, seq, kind, identity, state,
   payload_bytes, applied, accepted_at, started_at, finished_at`;
 
-/** Accepted requests, their payloads (the journal) and their results. */
+/** Accepted requests with their payloads and results. */
 export class RequestsTable {
   readonly #database: SqlDatabase;
 
@@ -155,46 +156,6 @@ export class RequestsTable {
     return facts.applied === null ? this.#dropPayload(requestId) : null;
   }
 
-  /** The journal of a model after a point: operations to repeat, in their order. */
-  journal(modelId: string, afterApplied: number): RequestHead[] {
-    return this.#database
-      .sql(
-        `SELECT ${headColumns} FROM requests
-         WHERE model_id = ? AND applied IS NOT NULL AND applied > ? ORDER BY applied`,
-      )
-      .all(modelId, afterApplied)
-      .map(readHead);
-  }
-
-  /** Drops the journal up to a point; returns the blobs that are not needed any more. */
-  truncateJournal(modelId: string, upToApplied: number): string[] {
-    const blobs = this.#database
-      .sql(
-        `SELECT payload_blob FROM requests
-         WHERE model_id = ? AND applied IS NOT NULL AND applied <= ? AND payload_blob IS NOT NULL`,
-      )
-      .all(modelId, upToApplied)
-      .map((row) => row["payload_blob"] as string);
-    this.#database
-      .sql(
-        `UPDATE requests SET payload = NULL, payload_blob = NULL, payload_bytes = 0, applied = NULL
-         WHERE model_id = ? AND applied IS NOT NULL AND applied <= ?`,
-      )
-      .run(modelId, upToApplied);
-    return blobs;
-  }
-
-  /** Drops the journals of models that have ended. */
-  dropEndedJournals(): void {
-    this.#database
-      .sql(
-        `UPDATE requests SET payload = NULL, payload_blob = NULL, payload_bytes = 0, applied = NULL
-         WHERE applied IS NOT NULL
-           AND model_id IN (SELECT model_id FROM models WHERE state IN ('unloaded', 'failed'))`,
-      )
-      .run();
-  }
-
   /** When the requests of a session came, ran and ended, in pages: pass the last row's `rowId` to go on. */
   timeline(sessionId: string, afterRowId: number, limit: number): TimelineRow[] {
     return this.#database
@@ -230,7 +191,8 @@ export class RequestsTable {
   }
 }
 
-function readHead(row: Row): RequestHead {
+/** Reads the columns of a head. */
+export function readHead(row: Row): RequestHead {
   return {
     requestId: row["request_id"] as string,
     owner: row["owner"] as string,

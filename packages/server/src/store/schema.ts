@@ -118,6 +118,8 @@ const steps: readonly string[] = [
   CREATE UNIQUE INDEX checkpoints_by_path ON checkpoints (run_id, type, name)
     WHERE deleted_at IS NULL;
   CREATE INDEX checkpoints_by_owner ON checkpoints (owner, created_at);
+  CREATE INDEX checkpoints_ephemeral ON checkpoints (used_at)
+    WHERE is_ephemeral = 1 AND deleted_at IS NULL;
   CREATE INDEX checkpoints_expiring ON checkpoints (expires_at)
     WHERE deleted_at IS NULL AND expires_at IS NOT NULL;
 

@@ -1,10 +1,11 @@
-import { mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync } from "node:fs";
 import path from "node:path";
 import { AuditTable } from "./audit-table.js";
 import { BlobFiles } from "./blob-files.js";
 import { CheckpointsTable } from "./checkpoints-table.js";
 import { DataLock } from "./data-lock.js";
 import { GroupCommit } from "./group-commit.js";
+import { JournalTable } from "./journal-table.js";
 import { ModelsTable } from "./models-table.js";
 import { RequestsTable } from "./requests-table.js";
 import { RetentionTable } from "./retention-table.js";
@@ -34,6 +35,7 @@ export class Store {
   readonly snapshots: SnapshotsTable;
   readonly samplers: SamplersTable;
   readonly requests: RequestsTable;
+  readonly journal: JournalTable;
   readonly retention: RetentionTable;
   readonly checkpoints: CheckpointsTable;
   readonly usage: UsageTable;
@@ -60,6 +62,7 @@ export class Store {
     this.snapshots = new SnapshotsTable(this.#database);
     this.samplers = new SamplersTable(this.#database);
     this.requests = new RequestsTable(this.#database);
+    this.journal = new JournalTable(this.#database);
     this.retention = new RetentionTable(this.#database);
     this.checkpoints = new CheckpointsTable(this.#database);
     this.usage = new UsageTable(this.#database);
@@ -83,6 +86,8 @@ export class Store {
 
 function openDatabase(file: string, isSynced: boolean): SqlDatabase {
   const database = new SqlDatabase(file);
+  // It holds the secret that tokens and links are signed with.
+  chmodSync(file, 0o600);
   database.exec("PRAGMA journal_mode = WAL");
   database.exec(`PRAGMA synchronous = ${isSynced ? "FULL" : "NORMAL"}`);
   migrate(database);

@@ -20,10 +20,6 @@ export class ServerProcess {
     return this.#port;
   }
 
-  get pid(): number {
-    return this.#child?.pid ?? 0;
-  }
-
   /** Starts it; resolves when it listens. */
   async start(): Promise<void> {
     const options = JSON.stringify({ ...this.#options, port: this.#port });

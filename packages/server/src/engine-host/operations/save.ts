@@ -1,6 +1,6 @@
 import { decodeJson } from "tinker-ts/wire";
-import { badRequest } from "../../errors/api-error.js";
 import { checkName, pathOf } from "../../checkpoints/checkpoint-names.js";
+import { badRequest } from "../../errors/api-error.js";
 import type { CheckpointKind, CheckpointRecord } from "../../store/checkpoints-table.js";
 import {
   jsonResult,

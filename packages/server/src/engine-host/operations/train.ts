@@ -1,8 +1,8 @@
 import { decodeProto, encodeProto, type WireValue } from "tinker-ts/wire";
 import { badRequest } from "../../errors/api-error.js";
 import { runPass, runStep } from "../journal-entry.js";
-import { toPassOutput } from "../training-data.js";
 import type { LiveModel } from "../live-model.js";
+import { toPassOutput } from "../training-data.js";
 import { jsonResult, type Operation, type OperationOutput } from "./operation.js";
 
 /** How far the journal may outgrow its bound while gradients are waiting for their step. */
