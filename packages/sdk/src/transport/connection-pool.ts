@@ -50,10 +50,6 @@ export class ConnectionPool {
     this.#fresh = new Semaphore(limits.maxFresh);
   }
 
-  get size(): number {
-    return this.#all.size;
-  }
-
   /** The right to send at once; undefined when others are in line. */
   tryTake(): Lease | undefined {
     if (!this.#fresh.tryAcquire()) return undefined;
@@ -132,8 +128,10 @@ export class ConnectionPool {
     if (connection.isDead) return;
     connection.isDead = true;
     this.#all.delete(connection);
-    // Streams of others on the same connection end by themselves; then it goes.
-    void (connection.active > 0 ? connection.client.close() : connection.client.destroy());
+    // Streams of others on the same connection end by themselves; then it goes. One that is gone
+    // already has nothing to say.
+    const { client, active } = connection;
+    (active > 0 ? client.close() : client.destroy()).catch(() => {});
     this.#waitingForConnection.wakeFirst();
   }
 }
