@@ -1,7 +1,7 @@
 import type { Client } from "undici";
+import type { Cancellation } from "../runtime/cancellation.js";
 import { Semaphore } from "../runtime/semaphore.js";
 import { WaitList } from "../runtime/wait-list.js";
-import type { Cancellation } from "../runtime/cancellation.js";
 
 /** One undici client: a socket of HTTP/1.1, or of HTTP/2 with many streams. */
 export interface Connection {
