@@ -1,11 +1,11 @@
 import { ApiFuture } from "../futures/api-future.js";
 import { Operation, type OperationOptions } from "../futures/operation.js";
 import { pollFuture } from "../futures/poll-future.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 import { QueueStateLog } from "../session/queue-state-log.js";
 import type { Session } from "../session/session.js";
 import type { UntypedAPIFuture } from "../types/futures.js";
 import type { LoraConfig } from "../types/training.js";
-import type { Cancellation } from "../runtime/cancellation.js";
 
 /** Free-form facts about a session or a run. */
 export type UserMetadata = Readonly<Record<string, string>>;

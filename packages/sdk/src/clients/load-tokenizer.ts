@@ -1,3 +1,4 @@
+import { abortable } from "../runtime/abortable.js";
 import type { Tokenizer } from "../tokenizers/tokenizer.js";
 
 /** Where a tokenizer is looked for. */
@@ -6,6 +7,8 @@ export interface LoadTokenizerOptions {
   readonly revision?: string | undefined;
   /** @default process.env */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  /** Gives the waiting up. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Loads a tokenizer from a folder that holds its files, from the Hugging Face cache or from the hub. */
@@ -14,6 +17,6 @@ export async function loadTokenizer(
   options: LoadTokenizerOptions = {},
 ): Promise<Tokenizer> {
   const { loadTokenizerFrom } = await import("../tokenizers/load-tokenizer.js");
-  const { revision = null, env = process.env } = options;
-  return loadTokenizerFrom({ id: idOrFolder, revision }, { env });
+  const { revision = null, env = process.env, signal } = options;
+  return abortable(loadTokenizerFrom({ id: idOrFolder, revision }, { env }), signal);
 }

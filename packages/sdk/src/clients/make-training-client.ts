@@ -1,8 +1,8 @@
-import { TinkerError } from "../errors/tinker-error.js";
 import { RequestFailedError } from "../errors/request-failed-error.js";
+import { TinkerError } from "../errors/tinker-error.js";
 import type { Session } from "../session/session.js";
-import type { WeightsInfoResponse } from "../types/weights.js";
 import { checkLoraConfig } from "../types/validate.js";
+import type { WeightsInfoResponse } from "../types/weights.js";
 import { abandonModel } from "./abandon-model.js";
 import {
   createModel,

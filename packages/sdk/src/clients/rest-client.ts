@@ -1,5 +1,6 @@
-import { ArgumentError } from "../errors/argument-error.js";
+import type { DownloadedCheckpoint } from "../checkpoints/download-checkpoint.js";
 import { ConflictError, type APIError } from "../errors/api-error.js";
+import { ArgumentError } from "../errors/argument-error.js";
 import type { OperationOptions } from "../futures/operation.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { Connection } from "../session/connection.js";
@@ -19,7 +20,6 @@ import type {
 import type { GetSamplerResponse } from "../types/sampling.js";
 import type { CheckpointArchiveUrlResponse, WeightsInfoResponse } from "../types/weights.js";
 import type { RouteName } from "../wire/routes.js";
-import type { DownloadedCheckpoint } from "../checkpoints/download-checkpoint.js";
 import { bounded } from "./bounded.js";
 import type {
   AuditLogOptions,

@@ -15,7 +15,6 @@ import type {
   SaveWeightsResponse,
 } from "../types/weights.js";
 import type { SamplingClient } from "./sampling-client.js";
-import type { CustomLossFn } from "./training/custom-loss.js";
 import type {
   LoadStateOptions,
   PassOptions,
@@ -25,6 +24,7 @@ import type {
   TrainStepOptions,
   TrainStepResult,
 } from "./training-options.js";
+import type { CustomLossFn } from "./training/custom-loss.js";
 
 /**
  * Trains one model. Made by a `ServiceClient`.

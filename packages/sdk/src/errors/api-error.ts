@@ -169,11 +169,17 @@ export function toAttempt(error: APIError, delayMs: number | null): Attempt {
     status: error instanceof APIStatusError ? error.status : null,
     message: error.message,
     delayMs,
-    mayHaveBeenApplied:
-      error instanceof APIStatusError
-        ? error.status === 408 || (error.status >= 500 && error.status !== 503)
-        : error instanceof APIConnectionError && error.wasSent,
+    mayHaveBeenApplied: wasPerhapsApplied(error),
   };
+}
+
+/** A clear refusal was not applied; silence, a server's failure and an unreadable success may be. */
+function wasPerhapsApplied(error: APIError): boolean {
+  if (error instanceof APIStatusError) {
+    return error.status === 408 || (error.status >= 500 && error.status !== 503);
+  }
+  if (error instanceof APIConnectionError) return error.wasSent;
+  return error instanceof APIResponseValidationError;
 }
 
 /** Whether the server may have acted on a call although it failed, in any of its attempts. */

@@ -1,9 +1,9 @@
 import type { Attempt } from "../errors/api-error.js";
 import { APITimeoutError } from "../errors/api-error.js";
 import { ArgumentError } from "../errors/argument-error.js";
+import { Canceller, onAbort, type Cancellation } from "../runtime/cancellation.js";
 import type { CancelTimer } from "../runtime/clock.js";
 import type { OperationName } from "../runtime/events.js";
-import { Canceller, onAbort, type Cancellation } from "../runtime/cancellation.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { QueueState } from "../types/futures.js";
 import type { FutureState, FutureStatus, FutureTimings } from "./future-status.js";
@@ -118,6 +118,15 @@ export class Operation {
     this.#change(reason === null ? "running" : "paused", reason, queueState);
   }
 
+  /** It is not worked on for a reason that has nothing to do with the server's queue. */
+  paused(reason: string): void {
+    this.#change("paused", reason, this.#queueState);
+  }
+
+  resumed(): void {
+    this.#change("running", null, this.#queueState);
+  }
+
   finish(state: "done" | "failed"): void {
     for (const unlink of this.#unlink.splice(0)) unlink();
     this.#change(state, null, this.#queueState);
@@ -137,7 +146,13 @@ export class Operation {
     this.#reason = reason;
     this.#queueState = queueState;
     if (!isNews || !this.#listeners) return;
-    for (const listener of this.#listeners) listener(this.status);
+    for (const listener of this.#listeners) {
+      try {
+        listener(this.status);
+      } catch (error) {
+        this.runtime.logger.error(`a listener of a future threw and is ignored: ${String(error)}`);
+      }
+    }
   }
 
   #link(undo: CancelTimer): void {

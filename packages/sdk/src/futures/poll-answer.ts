@@ -1,12 +1,12 @@
 import { WireError } from "../errors/wire-error.js";
+import type { HttpResponse } from "../transport/message.js";
 import type {
   CompleteMetadataResponse,
   RequestFailedResponse,
   TryAgainResponse,
 } from "../types/futures.js";
-import type { HttpResponse } from "../transport/message.js";
-import { decodeJson } from "../wire/json-codec.js";
 import { guardWire } from "../wire/guard-wire.js";
+import { decodeJson } from "../wire/json-codec.js";
 import { parseJson } from "../wire/json-text.js";
 import type { WireTypeName, WireValue } from "../wire/wire-types.js";
 

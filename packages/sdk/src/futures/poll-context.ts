@@ -1,9 +1,9 @@
+import type { Cancellation } from "../runtime/cancellation.js";
 import type { Connection } from "../session/connection.js";
 import type { QueueStateLog } from "../session/queue-state-log.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
 import type { WireTypeName } from "../wire/wire-types.js";
 import type { Operation } from "./operation.js";
-import type { Cancellation } from "../runtime/cancellation.js";
 
 /** Kinds of requests, as the server's statistics name them. */
 export type RequestType =

@@ -1,5 +1,6 @@
 import { APIError, APIStatusError, toAttempt } from "../errors/api-error.js";
 import { RequestExpiredError, ResultError } from "../errors/request-failed-error.js";
+import { sleep } from "../runtime/sleep.js";
 import { billingPauseMs } from "../session/billing-pause.js";
 import { jsonBody } from "../transport/api.js";
 import type { Headers, HttpResponse } from "../transport/message.js";
@@ -9,7 +10,6 @@ import { readPollAnswer } from "./poll-answer.js";
 import type { AcceptedRequest, PollContext } from "./poll-context.js";
 import { PollPolicy } from "./poll-policy.js";
 import { PollReporter } from "./poll-reporter.js";
-import { sleep } from "../runtime/sleep.js";
 
 /** Asks for the result of an accepted request until it is there. */
 export function pollFuture<N extends WireTypeName>(
@@ -36,6 +36,7 @@ class Poller<N extends WireTypeName> {
   #iteration = 0;
   #askedAt = 0;
   #reservedBytes: number | undefined;
+  #isPausedByBilling = false;
 
   constructor(request: AcceptedRequest<N>, context: PollContext) {
     this.#request = request;
@@ -64,6 +65,8 @@ class Poller<N extends WireTypeName> {
     try {
       const response = await this.#ask();
       this.#policy.answered();
+      if (this.#isPausedByBilling) this.#context.operation.resumed();
+      this.#isPausedByBilling = false;
       return response;
     } catch (error) {
       if (!(error instanceof APIError)) throw error;
@@ -145,7 +148,8 @@ class Poller<N extends WireTypeName> {
     const heldMs = connection.runtime.clock.now() - this.#askedAt;
     const decision = this.#policy.decide(error, heldMs);
     if (decision.kind === "billing" && connection.billing.shouldPause(error.message)) {
-      operation.queued("paused_rate_limit", error.message);
+      this.#isPausedByBilling = true;
+      operation.paused(error.message);
       return this.#pause(billingPauseMs);
     }
     const isRetried = decision.kind === "retry";

@@ -4,9 +4,9 @@ import { isUserError } from "../errors/tinker-error.js";
 import { decodeWith } from "../schema/decode.js";
 import type { HttpResponse } from "../transport/message.js";
 import { QueueState, type RequestFailedResponse } from "../types/futures.js";
+import type { WireTypeName } from "../wire/wire-types.js";
 import type { AcceptedRequest, PollContext } from "./poll-context.js";
 import type { PollDecision, PollPolicy } from "./poll-policy.js";
-import type { WireTypeName } from "../wire/wire-types.js";
 
 const telemetryKinds = {
   retry: "retry",

@@ -1,5 +1,5 @@
-import { WaitList } from "./wait-list.js";
 import type { Cancellation } from "./cancellation.js";
+import { WaitList } from "./wait-list.js";
 
 /**
  * Bounds the bytes that are under way, whatever the size of one request.

@@ -1,5 +1,5 @@
-import { WaitList } from "./wait-list.js";
 import type { Cancellation } from "./cancellation.js";
+import { WaitList } from "./wait-list.js";
 
 /** Lets a number of holders in at once, in the order in which they asked. */
 export class Semaphore {

@@ -1,6 +1,7 @@
 import type { APIError, Attempt } from "../errors/api-error.js";
 import { CancelledError } from "../errors/cancelled-error.js";
 import { ByteSemaphore } from "../runtime/byte-semaphore.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
 import type { Api } from "../transport/api.js";
@@ -13,7 +14,6 @@ import type { ConnectionPlan } from "./connection-plan.js";
 import type { DialectChoice } from "./dialect.js";
 import type { DynamicConfig } from "./dynamic-config.js";
 import { executeWithRetries } from "./execute-with-retries.js";
-import type { Cancellation } from "../runtime/cancellation.js";
 
 /** What a copy of a connection in another thread needs to go on without asking the server. */
 export interface ConnectionSnapshot {

@@ -1,10 +1,10 @@
 import { APIError, APIStatusError, toAttempt, type Attempt } from "../errors/api-error.js";
 import { isUserError } from "../errors/tinker-error.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 import type { Runtime } from "../runtime/runtime.js";
+import { sleep } from "../runtime/sleep.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
 import { billingPauseMs, type BillingPause } from "./billing-pause.js";
-import type { Cancellation } from "../runtime/cancellation.js";
-import { sleep } from "../runtime/sleep.js";
 
 const windowMs = 300_000;
 const longestWaitMs = 30_000;

@@ -1,8 +1,8 @@
 import { APIStatusError } from "../errors/api-error.js";
 import { readSwitch } from "../runtime/environment.js";
 import { sdkVersion } from "../runtime/version.js";
-import { noTelemetry } from "../telemetry/sink.js";
 import { connectOpenTelemetry } from "../telemetry/open-telemetry.js";
+import { noTelemetry } from "../telemetry/sink.js";
 import { openTelemetry } from "../telemetry/telemetry.js";
 import { Api } from "../transport/api.js";
 import { withCredential } from "../transport/authentication.js";
@@ -12,8 +12,8 @@ import { TokenExchange } from "../transport/token-exchange.js";
 import type { ClientConfigResponse } from "../types/service.js";
 import { decodeJson } from "../wire/json-codec.js";
 import { BillingPause } from "./billing-pause.js";
-import { Connection, type ConnectionSnapshot } from "./connection.js";
 import type { ConnectionPlan } from "./connection-plan.js";
+import { Connection, type ConnectionSnapshot } from "./connection.js";
 import { DialectChoice } from "./dialect.js";
 import { DynamicConfig } from "./dynamic-config.js";
 import { executeWithRetries } from "./execute-with-retries.js";
@@ -40,10 +40,9 @@ export async function openConnection(
   { snapshot, signal }: OpenOptions = {},
 ): Promise<Connection> {
   const { runtime, options, credential } = plan;
-  const transport = await openTransport(plan);
+  let provider = resolveCredential(credential, { enforceCommand: false });
   await connectOpenTelemetry(runtime.events);
-  const basic = resolveCredential(credential, { enforceCommand: false });
-  let provider: CredentialProvider = basic;
+  const transport = await openTransport(plan);
   const api = (authenticate: CredentialProvider): Api =>
     new Api(withCredential(transport.send, authenticate), {
       baseUrl: transport.baseUrl,
@@ -105,10 +104,8 @@ export async function openConnection(
   async function exchangeTokens(config: ClientConfigResponse): Promise<CredentialProvider> {
     const enforceCommand = config.credentialDefaultSource === "credential_cmd";
     const tokenApi = api(resolveCredential(credential, { enforceCommand }));
-    const fetchToken = async (): Promise<string> => {
-      const isBackground = tokens?.token !== undefined;
-      return (await tokenApi.call("authToken", {}, { isBackground, signal })).jwt;
-    };
+    const fetchToken = async (isBackground: boolean): Promise<string> =>
+      (await tokenApi.call("authToken", {}, { isBackground, signal })).jwt;
     const exchange = new TokenExchange(runtime, fetchToken, snapshot?.token);
     tokens = exchange;
     if (exchange.token === undefined) await retrying("authToken", () => exchange.start());

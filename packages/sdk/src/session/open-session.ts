@@ -1,6 +1,6 @@
-import { sdkVersion } from "../runtime/version.js";
 import type { Environment } from "../runtime/environment.js";
 import type { Logger } from "../runtime/logger.js";
+import { sdkVersion } from "../runtime/version.js";
 import { noTelemetry, type TelemetrySink } from "../telemetry/sink.js";
 import { openTelemetry } from "../telemetry/telemetry.js";
 import type { Connection } from "./connection.js";

@@ -1,7 +1,7 @@
 import { ByteSemaphore } from "../runtime/byte-semaphore.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 import type { Clock } from "../runtime/clock.js";
 import { Semaphore } from "../runtime/semaphore.js";
-import type { Cancellation } from "../runtime/cancellation.js";
 import { sleep } from "../runtime/sleep.js";
 
 const maxInDispatch = 400;

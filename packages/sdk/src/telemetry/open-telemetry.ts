@@ -4,13 +4,17 @@ import { packageVersion } from "../runtime/version.js";
 
 const scope = "tinker-ts";
 
+/** A client that opens its connection a second time must not be counted twice. */
+const connected = new WeakSet<EventHub>();
+
 /**
  * Turns events into OpenTelemetry spans and metrics when `@opentelemetry/api` is installed: a span per
  * operation, a histogram of their durations and a counter of retries. Without it nothing happens.
  */
 export async function connectOpenTelemetry(events: EventHub): Promise<void> {
   const api = await import("@opentelemetry/api").catch(() => undefined);
-  if (!api) return;
+  if (!api || connected.has(events)) return;
+  connected.add(events);
   const { trace, metrics, SpanKind, SpanStatusCode } = api;
   const tracer = trace.getTracer(scope, packageVersion);
   const meter = metrics.getMeter(scope, packageVersion);

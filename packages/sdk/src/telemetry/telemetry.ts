@@ -2,6 +2,7 @@ import { APIError, APIStatusError } from "../errors/api-error.js";
 import type { CancelTimer } from "../runtime/clock.js";
 import { defer, type Deferred } from "../runtime/deferred.js";
 import type { Runtime } from "../runtime/runtime.js";
+import { sleep } from "../runtime/sleep.js";
 import { sdkVersion } from "../runtime/version.js";
 import { Timestamp } from "../schema/timestamp.js";
 import type { Api, RequestOf } from "../transport/api.js";
@@ -10,7 +11,6 @@ import { durationText } from "./duration-text.js";
 import { describeException } from "./exception-event.js";
 import { redact } from "./redact.js";
 import type { TelemetrySink } from "./sink.js";
-import { sleep } from "../runtime/sleep.js";
 
 const batchSize = 100;
 const flushEveryMs = 10_000;

@@ -3,8 +3,8 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { readVariable, type Environment } from "../runtime/environment.js";
 import { readFolder } from "./read-folder.js";
-import type { TokenizerId } from "./tokenizer-id.js";
 import type { ReadTokenizerFile } from "./tokenizer-files.js";
+import type { TokenizerId } from "./tokenizer-id.js";
 
 /*
  * The cache that Python's huggingface_hub keeps: `models--org--name/refs/<revision>` holds a commit,

@@ -2,11 +2,11 @@ import { APIConnectionError, statusError } from "../errors/api-error.js";
 import { readSwitch, readVariable, type Environment } from "../runtime/environment.js";
 import { hubHome, writeHubCache } from "./hub-cache.js";
 import { readFolder } from "./read-folder.js";
-import type { TokenizerId } from "./tokenizer-id.js";
 import type { ReadTokenizerFile } from "./tokenizer-files.js";
+import type { TokenizerId } from "./tokenizer-id.js";
 
 const defaultHub = "https://huggingface.co";
-const downloadTimeoutMs = 60_000;
+const downloadTimeoutMs = 300_000;
 
 /** Whether the hub may be asked. */
 export function isHubAllowed(env: Environment): boolean {

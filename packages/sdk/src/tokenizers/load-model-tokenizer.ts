@@ -2,9 +2,9 @@ import { APIStatusError } from "../errors/api-error.js";
 import { TinkerError } from "../errors/tinker-error.js";
 import type { Connection } from "../session/connection.js";
 import { loadTokenizerFrom } from "./load-tokenizer.js";
-import type { Tokenizer } from "./tokenizer.js";
 import type { TokenizerFiles } from "./tokenizer-files.js";
 import { tokenizerIdOf, type NamedModel } from "./tokenizer-id.js";
+import type { Tokenizer } from "./tokenizer.js";
 
 /** Loads the tokenizer of a model that the server told about. */
 export function loadModelTokenizer(model: NamedModel, connection: Connection): Promise<Tokenizer> {

@@ -1,11 +1,11 @@
 import { TinkerError } from "../errors/tinker-error.js";
 import type { Environment } from "../runtime/environment.js";
-import { downloadFromHub, isHubAllowed } from "./hub-download.js";
 import { readHubCache } from "./hub-cache.js";
+import { downloadFromHub, isHubAllowed } from "./hub-download.js";
 import { readFolder } from "./read-folder.js";
-import { Tokenizer } from "./tokenizer.js";
 import { collectFiles, type TokenizerFiles } from "./tokenizer-files.js";
 import type { TokenizerId } from "./tokenizer-id.js";
+import { Tokenizer } from "./tokenizer.js";
 
 /** Where tokenizers are looked for besides folders and the hub. */
 export interface TokenizerSources {

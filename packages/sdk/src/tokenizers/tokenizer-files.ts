@@ -9,7 +9,7 @@ export interface TokenizerFiles {
 }
 
 /** Names of the files, as they lie in a model's folder. */
-export const fileNames = {
+const fileNames = {
   tokenizer: "tokenizer.json",
   tokenizerConfig: "tokenizer_config.json",
   chatTemplate: "chat_template.jinja",

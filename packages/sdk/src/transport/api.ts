@@ -1,5 +1,6 @@
 import { APIResponseValidationError } from "../errors/api-error.js";
 import { WireError } from "../errors/wire-error.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 import type { Runtime } from "../runtime/runtime.js";
 import { wireNameOf } from "../schema/wire-name.js";
 import type { UntypedAPIFuture } from "../types/futures.js";
@@ -11,7 +12,6 @@ import type { BaseUrl } from "./base-url.js";
 import { endpointPath, type Query } from "./endpoint-path.js";
 import { sendWithRetries } from "./http-retries.js";
 import type { Headers, HttpRequest, HttpResponse, Send } from "./message.js";
-import type { Cancellation } from "../runtime/cancellation.js";
 
 type BodyTypes = {
   [N in RouteName]: (typeof routes)[N]["request"] extends infer T extends WireTypeName

@@ -1,7 +1,7 @@
 import type { Client } from "undici";
+import type { Cancellation } from "../runtime/cancellation.js";
 import { Semaphore } from "../runtime/semaphore.js";
 import { WaitList } from "../runtime/wait-list.js";
-import type { Cancellation } from "../runtime/cancellation.js";
 
 /** One undici client: a socket of HTTP/1.1, or of HTTP/2 with many streams. */
 export interface Connection {
@@ -48,10 +48,6 @@ export class ConnectionPool {
     this.#open = open;
     this.#limits = limits;
     this.#fresh = new Semaphore(limits.maxFresh);
-  }
-
-  get size(): number {
-    return this.#all.size;
   }
 
   /** The right to send at once; undefined when others are in line. */
@@ -132,8 +128,10 @@ export class ConnectionPool {
     if (connection.isDead) return;
     connection.isDead = true;
     this.#all.delete(connection);
-    // Streams of others on the same connection end by themselves; then it goes.
-    void (connection.active > 0 ? connection.client.close() : connection.client.destroy());
+    // Streams of others on the same connection end by themselves; then it goes. One that is gone
+    // already has nothing to say.
+    const { client, active } = connection;
+    (active > 0 ? client.close() : client.destroy()).catch(() => {});
     this.#waitingForConnection.wakeFirst();
   }
 }

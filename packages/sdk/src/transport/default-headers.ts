@@ -1,7 +1,7 @@
-import type { Headers } from "./message.js";
-import { acceptedEncodings } from "./decompression.js";
 import { readVariable, type Environment } from "../runtime/environment.js";
 import { packageVersion, sdkVersion } from "../runtime/version.js";
+import { acceptedEncodings } from "./decompression.js";
+import type { Headers } from "./message.js";
 
 const osNames: Readonly<Record<string, string>> = {
   darwin: "MacOS",

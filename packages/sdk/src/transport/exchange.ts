@@ -1,7 +1,7 @@
 import type { Dispatcher } from "undici";
 import { APIConnectionError, APITimeoutError } from "../errors/api-error.js";
-import type { CancelTimer, Clock } from "../runtime/clock.js";
 import { onAbort } from "../runtime/cancellation.js";
+import type { CancelTimer, Clock } from "../runtime/clock.js";
 import type { Lease } from "./connection-pool.js";
 import { headerList } from "./header-list.js";
 import { describeRequest, type HttpRequest, type HttpResponse } from "./message.js";

@@ -1,6 +1,6 @@
 import { APIConnectionError, APITimeoutError } from "../errors/api-error.js";
-import type { Clock } from "../runtime/clock.js";
 import { onAbort } from "../runtime/cancellation.js";
+import type { Clock } from "../runtime/clock.js";
 import { describeRequest, type HttpRequest, type HttpResponse, type Transport } from "./message.js";
 
 /** Answers a request in place of the network: `fetch`, a server in this process, a test. */

@@ -1,9 +1,9 @@
 import { APIConnectionError, APIError, toAttempt, type Attempt } from "../errors/api-error.js";
 import type { Runtime } from "../runtime/runtime.js";
+import { sleep } from "../runtime/sleep.js";
 import type { HttpRequest, HttpResponse, Send } from "./message.js";
 import { toStatusError } from "./response-error.js";
 import { retryDelayMs, shouldRetry } from "./retry-policy.js";
-import { sleep } from "../runtime/sleep.js";
 
 /** How one HTTP call is tried again. */
 export interface HttpRetryOptions {

@@ -1,5 +1,5 @@
-import type { Pool } from "../wire/routes.js";
 import type { Cancellation } from "../runtime/cancellation.js";
+import type { Pool } from "../wire/routes.js";
 
 /** Header names are lower case throughout. */
 export type Headers = Readonly<Record<string, string>>;

@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import type { Client } from "undici";
 import type { Clock } from "../runtime/clock.js";
-import { isEmptyBadRequest } from "./empty-bad-request.js";
 import { ConnectionPool } from "./connection-pool.js";
+import { isEmptyBadRequest } from "./empty-bad-request.js";
 import { Exchange } from "./exchange.js";
 import type { HttpRequest, HttpResponse, Transport } from "./message.js";
 

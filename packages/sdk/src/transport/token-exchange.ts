@@ -10,18 +10,23 @@ const lastMomentMs = 60_000;
  * Keeps a short-lived token that was exchanged for a key.
  *
  * - A 401 is not retried anywhere, so expiry is handled ahead of time: in the background five minutes
- *   before, and on demand when less than a minute is left. All who need one share a single fetch.
+ *   before, and on demand when less than a minute is left. All who need one share a single fetch, but
+ *   not one in the background, which would not keep the process alive for them.
  * - A failed refresh is tried again after a minute; meanwhile the old token serves.
  */
 export class TokenExchange {
-  readonly #fetchToken: () => Promise<string>;
+  readonly #fetchToken: (isBackground: boolean) => Promise<string>;
   readonly #runtime: Runtime;
   #token: string | undefined;
-  #fetching: Promise<void> | undefined;
+  #fetchingOnDemand: Promise<void> | undefined;
   #cancelRefresh: CancelTimer | undefined;
   #isStopped = false;
 
-  constructor(runtime: Runtime, fetchToken: () => Promise<string>, seed?: string) {
+  constructor(
+    runtime: Runtime,
+    fetchToken: (isBackground: boolean) => Promise<string>,
+    seed?: string,
+  ) {
     this.#runtime = runtime;
     this.#fetchToken = fetchToken;
     this.#token = seed;
@@ -35,13 +40,18 @@ export class TokenExchange {
 
   /** Gets the first token; fails when the exchange does. */
   async start(): Promise<void> {
-    this.#token = await this.#fetchToken();
+    this.#token = await this.#fetchToken(false);
     this.#scheduleRefresh();
   }
 
   /** A token that is good for the next minute, or the best there is. */
   async current(): Promise<string | undefined> {
-    if (this.#remainingMs() <= lastMomentMs) await this.#refresh();
+    if (this.#remainingMs() <= lastMomentMs) {
+      this.#fetchingOnDemand ??= this.#refresh(false).finally(() => {
+        this.#fetchingOnDemand = undefined;
+      });
+      await this.#fetchingOnDemand;
+    }
     return this.#token;
   }
 
@@ -50,16 +60,9 @@ export class TokenExchange {
     this.#cancelRefresh?.();
   }
 
-  #refresh(): Promise<void> {
-    this.#fetching ??= this.#fetchNow().finally(() => {
-      this.#fetching = undefined;
-    });
-    return this.#fetching;
-  }
-
-  async #fetchNow(): Promise<void> {
+  async #refresh(isBackground: boolean): Promise<void> {
     try {
-      this.#token = await this.#fetchToken();
+      this.#token = await this.#fetchToken(isBackground);
       this.#scheduleRefresh();
     } catch (error) {
       this.#runtime.logger.warn(
@@ -72,7 +75,7 @@ export class TokenExchange {
   #scheduleRefresh(delayMs = this.#untilRefreshMs()): void {
     this.#cancelRefresh?.();
     if (this.#isStopped) return;
-    this.#cancelRefresh = this.#runtime.clock.schedule(delayMs, () => void this.#refresh());
+    this.#cancelRefresh = this.#runtime.clock.schedule(delayMs, () => void this.#refresh(true));
   }
 
   #untilRefreshMs(): number {

@@ -103,6 +103,16 @@ describeDialects(() => {
       expect(late).toEqual(["done"]);
     });
 
+    it("does not suffer from a listener that throws", async ({ service }) => {
+      const training = await open(service);
+      const future = training.optimStep();
+      future.onState(() => {
+        throw new Error("broken listener");
+      });
+      await future;
+      expect(service.log).toContainEqual(expect.stringContaining("broken listener"));
+    });
+
     it("can stop being iterated early", async ({ service }) => {
       const training = await open(service);
       const future = training.optimStep();

@@ -164,9 +164,17 @@ describeDialects((dialect) => {
     it("waits 402 out, and ends when the limit is over", async ({ service }) => {
       service.flags["billing_exception_max_pause_duration_sec"] = 30;
       const training = await start(service);
-      service.server.script("retrieveFuture", json({ detail: "pay" }, 402));
-      await training.optimStep();
+      service.server.script("retrieveFuture", json({ detail: "pay" }, 402), json(tryAgain()));
+      const future = training.optimStep();
+      const states: string[] = [];
+      future.onState(({ state, reason }) => states.push(`${state} ${reason ?? ""}`.trim()));
+      await future;
       expect(service.clock.sleeps).toEqual([5000]);
+      expect(states.slice(0, 3)).toEqual([
+        "running",
+        expect.stringMatching(/^paused .*pay/),
+        "running",
+      ]);
       service.server.handle("retrieveFuture", () => json({ detail: "pay" }, 402));
       await expect(training.optimStep()).rejects.toMatchObject({ cause: { status: 402 } });
     });

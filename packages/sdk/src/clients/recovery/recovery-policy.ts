@@ -1,6 +1,6 @@
 import { ArgumentError } from "../../errors/argument-error.js";
-import { checkTinkerPath } from "../training/checkpoint-arguments.js";
 import type { TrainingClient } from "../training-client.js";
+import { checkTinkerPath } from "../training/checkpoint-arguments.js";
 
 /** A training client that took the place of a lost one. */
 export interface RecoveredTraining {

@@ -1,8 +1,8 @@
 import { APIStatusError } from "../../errors/api-error.js";
-import type { Connection } from "../../session/connection.js";
-import { Timestamp } from "../../schema/timestamp.js";
-import type { CheckpointArchiveUrlResponse } from "../../types/weights.js";
 import { sleep } from "../../runtime/sleep.js";
+import { Timestamp } from "../../schema/timestamp.js";
+import type { Connection } from "../../session/connection.js";
+import type { CheckpointArchiveUrlResponse } from "../../types/weights.js";
 
 const maxAsks = 6;
 const askEveryMs = 30_000;

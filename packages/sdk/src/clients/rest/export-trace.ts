@@ -1,6 +1,6 @@
 import { TinkerError } from "../../errors/tinker-error.js";
-import type { Connection } from "../../session/connection.js";
 import { sleep } from "../../runtime/sleep.js";
+import type { Connection } from "../../session/connection.js";
 
 const askEveryMs = 5_000;
 

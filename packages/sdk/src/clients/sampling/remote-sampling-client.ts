@@ -65,9 +65,12 @@ export class RemoteSamplingClient extends SamplingClient {
   }
 
   override async getTokenizer(options: OperationOptions = {}): Promise<Tokenizer> {
-    const modelName = await this.getBaseModel(options);
-    const { loadModelTokenizer } = await import("../../tokenizers/load-model-tokenizer.js");
-    return loadModelTokenizer({ modelName, tokenizerId: null }, this.#sampler.session.connection);
+    const { session } = this.#sampler;
+    return bounded("getTokenizer", options, session, async (signal) => {
+      const modelName = await this.getBaseModel({ signal });
+      const { loadModelTokenizer } = await import("../../tokenizers/load-model-tokenizer.js");
+      return loadModelTokenizer({ modelName, tokenizerId: null }, session.connection);
+    });
   }
 
   override transfer(): SamplingClientState {

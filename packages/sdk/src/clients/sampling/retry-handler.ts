@@ -6,14 +6,16 @@ import {
   type Attempt,
 } from "../../errors/api-error.js";
 import { RequestExpiredError } from "../../errors/request-failed-error.js";
-import type { Operation } from "../../futures/operation.js";
 import { isUserError } from "../../errors/tinker-error.js";
+import type { Operation } from "../../futures/operation.js";
 import type { CancelTimer } from "../../runtime/clock.js";
 import type { Runtime } from "../../runtime/runtime.js";
 import { Semaphore } from "../../runtime/semaphore.js";
+import { sleep } from "../../runtime/sleep.js";
 import type { TelemetrySink } from "../../telemetry/sink.js";
 import type { CompleteRetryConfig } from "../retry-config.js";
-import { sleep } from "../../runtime/sleep.js";
+
+const countEveryMs = 2_000;
 
 /** What one call through the handler needs. */
 export interface RetriedCall<T> {
@@ -37,6 +39,9 @@ export class RetryHandler {
   readonly #config: CompleteRetryConfig;
   readonly #slots: Semaphore;
   readonly #running = new Set<Operation>();
+  #waitingCount = 0;
+  #doneCount = 0;
+  #lastCountedAt = Number.NEGATIVE_INFINITY;
   #lastProgressAt = 0;
   #cancelWatch: CancelTimer | undefined;
 
@@ -54,11 +59,18 @@ export class RetryHandler {
 
   async run<T>(call: RetriedCall<T>): Promise<T> {
     const { operation } = call;
-    await this.#slots.acquire(operation.signal);
+    this.#waitingCount++;
+    try {
+      await this.#slots.acquire(operation.signal);
+    } finally {
+      this.#waitingCount--;
+    }
     this.#enter(operation);
     try {
       const result = await this.#repeat(call);
       this.#lastProgressAt = this.#runtime.clock.now();
+      this.#doneCount++;
+      this.#logCounts();
       return result;
     } finally {
       this.#leave(operation);
@@ -95,6 +107,16 @@ export class RetryHandler {
         await sleep(clock, delayMs, signal);
       }
     }
+  }
+
+  #logCounts(): void {
+    const { clock, logger } = this.#runtime;
+    const now = clock.now();
+    if (now - this.#lastCountedAt < countEveryMs) return;
+    this.#lastCountedAt = now;
+    logger.debug(
+      `samples: ${this.#waitingCount} waiting, ${this.#running.size} running, ${this.#doneCount} done`,
+    );
   }
 
   #enter(operation: Operation): void {

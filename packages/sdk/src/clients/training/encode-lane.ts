@@ -1,6 +1,6 @@
-import { serveEvents } from "../../runtime/serve-events.js";
-import { Semaphore } from "../../runtime/semaphore.js";
 import type { Cancellation } from "../../runtime/cancellation.js";
+import { Semaphore } from "../../runtime/semaphore.js";
+import { serveEvents } from "../../runtime/serve-events.js";
 
 /*
  * Encoding a chunk takes some milliseconds of this thread. Many chunks in one go would hold up

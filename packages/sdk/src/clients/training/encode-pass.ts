@@ -1,11 +1,11 @@
-import type { Datum } from "../../types/datum.js";
-import type { LossFnType } from "../../types/training.js";
+import { serveEvents } from "../../runtime/serve-events.js";
 import type { Dialect } from "../../session/dialect.js";
 import type { EncodedBody } from "../../transport/api.js";
+import type { Datum } from "../../types/datum.js";
+import type { LossFnType } from "../../types/training.js";
 import { encodeJson } from "../../wire/json-codec.js";
 import { stringifyJson } from "../../wire/json-text.js";
 import { compressZstd } from "../../wire/zstd.js";
-import { serveEvents } from "../../runtime/serve-events.js";
 
 /** A forward or forward/backward pass over some data. */
 export interface Pass {

@@ -1,7 +1,7 @@
 import type { Operation } from "../../futures/operation.js";
 import type { DataChunk } from "./chunk-data.js";
-import type { PassFrame } from "./submit-pass.js";
 import { sendPass } from "./send-pass.js";
+import type { PassFrame } from "./submit-pass.js";
 import type { TrainingRun } from "./training-run.js";
 
 /**

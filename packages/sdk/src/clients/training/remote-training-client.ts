@@ -22,10 +22,19 @@ import type {
 } from "../../types/weights.js";
 import { bounded } from "../bounded.js";
 import { createSamplingSession } from "../create-sampling-session.js";
-import type { SamplingClient } from "../sampling-client.js";
 import { makeSamplingClient } from "../make-sampling-client.js";
 import { completeRetryConfig } from "../retry-config.js";
+import type { SamplingClient } from "../sampling-client.js";
 import { TrainingClient } from "../training-client.js";
+import type {
+  LoadStateOptions,
+  PassOptions,
+  SamplerOptions,
+  SaveSamplerOptions,
+  SaveStateOptions,
+  TrainStepOptions,
+  TrainStepResult,
+} from "../training-options.js";
 import { checkCheckpointName, checkTinkerPath, checkTtl } from "./checkpoint-arguments.js";
 import {
   checkCustomData,
@@ -37,15 +46,6 @@ import {
 import { preparePass, runPass } from "./run-pass.js";
 import { runRequest } from "./run-request.js";
 import { TrainingRun } from "./training-run.js";
-import type {
-  LoadStateOptions,
-  PassOptions,
-  SamplerOptions,
-  SaveSamplerOptions,
-  SaveStateOptions,
-  TrainStepOptions,
-  TrainStepResult,
-} from "../training-options.js";
 
 /** Trains a model at a server. */
 export class RemoteTrainingClient extends TrainingClient {
@@ -227,9 +227,12 @@ export class RemoteTrainingClient extends TrainingClient {
   }
 
   override async getTokenizer(options: OperationOptions = {}): Promise<Tokenizer> {
-    const { modelData } = await this.getInfo(options);
-    const { loadModelTokenizer } = await import("../../tokenizers/load-model-tokenizer.js");
-    return loadModelTokenizer(modelData, this.#run.session.connection);
+    const { session } = this.#run;
+    return bounded("getTokenizer", options, session, async (signal) => {
+      const { modelData } = await this.getInfo({ signal });
+      const { loadModelTokenizer } = await import("../../tokenizers/load-model-tokenizer.js");
+      return loadModelTokenizer(modelData, session.connection);
+    });
   }
 
   #load(

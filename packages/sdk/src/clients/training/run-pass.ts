@@ -1,5 +1,7 @@
 import { ArgumentError } from "../../errors/argument-error.js";
+import { CancelledError } from "../../errors/cancelled-error.js";
 import type { Operation } from "../../futures/operation.js";
+import { Canceller, onAbort } from "../../runtime/cancellation.js";
 import { decodeWith } from "../../schema/decode.js";
 import { Datum, type DatumLike } from "../../types/datum.js";
 import { LossFnType, type ForwardBackwardOutput } from "../../types/training.js";
@@ -8,8 +10,6 @@ import { combineOutputs } from "./combine-outputs.js";
 import { failedChunkError } from "./failed-chunk.js";
 import { submitPass, type PassFrame } from "./submit-pass.js";
 import type { TrainingRun } from "./training-run.js";
-import { Canceller, onAbort } from "../../runtime/cancellation.js";
-import { CancelledError } from "../../errors/cancelled-error.js";
 
 /** A pass that was checked and cut into chunks; nothing was sent yet. */
 export interface PreparedPass {

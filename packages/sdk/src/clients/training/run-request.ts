@@ -1,5 +1,5 @@
-import type { RequestType } from "../../futures/poll-context.js";
 import type { Operation } from "../../futures/operation.js";
+import type { RequestType } from "../../futures/poll-context.js";
 import type { RequestOf } from "../../transport/api.js";
 import type { WireValue } from "../../wire/wire-types.js";
 import { submitRequest, type SmallEndpoint } from "./submit-request.js";

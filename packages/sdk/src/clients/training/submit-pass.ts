@@ -4,8 +4,8 @@ import { abortable } from "../../runtime/abortable.js";
 import type { Turn } from "../../runtime/turn-line.js";
 import type { DataChunk } from "./chunk-data.js";
 import type { Pass } from "./encode-pass.js";
-import { fillGaps } from "./fill-gaps.js";
 import { failedChunkError } from "./failed-chunk.js";
+import { fillGaps } from "./fill-gaps.js";
 import { sendPass } from "./send-pass.js";
 import type { TrainingRun } from "./training-run.js";
 

@@ -1,11 +1,11 @@
-import type { AcceptedRequest, RequestType } from "../../futures/poll-context.js";
 import type { Operation } from "../../futures/operation.js";
+import type { AcceptedRequest } from "../../futures/poll-context.js";
 import { pollFuture } from "../../futures/poll-future.js";
+import type { Cancellation } from "../../runtime/cancellation.js";
 import { QueueStateLog } from "../../session/queue-state-log.js";
 import type { Session } from "../../session/session.js";
 import type { WireTypeName, WireValue } from "../../wire/wire-types.js";
 import { TrainingSequence } from "./training-sequence.js";
-import type { Cancellation } from "../../runtime/cancellation.js";
 
 /** One model in training: where its requests go and in which order. */
 export class TrainingRun {
@@ -35,10 +35,4 @@ export class TrainingRun {
       signal,
     });
   }
-}
-
-/** What distinguishes one kind of request from another. */
-export interface RequestKind<N extends WireTypeName> {
-  readonly requestType: RequestType;
-  readonly resultType: N;
 }
