@@ -1,10 +1,10 @@
 import type { OperationOptions } from "../futures/operation.js";
 import type { Session } from "../session/session.js";
 import { bounded } from "./bounded.js";
+import { makeSamplingClient } from "./make-sampling-client.js";
 import { completeRetryConfig, type RetryConfig } from "./retry-config.js";
 import type { SamplingClient } from "./sampling-client.js";
 import { checkSamplingSource, type SamplingSource } from "./sampling-source.js";
-import { RemoteSamplingClient } from "./sampling/remote-sampling-client.js";
 
 /** Opens a sampler at the server. */
 export async function createSamplingSession(
@@ -23,6 +23,5 @@ export async function createSamplingSession(
   const { samplingSessionId } = await bounded("createSamplingClient", options, session, (signal) =>
     session.connection.api.call("createSamplingSession", request, { signal }),
   );
-  session.join();
-  return new RemoteSamplingClient(session, samplingSessionId, options.retryConfig);
+  return makeSamplingClient(session, samplingSessionId, options.retryConfig);
 }

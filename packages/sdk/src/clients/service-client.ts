@@ -76,13 +76,15 @@ export class ServiceClient implements AsyncDisposable {
     this.#options = options;
     this.#runtime = runtime;
     if (options.onEvent) runtime.events.subscribe(options.onEvent);
-    this.#connection = new SharedOpening(() => open(plan));
+    const { signal } = this.#closing;
+    this.#connection = new SharedOpening(() => open(plan, signal));
     this.#session = new SharedOpening(async () => {
       const connection = await this.#connection.get();
       const { openSession } = await import("../session/open-session.js");
       const makers = await import("./client-makers.js");
       const { userMetadata, projectId = readVariable(runtime.env, "TINKER_PROJECT_ID") } = options;
-      return { makers, session: await openSession(connection, { userMetadata, projectId }) };
+      const session = await openSession(connection, { userMetadata, projectId }, signal);
+      return { makers, session };
     });
   }
 
@@ -241,7 +243,7 @@ export class ServiceClient implements AsyncDisposable {
 }
 
 /** Loaded with the first call, so that importing the package stays cheap. */
-async function open(plan: ConnectionPlan): Promise<Connection> {
+async function open(plan: ConnectionPlan, signal: AbortSignal): Promise<Connection> {
   const { openConnection } = await import("../session/open-connection.js");
-  return openConnection(plan);
+  return openConnection(plan, { signal });
 }

@@ -44,6 +44,11 @@ export interface ConnectionOptions {
    */
   readonly dialect?: DialectOption | undefined;
   /**
+   * Samples in a thread of its own, so that thousands of samples do not hold this one up.
+   * @default TINKER_SUBPROCESS_SAMPLING, else false
+   */
+  readonly sideThread?: boolean | undefined;
+  /**
    * Whether errors and diagnostics are reported to the server.
    * @default TINKER_TELEMETRY, else true
    */

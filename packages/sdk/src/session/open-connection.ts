@@ -19,6 +19,14 @@ import { DynamicConfig } from "./dynamic-config.js";
 import { executeWithRetries } from "./execute-with-retries.js";
 import { openTransport } from "./open-transport.js";
 
+/** How a connection is opened. */
+export interface OpenOptions {
+  /** Stands for what the server would be asked. */
+  readonly snapshot?: ConnectionSnapshot;
+  /** Aborts when the client is closed, opened or not. */
+  readonly signal?: AbortSignal;
+}
+
 const request = { sdkVersion };
 const statusesOfMissingEndpoints = new Set([404, 405, 501]);
 
@@ -29,7 +37,7 @@ const statusesOfMissingEndpoints = new Set([404, 405, 501]);
  */
 export async function openConnection(
   plan: ConnectionPlan,
-  snapshot?: ConnectionSnapshot,
+  { snapshot, signal }: OpenOptions = {},
 ): Promise<Connection> {
   const { runtime, options, credential } = plan;
   const transport = await openTransport(plan);
@@ -53,7 +61,7 @@ export async function openConnection(
   let maxPauseMs = 3_600_000;
   const billing = new BillingPause(runtime, () => maxPauseMs);
   const retrying = <T>(endpoint: string, call: () => Promise<T>): Promise<T> =>
-    executeWithRetries(call, { runtime, telemetry, billing, endpoint });
+    executeWithRetries(call, { runtime, telemetry, billing, endpoint, signal });
 
   try {
     const config = snapshot?.config ?? (await loadConfig());
@@ -83,7 +91,9 @@ export async function openConnection(
 
   async function loadConfig(): Promise<ClientConfigResponse> {
     try {
-      return await retrying("clientConfig", () => mainApi.call("clientConfig", request));
+      return await retrying("clientConfig", () =>
+        mainApi.call("clientConfig", request, { signal }),
+      );
     } catch (error) {
       if (!(error instanceof APIStatusError)) throw error;
       if (!statusesOfMissingEndpoints.has(error.status)) throw error;
@@ -95,8 +105,10 @@ export async function openConnection(
   async function exchangeTokens(config: ClientConfigResponse): Promise<CredentialProvider> {
     const enforceCommand = config.credentialDefaultSource === "credential_cmd";
     const tokenApi = api(resolveCredential(credential, { enforceCommand }));
-    const fetchToken = async (): Promise<string> =>
-      (await tokenApi.call("authToken", {}, { isBackground: tokens?.token !== undefined })).jwt;
+    const fetchToken = async (): Promise<string> => {
+      const isBackground = tokens?.token !== undefined;
+      return (await tokenApi.call("authToken", {}, { isBackground, signal })).jwt;
+    };
     const exchange = new TokenExchange(runtime, fetchToken, snapshot?.token);
     tokens = exchange;
     if (exchange.token === undefined) await retrying("authToken", () => exchange.start());
@@ -104,7 +116,7 @@ export async function openConnection(
   }
 
   function fetchDynamicConfig(isBackground: boolean) {
-    const fetch = () => mainApi.call("clientDynamicConfig", request, { isBackground });
+    const fetch = () => mainApi.call("clientDynamicConfig", request, { isBackground, signal });
     return isBackground ? fetch() : retrying("clientDynamicConfig", fetch);
   }
 }

@@ -17,8 +17,9 @@ export interface SessionOptions {
 export async function openSession(
   connection: Connection,
   options: SessionOptions,
+  signal: AbortSignal,
 ): Promise<Session> {
-  const { runtime, api, closed } = connection;
+  const { runtime, api } = connection;
   const created = await api.call(
     "createSession",
     {
@@ -27,7 +28,7 @@ export async function openSession(
       sdkVersion,
       projectId: options.projectId,
     },
-    { signal: closed },
+    { signal },
   );
   logMessages(created, runtime.logger);
   runtime.events.emit({ type: "sessionStart", sessionId: created.sessionId });

@@ -56,7 +56,8 @@ describeDialects(() => {
     });
 
     it.for([
-      [{ prompt: [] as number[], numSamples: 0 }, "numSamples"],
+      [{ prompt: [1], numSamples: 0 }, "numSamples"],
+      [{ prompt: [] as number[] }, "prompt"],
       [{ prompt: [1], numSamples: 1.5 }, "numSamples"],
       [{ prompt: { chunks: [] } }, "prompt"],
       [{ prompt: [1], topkPromptLogprobs: -1 }, "topkPromptLogprobs"],
@@ -177,6 +178,29 @@ describeDialects(() => {
       expect(samples(service)).toHaveLength(3);
       for (const future of futures) future.cancel();
       await Promise.allSettled(futures);
+    });
+
+    it("give everything back when a crowd in every line is given up", async ({ service }) => {
+      service.flags["sample_dispatch_bytes_semaphore_size"] = 5;
+      service.flags["sample_max_concurrent_requests"] = 800;
+      const sampling = await open(service);
+      service.server.script("sample", hang);
+      const controller = new AbortController();
+      // One is being sent, others wait for bytes, for a slot in dispatch and for a turn at all.
+      const futures = Array.from({ length: 900 }, () =>
+        sampling.sample({ prompt: [1], signal: controller.signal }),
+      );
+      await service.server.until(() => samples(service).length === 1);
+      controller.abort();
+      await Promise.allSettled(futures);
+      // All slots are free again: as many requests as before are in dispatch at once.
+      const before = samples(service).length;
+      service.server.handle("sample", async () => {
+        await service.server.until(() => samples(service).length === before + 50);
+        return service.accept("SampleResponse", { sequences: [] });
+      });
+      const prompt = { chunks: [{ location: "", format: "png" as const }] };
+      await Promise.all(Array.from({ length: 50 }, () => sampling.sample({ prompt })));
     });
 
     it("give everything back when calls are given up at any point", async ({ service }) => {

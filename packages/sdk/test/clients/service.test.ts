@@ -1,5 +1,5 @@
 import { Agent, request } from "undici";
-import { ArgumentError, CredentialError, DependencyError, ServiceClient } from "tinker-ts";
+import { ArgumentError, CancelledError, CredentialError, ServiceClient } from "tinker-ts";
 import { describe, expect } from "vitest";
 import type { FakeService } from "../support/fake-service.js";
 import { bare, drop, hang, json } from "../support/scripted-server.js";
@@ -64,13 +64,6 @@ describe("making a client", () => {
       project_id: "p1",
       type: "create_session",
     });
-  });
-
-  it("for this process says how to install the engine when it is missing", async ({ service }) => {
-    const client = service.client({ baseUrl: "local:", apiKey: undefined });
-    const error = await client.getServerCapabilities().catch((caught: unknown) => caught);
-    expect(error).toBeInstanceOf(DependencyError);
-    expect((error as Error).message).toContain("npm install @tinker-ts/server");
   });
 });
 
@@ -233,6 +226,29 @@ describe("opening a session", () => {
     await expect(impatient).rejects.toThrow("no time");
     answer();
     await patient;
+  });
+});
+
+describe("closing", () => {
+  it.for(["clientConfig", "createSession"] as const)(
+    "does not wait for a server that does not answer %s",
+    async (endpoint, { service }) => {
+      service.server.handle(endpoint, () => hang);
+      const client = service.client();
+      const making = expect(client.createSamplingClient({ baseModel: "m" })).rejects.toBeInstanceOf(
+        CancelledError,
+      );
+      await service.server.until(() => service.server.requestsTo(endpoint).length === 1);
+      await client.close();
+      await making;
+    },
+  );
+
+  it("happens at the end of a block that uses the client", async ({ service }) => {
+    const client = service.client();
+    await client.createSamplingClient({ baseModel: "m" });
+    await client[Symbol.asyncDispose]();
+    expect(service.clock.pending).toBe(0);
   });
 });
 

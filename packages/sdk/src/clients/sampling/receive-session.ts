@@ -56,7 +56,7 @@ export async function receiveSession(
 
 async function join(state: SamplingClientState, options: RuntimeOptions): Promise<Session> {
   const plan = planConnection(state.options, createRuntime(options));
-  const connection = await openConnection(plan, state.snapshot);
+  const connection = await openConnection(plan, { snapshot: state.snapshot });
   return joinSession(connection, state.sessionId);
 }
 

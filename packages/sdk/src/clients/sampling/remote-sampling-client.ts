@@ -1,17 +1,16 @@
-import { ArgumentError } from "../../errors/argument-error.js";
 import { ResultError } from "../../errors/request-failed-error.js";
 import { ApiFuture } from "../../futures/api-future.js";
 import { checkBounds, Operation, type OperationOptions } from "../../futures/operation.js";
 import type { OperationName } from "../../runtime/events.js";
 import type { Session } from "../../session/session.js";
 import type { Tokenizer } from "../../tokenizers/tokenizer.js";
-import { ModelInput, type ModelInputLike } from "../../types/model-input.js";
+import type { ModelInputLike } from "../../types/model-input.js";
 import type { GetSamplerResponse, SampleResponse } from "../../types/sampling.js";
-import { checkSamplingParams } from "../../types/validate.js";
 import { bounded } from "../bounded.js";
 import { completeRetryConfig, type RetryConfig } from "../retry-config.js";
 import { SamplingClient, type SampleOptions } from "../sampling-client.js";
-import { Sampler, type SampleCall } from "./sampler.js";
+import { checkSampleCall } from "./sample-call.js";
+import { Sampler } from "./sampler.js";
 import { transferState, type SamplingClientState } from "./transfer-state.js";
 
 /** Samples at a server. */
@@ -36,7 +35,7 @@ export class RemoteSamplingClient extends SamplingClient {
   }
 
   override sample(options: SampleOptions): ApiFuture<SampleResponse> {
-    const call = checkCall(options);
+    const call = checkSampleCall(options);
     const sampler = this.#sampler;
     return this.#start("sample", options, (operation) =>
       sampler.session.connection.config.sampleNoRetries
@@ -50,7 +49,7 @@ export class RemoteSamplingClient extends SamplingClient {
     options: OperationOptions = {},
   ): ApiFuture<(number | null)[]> {
     const samplingParams = { maxTokens: 1 };
-    const call = checkCall({ prompt, samplingParams, includePromptLogprobs: true });
+    const call = checkSampleCall({ prompt, samplingParams, includePromptLogprobs: true });
     return this.#start("computeLogprobs", options, async (operation) => {
       const { promptLogprobs } = await this.#sampler.sampleWithRetries(call, operation);
       if (promptLogprobs) return promptLogprobs;
@@ -101,25 +100,4 @@ export class RemoteSamplingClient extends SamplingClient {
     const operation = new Operation(name, samplingSessionId, session.runtime);
     return ApiFuture.start(operation, options, session, () => work(operation));
   }
-}
-
-function checkCall(options: SampleOptions): SampleCall {
-  const { numSamples = 1, topkPromptLogprobs = 0 } = options;
-  if (!Number.isSafeInteger(numSamples) || numSamples < 1) {
-    throw new ArgumentError("numSamples", `must be a whole number of 1 or more, got ${numSamples}`);
-  }
-  if (!Number.isSafeInteger(topkPromptLogprobs) || topkPromptLogprobs < 0) {
-    throw new ArgumentError("topkPromptLogprobs", "must be a whole number of 0 or more");
-  }
-  const prompt = ModelInput.from(options.prompt);
-  if (prompt.chunks.length === 0) {
-    throw new ArgumentError("prompt", "must not be empty; pass token ids or chunks");
-  }
-  return {
-    prompt,
-    numSamples,
-    samplingParams: checkSamplingParams(options.samplingParams ?? {}),
-    promptLogprobs: options.includePromptLogprobs ?? false,
-    topkPromptLogprobs,
-  };
 }

@@ -3,23 +3,14 @@ import { pollFuture } from "../../futures/poll-future.js";
 import { QueueStateLog } from "../../session/queue-state-log.js";
 import type { Session } from "../../session/session.js";
 import { jsonBody } from "../../transport/api.js";
-import type { ModelInput } from "../../types/model-input.js";
-import type { SampleResponse, SamplingParams } from "../../types/sampling.js";
+import type { SampleResponse } from "../../types/sampling.js";
 import { encodeJson } from "../../wire/json-codec.js";
 import { estimatePromptBytes } from "../byte-estimate.js";
 import type { CompleteRetryConfig } from "../retry-config.js";
 import { dispatchSample } from "./dispatch-sample.js";
 import type { RetryHandler } from "./retry-handler.js";
 import { retryHandlerFor } from "./retry-handlers.js";
-
-/** A checked sample request without its number. */
-export interface SampleCall {
-  readonly prompt: ModelInput;
-  readonly numSamples: number;
-  readonly samplingParams: SamplingParams;
-  readonly promptLogprobs: boolean;
-  readonly topkPromptLogprobs: number;
-}
+import type { SampleCall } from "./sample-call.js";
 
 /** Makes samples of one sampling session. */
 export class Sampler {

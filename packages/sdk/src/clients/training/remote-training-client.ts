@@ -23,7 +23,8 @@ import type {
 import { bounded } from "../bounded.js";
 import { createSamplingSession } from "../create-sampling-session.js";
 import type { SamplingClient } from "../sampling-client.js";
-import { RemoteSamplingClient } from "../sampling/remote-sampling-client.js";
+import { makeSamplingClient } from "../make-sampling-client.js";
+import { completeRetryConfig } from "../retry-config.js";
 import { TrainingClient } from "../training-client.js";
 import { checkCheckpointName, checkTinkerPath, checkTtl } from "./checkpoint-arguments.js";
 import {
@@ -188,6 +189,7 @@ export class RemoteTrainingClient extends TrainingClient {
     options: SamplerOptions = {},
   ): ApiFuture<SamplingClient> {
     const { session } = this.#run;
+    completeRetryConfig(options.retryConfig);
     return this.#start("saveWeightsForSampler", options, async (operation) => {
       const { samplingSessionId } = await runRequest(
         this.#run,
@@ -200,7 +202,7 @@ export class RemoteTrainingClient extends TrainingClient {
         }),
       );
       const id = expectField(samplingSessionId, "sampling_session_id", operation);
-      return new RemoteSamplingClient(session, id, options.retryConfig);
+      return makeSamplingClient(session, id, options.retryConfig);
     });
   }
 
