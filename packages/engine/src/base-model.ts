@@ -1,5 +1,6 @@
 import { Adapter } from "./adapter.js";
 import { EngineError } from "./errors.js";
+import type { LoraFlags } from "./files/lora-modules.js";
 import type { ModelConfig } from "./files/model-config.js";
 import { FullTuning } from "./full-tuning.js";
 import type { Site } from "./model/sites.js";
@@ -64,12 +65,14 @@ export class BaseModel {
   /** Makes a new adapter, which changes nothing until it is trained. */
   async createAdapter(options: AdapterOptions): Promise<Adapter> {
     const { rank, alpha = 32, seed = 0 } = options;
+    const { trainAttn = true, trainMlp = true, trainUnembed = true } = options;
+    const flags = { trainAttn, trainMlp, trainUnembed };
     if (!Number.isInteger(rank) || rank < 1 || rank > maxRank) {
       throw invalid("rank", rank, `a whole number from 1 to ${maxRank}`);
     }
     if (!Number.isFinite(alpha) || alpha <= 0) throw invalid("alpha", alpha, "a number above 0");
     if (!Number.isSafeInteger(seed)) throw invalid("seed", seed, "a whole number");
-    const sites = adaptedSites(options);
+    const sites = adaptedSites(flags);
     const info = await this.#client.call("createAdapter", {
       model: this.#id,
       rank,
@@ -77,7 +80,7 @@ export class BaseModel {
       seed,
       sites,
     });
-    return new Adapter(this.#client, info, { rank, alpha });
+    return new Adapter(this.#client, info, { rank, alpha, seed, ...flags });
   }
 
   /** Trains a copy of all weights of the model. */
@@ -116,8 +119,7 @@ export class BaseModel {
   }
 }
 
-function adaptedSites(options: AdapterOptions): readonly Site[] {
-  const { trainAttn = true, trainMlp = true, trainUnembed = true } = options;
+function adaptedSites({ trainAttn, trainMlp, trainUnembed }: LoraFlags): readonly Site[] {
   const sites: Site[] = [];
   if (trainAttn) sites.push("q", "k", "v", "o");
   if (trainMlp) sites.push("gate", "up", "down");
