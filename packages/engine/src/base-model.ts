@@ -1,5 +1,6 @@
 import { Adapter } from "./adapter.js";
 import { EngineError } from "./errors.js";
+import type { LoraFlags } from "./files/lora-modules.js";
 import type { ModelConfig } from "./files/model-config.js";
 import { FullTuning } from "./full-tuning.js";
 import type { Site } from "./model/sites.js";
@@ -39,6 +40,8 @@ const maxRank = 256;
 /** A model in an engine: the base of any number of adapters. */
 export class BaseModel {
   readonly config: ModelConfig;
+  /** Where it was loaded from; null for a model that was made in memory. */
+  readonly folder: string | null;
   readonly #client: WorkerClient;
   readonly #id: number;
 
@@ -47,6 +50,7 @@ export class BaseModel {
     this.#client = client;
     this.#id = info.model;
     this.config = info.config;
+    this.folder = info.folder;
   }
 
   /** Longest sequence in tokens. */
@@ -61,12 +65,14 @@ export class BaseModel {
   /** Makes a new adapter, which changes nothing until it is trained. */
   async createAdapter(options: AdapterOptions): Promise<Adapter> {
     const { rank, alpha = 32, seed = 0 } = options;
+    const { trainAttn = true, trainMlp = true, trainUnembed = true } = options;
+    const flags = { trainAttn, trainMlp, trainUnembed };
     if (!Number.isInteger(rank) || rank < 1 || rank > maxRank) {
       throw invalid("rank", rank, `a whole number from 1 to ${maxRank}`);
     }
     if (!Number.isFinite(alpha) || alpha <= 0) throw invalid("alpha", alpha, "a number above 0");
     if (!Number.isSafeInteger(seed)) throw invalid("seed", seed, "a whole number");
-    const sites = adaptedSites(options);
+    const sites = adaptedSites(flags);
     const info = await this.#client.call("createAdapter", {
       model: this.#id,
       rank,
@@ -74,7 +80,7 @@ export class BaseModel {
       seed,
       sites,
     });
-    return new Adapter(this.#client, info, { rank, alpha });
+    return new Adapter(this.#client, info, { rank, alpha, seed, ...flags });
   }
 
   /** Trains a copy of all weights of the model. */
@@ -113,8 +119,7 @@ export class BaseModel {
   }
 }
 
-function adaptedSites(options: AdapterOptions): readonly Site[] {
-  const { trainAttn = true, trainMlp = true, trainUnembed = true } = options;
+function adaptedSites({ trainAttn, trainMlp, trainUnembed }: LoraFlags): readonly Site[] {
   const sites: Site[] = [];
   if (trainAttn) sites.push("q", "k", "v", "o");
   if (trainMlp) sites.push("gate", "up", "down");

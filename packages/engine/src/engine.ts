@@ -2,6 +2,8 @@ import os from "node:os";
 import { BaseModel } from "./base-model.js";
 import { EngineError } from "./errors.js";
 import { checkExecutionProvider } from "./execution-provider.js";
+import { resolveModel } from "./files/hub.js";
+import type { DownloadProgress } from "./files/hub/progress.js";
 import type { ModelConfig } from "./files/model-config.js";
 import type { LoadProgress } from "./model/model-weights.js";
 import { WorkerClient } from "./runtime/worker-client.js";
@@ -17,10 +19,13 @@ export interface EngineOptions {
   readonly memoryBytes?: number;
 }
 
-/** How a model is loaded. */
+/** How a model is found and loaded. */
 export interface LoadModelOptions {
   readonly signal?: AbortSignal;
+  /** Called while weights are read into memory. */
   readonly onProgress?: (progress: LoadProgress) => void;
+  /** Called while files arrive from the hub. */
+  readonly onDownload?: (progress: DownloadProgress) => void;
 }
 
 /** A new model: random, or with given weights. */
@@ -60,9 +65,13 @@ export class Engine {
     return new Engine(new WorkerClient(settings));
   }
 
-  /** Loads a model from a Hugging Face folder. */
-  async loadModel(folder: string, options: LoadModelOptions = {}): Promise<BaseModel> {
-    const { signal, onProgress } = options;
+  /** Loads a model from a Hugging Face folder, or from the hub by its id, such as `Qwen/Qwen3-0.6B`. */
+  async loadModel(idOrFolder: string, options: LoadModelOptions = {}): Promise<BaseModel> {
+    const { signal, onProgress, onDownload } = options;
+    const { folder } = await resolveModel(idOrFolder, {
+      ...(signal === undefined ? {} : { signal }),
+      ...(onDownload === undefined ? {} : { onProgress: onDownload }),
+    });
     const info = await this.#client.call("loadModel", { folder }, { signal, onEvent: onProgress });
     return new BaseModel(this.#client, info);
   }

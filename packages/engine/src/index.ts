@@ -30,7 +30,13 @@ export {
   writeAdapter,
   type WriteAdapterOptions,
 } from "./files/peft/write-adapter.js";
-export { Adapter } from "./adapter.js";
+export { Adapter, type AdapterProperties } from "./adapter.js";
+export {
+  loadAdapter,
+  saveAdapter,
+  type LoadAdapterOptions,
+  type SaveAdapterOptions,
+} from "./adapter-folder.js";
 export { BaseModel, type AdapterOptions, type SampleRequest } from "./base-model.js";
 export {
   Engine,

@@ -95,7 +95,9 @@ describe("an engine", () => {
     await using engine = await Engine.create({ threads: 1 });
     cpSync(fixture("llama/model/tokenizer.json"), temporary("tokenizer.json"));
     await expect(engine.loadModel(temporary())).rejects.toMatchObject({ category: "user" });
-    await expect(engine.loadModel(temporary("nowhere"))).rejects.toThrow("does not exist");
+    await expect(engine.loadModel(temporary("nowhere"))).rejects.toThrow(
+      "neither a folder that exists",
+    );
   });
 
   it.each([

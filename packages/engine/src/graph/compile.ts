@@ -71,7 +71,9 @@ export function compileGraph(graph: Graph, options: CompileOptions): CompiledGra
   for (const { name, tensor } of shapeFeeds) names.set(tensor.id, name);
 
   const aliases = nameOutputs(outputs, names);
-  const records = nodes.map((node) => nodeRecord(node, names));
+  const records = nodes
+    .filter((node) => node.type !== "Identity")
+    .map((node) => nodeRecord(node, names));
   const outputPorts = Object.entries(outputs).map(([name, { dtype, shape }]) => ({
     name,
     dtype,
@@ -113,13 +115,23 @@ function liveNodes(
   return { nodes: nodes.toReversed(), needed };
 }
 
+/**
+ * Follows values that are others under a new identity, which exists for differentiation only. ONNX Runtime
+ * would copy such a value where it is a result.
+ */
+function origin(tensor: Tensor, names: ReadonlyMap<number, string>): Tensor {
+  const [source] = tensor.node?.type === "Identity" ? tensor.node.inputs : [];
+  return source == null || names.has(tensor.id) ? tensor : origin(source, names);
+}
+
 /** Gives computed outputs their public name; what has a name already is copied under the new one. */
 function nameOutputs(
   outputs: Readonly<Record<string, Tensor>>,
   names: Map<number, string>,
 ): readonly NodeRecord[] {
   const aliases: NodeRecord[] = [];
-  for (const [name, { id }] of Object.entries(outputs)) {
+  for (const [name, tensor] of Object.entries(outputs)) {
+    const { id } = origin(tensor, names);
     const existing = names.get(id);
     if (existing === undefined) {
       names.set(id, name);
@@ -137,7 +149,10 @@ function nameOutputs(
 }
 
 function nodeRecord(node: GraphNode, names: ReadonlyMap<number, string>): NodeRecord {
-  const nameOf = ({ id }: Tensor): string => names.get(id) ?? `value.${id}`;
+  const nameOf = (tensor: Tensor): string => {
+    const { id } = origin(tensor, names);
+    return names.get(id) ?? `value.${id}`;
+  };
   return {
     type: node.type,
     domain: node.domain,

@@ -1,5 +1,5 @@
 import { describeShape, sameShape } from "./dim.js";
-import { add } from "./ops/elementwise.js";
+import { addTo } from "./ops/matmul.js";
 import type { GraphNode, Tensor } from "./tensor.js";
 
 /** Where differentiation starts: a value and the gradient that flows into it. */
@@ -29,7 +29,7 @@ export function differentiate(
       throw new Error(`gradient of shape ${actual} for a value of shape ${expected}`);
     }
     const sum = gradients.get(tensor.id);
-    gradients.set(tensor.id, sum === undefined ? gradient : add(sum, gradient));
+    gradients.set(tensor.id, sum === undefined ? gradient : addTo(sum, gradient));
   };
 
   for (const { of, gradient } of seeds) accumulate(of, gradient);

@@ -4,12 +4,15 @@
  * A size is a polynomial with whole coefficients over named symbols ("tokens", "rank"), kept as a map
  * from monomial ("rank*tokens") to coefficient. That is enough to compare, multiply and add sizes while
  * a graph is built, so one compiled graph serves every length and a wrong reshape fails at build time.
+ * The text of a size is canonical and computed once: sizes are equal when their texts are.
  */
 export class Dim {
   readonly #terms: ReadonlyMap<string, number>;
+  readonly #text: string;
 
   private constructor(terms: ReadonlyMap<string, number>) {
     this.#terms = terms;
+    this.#text = textOf(terms);
   }
 
   /** A named size whose value is bound when the graph runs. */
@@ -19,7 +22,13 @@ export class Dim {
 
   /** A fixed size, or the size itself when it already is one. */
   static of(value: DimLike): Dim {
-    return typeof value === "number" ? new Dim(new Map(value === 0 ? [] : [["", value]])) : value;
+    if (typeof value !== "number") return value;
+    let fixed = fixedDims.get(value);
+    if (fixed === undefined) {
+      fixed = new Dim(new Map(value === 0 ? [] : [["", value]]));
+      fixedDims.set(value, fixed);
+    }
+    return fixed;
   }
 
   plus(other: DimLike): Dim {
@@ -31,18 +40,22 @@ export class Dim {
   }
 
   times(other: DimLike): Dim {
+    const right = Dim.of(other);
+    const [a, b] = [this.constant, right.constant];
+    if (a === 1) return right;
+    if (b === 1) return this;
+    if (a !== undefined && b !== undefined) return Dim.of(a * b);
     const product = new Map<string, number>();
     for (const [left, leftCoefficient] of this.#terms) {
-      for (const [right, rightCoefficient] of Dim.of(other).#terms) {
-        accumulate(product, multiplyMonomials(left, right), leftCoefficient * rightCoefficient);
+      for (const [monomial, coefficient] of right.#terms) {
+        accumulate(product, multiplyMonomials(left, monomial), leftCoefficient * coefficient);
       }
     }
     return new Dim(product);
   }
 
   equals(other: DimLike): boolean {
-    const { size } = this.plus(Dim.of(other).times(-1)).#terms;
-    return size === 0;
+    return this.#text === Dim.of(other).#text;
   }
 
   /** The value when it does not depend on any symbol. */
@@ -66,16 +79,11 @@ export class Dim {
   }
 
   toString(): string {
-    if (this.#terms.size === 0) return "0";
-    return [...this.#terms]
-      .map(([monomial, coefficient]) => {
-        if (monomial === "") return String(coefficient);
-        return coefficient === 1 ? monomial : `${coefficient}*${monomial}`;
-      })
-      .toSorted()
-      .join("+");
+    return this.#text;
   }
 }
+
+const fixedDims = new Map<number, Dim>();
 
 /** A fixed or symbolic size, as callers write it. */
 export type DimLike = number | Dim;
@@ -117,6 +125,15 @@ export function describeShape(shape: readonly DimLike[]): string {
   return `[${shape.map((dim) => dim.toString()).join(", ")}]`;
 }
 
+function textOf(terms: ReadonlyMap<string, number>): string {
+  if (terms.size === 0) return "0";
+  const texts = Array.from(terms, ([monomial, coefficient]) => {
+    if (monomial === "") return String(coefficient);
+    return coefficient === 1 ? monomial : `${coefficient}*${monomial}`;
+  });
+  return texts.length === 1 ? texts.join("") : texts.toSorted().join("+");
+}
+
 function accumulate(terms: Map<string, number>, monomial: string, coefficient: number): void {
   const sum = (terms.get(monomial) ?? 0) + coefficient;
   if (sum === 0) terms.delete(monomial);
@@ -124,8 +141,7 @@ function accumulate(terms: Map<string, number>, monomial: string, coefficient: n
 }
 
 function multiplyMonomials(left: string, right: string): string {
-  return [...left.split("*"), ...right.split("*")]
-    .filter((symbol) => symbol !== "")
-    .toSorted()
-    .join("*");
+  if (left === "") return right;
+  if (right === "") return left;
+  return [...left.split("*"), ...right.split("*")].toSorted().join("*");
 }

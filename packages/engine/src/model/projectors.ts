@@ -1,7 +1,7 @@
 import type { ModelConfig } from "../files/model-config.js";
 import { Dim } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
-import { linear, multiply, split } from "../graph/ops/index.js";
+import { linear, multiply, split, stopGradient, withHiddenProduct } from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
 import { at } from "../util/at.js";
 import { siteWidths, sitesOf, type Site, type SiteGroup } from "./sites.js";
@@ -91,22 +91,53 @@ export function adaptedProjector(
     const bases = plain(group, value);
     const factors = adapter.groups.get(group);
     if (factors === undefined) return bases;
-    const { sites } = factors;
-    const low = multiply(linear(value, factors.a), adapter.scale);
+    const low = lowProduct(value, factors, adapter.scale);
     lows.set(group, low);
-    const rank = Dim.symbol("rank");
-    const parts =
-      sites.length === 1
-        ? [low]
-        : split(
-            low,
-            1,
-            sites.map(() => rank),
-          );
-    return sitesOf[group].map((site, index) => {
-      const base = at(bases, index);
-      const place = sites.indexOf(site);
-      return place < 0 ? base : linear(at(parts, place), at(factors.b, place), base);
-    });
+    return withSites(group, factors, low, bases, (base, part, b) => linear(part, b, base));
   };
+}
+
+/**
+ * Projects with weights into which the adapters have been merged, `W + scale B A`. The forward pass costs
+ * nothing more than without adapters; gradients of the factors are those of `adaptedProjector`.
+ */
+export function mergedProjector(lookup: SiteLookup, adapter: AdapterInputs): Projector {
+  const plain = plainProjector(lookup);
+  return (group, value) => {
+    const sums = plain(group, value);
+    const factors = adapter.groups.get(group);
+    if (factors === undefined) return sums;
+    // The gradient of `value` comes from the merged weights alone.
+    const low = lowProduct(stopGradient(value), factors, adapter.scale);
+    return withSites(group, factors, low, sums, withHiddenProduct);
+  };
+}
+
+/** `scale (x A^T)` of all sites of a group, side by side. */
+function lowProduct(value: Tensor, factors: GroupAdapter, scale: Tensor): Tensor {
+  return multiply(linear(value, factors.a), scale);
+}
+
+/** Combines the values of a group's adapted sites with their parts of the low product. */
+function withSites(
+  group: SiteGroup,
+  { sites, b }: GroupAdapter,
+  low: Tensor,
+  values: readonly Tensor[],
+  combine: (value: Tensor, part: Tensor, b: Tensor) => Tensor,
+): readonly Tensor[] {
+  const rank = Dim.symbol("rank");
+  const parts =
+    sites.length === 1
+      ? [low]
+      : split(
+          low,
+          1,
+          sites.map(() => rank),
+        );
+  return sitesOf[group].map((site, index) => {
+    const value = at(values, index);
+    const place = sites.indexOf(site);
+    return place < 0 ? value : combine(value, at(parts, place), at(b, place));
+  });
 }

@@ -108,7 +108,7 @@ export class EngineCore {
     });
     const id = this.#nextId++;
     this.#models.set(id, model);
-    return { model: id, config };
+    return { model: id, config, folder };
   }
 
   async #unloadModel(id: number): Promise<null> {

@@ -22,6 +22,8 @@ interface Call<Request, Response, Event = never> {
 export interface ModelInfo {
   readonly model: number;
   readonly config: ModelConfig;
+  /** Where it was loaded from; null for a model that was made in memory. */
+  readonly folder: string | null;
 }
 
 /** Trained parameters in the worker: an adapter, or a model's own weights. */

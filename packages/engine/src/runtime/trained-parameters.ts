@@ -48,7 +48,11 @@ export class TrainedParameters {
   ): TrainedParameters {
     const { rank, alpha, seed, sites } = options;
     const layout = adapterLayout(model.config, sites, rank);
-    const trainer = new Trainer(model.runtime, { kind: "adapter", sites }, model.budget);
+    const trainer = new Trainer(
+      model.runtime,
+      { kind: "adapter", sites, merged: false },
+      model.budget,
+    );
     const adapter = { rank, scale: alpha / rank, sites };
     return new TrainedParameters(model, layout, initialAdapter(layout, seed), trainer, adapter);
   }
@@ -74,9 +78,9 @@ export class TrainedParameters {
   async pass(request: PassRequestMessage, context: PassContext): Promise<PassResult> {
     const { data, lossFn, lossFnConfig, backward } = request;
     const prepared = prepareData(this.model.config, data, lossFn, lossFnConfig);
-    const { layout, values } = this.state;
+    const { layout, values, version } = this.state;
     const { rank, scale } = this.#adapter;
-    const parameters = { layout, values, rank, scale };
+    const parameters = { layout, values, rank, scale, version };
     if (!backward) return this.#trainer.run({ ...prepared, parameters, ...context });
     const gradient = this.state.borrowGradient();
     try {

@@ -85,11 +85,11 @@ describe.each(families)("sampling from %s", (family) => {
       },
     };
     const own = used.id !== "base";
-    const trained = { kind: "adapter", sites: own ? used.sites : [] } as const;
+    const trained = { kind: "adapter", sites: own ? used.sites : [], merged: false } as const;
     const trainer = new Trainer(model, trained, trainingBudget(model.config, 1e9));
     const { outputs } = await trainer.run({
       ...prepareData(model.config, [datum], "cross_entropy"),
-      parameters: used,
+      parameters: { ...used, version: 0 },
       pause: () => Promise.resolve(),
     });
     return at(outputs, 0).logprobs;

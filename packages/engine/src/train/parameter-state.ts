@@ -28,6 +28,7 @@ export class ParameterState {
   #gradient: Float32Array | undefined;
   #spare: Float32Array | undefined;
   #adam: AdamState | undefined;
+  #version = 0;
 
   constructor(layout: ParameterLayout, values: Float32Array) {
     this.layout = layout;
@@ -36,6 +37,11 @@ export class ParameterState {
 
   get values(): Float32Array {
     return this.#values;
+  }
+
+  /** Changes whenever the values do. */
+  get version(): number {
+    return this.#version;
   }
 
   /** The current values, which stay as they are from now on. */
@@ -73,6 +79,7 @@ export class ParameterState {
     const report = adamStep(this.#values, gradient, this.#optimizer(), options);
     this.#gradient = undefined;
     this.#spare = gradient;
+    this.#version += 1;
     return report;
   }
 
@@ -110,6 +117,7 @@ export class ParameterState {
     this.#values = values;
     this.#frozen = false;
     this.#gradient = undefined;
+    this.#version += 1;
   }
 
   #optimizer(): AdamState {

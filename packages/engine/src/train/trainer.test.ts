@@ -50,7 +50,7 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
     limits: Partial<TrainingBudget> = {},
   ): Promise<PassResult> {
     const budget = { ...trainingBudget(model.config, 1e9), ...limits };
-    const trainer = new Trainer(model, { kind: "adapter", sites }, budget);
+    const trainer = new Trainer(model, { kind: "adapter", sites, merged: false }, budget);
     const config = expected.losses[loss]?.config ?? {};
     const prepared = prepareData(model.config, fixtureData(expected, loss), loss, config);
     const gradient = backward ? state.borrowGradient() : undefined;
@@ -59,6 +59,7 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
       values: state.values,
       rank: expected.rank,
       scale: expected.alpha / expected.rank,
+      version: state.version,
     };
     const result = await trainer.run({
       ...prepared,
@@ -90,6 +91,9 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
     "one datum and one layer at a time": { microBatchTokens: 1, layersPerSegment: 1 },
     "attention in blocks": { blockTokens: 4 },
     "attention in blocks, recomputing activations": { blockTokens: 7, activationBytes: 0 },
+    "without merging the adapter": { mergeFromTokens: Infinity },
+    "merging the adapter, attention in blocks": { mergeFromTokens: 1, blockTokens: 5 },
+    "merging the adapter, recomputing activations": { mergeFromTokens: 1, activationBytes: 0 },
   };
   for (const loss of ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"]) {
     for (const [way, limits] of Object.entries(ways)) {

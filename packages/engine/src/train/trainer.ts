@@ -42,6 +42,8 @@ export interface PassParameters {
   readonly rank: number;
   /** alpha / rank */
   readonly scale: number;
+  /** Changes whenever the values do. */
+  readonly version: number;
 }
 
 /** One forward or forward-backward call. */
@@ -55,25 +57,23 @@ export interface PassRequest {
   readonly onProgress?: (progress: PassProgress) => void;
 }
 
+/** What runs passes with one set of weights. */
+interface PassRunners {
+  readonly short: SegmentRunner;
+  readonly long: LongSequenceRunner;
+  readonly head: HeadRunner;
+}
+
 /** Computes losses and gradients of one kind of trained parameters. */
 export class Trainer {
   readonly #model: ModelRuntime;
   readonly #trained: Trained;
   readonly #budget: TrainingBudget;
-  readonly #short: SegmentRunner;
-  readonly #long: LongSequenceRunner;
-  readonly #head: HeadRunner;
 
   constructor(model: ModelRuntime, trained: Trained, budget: TrainingBudget) {
-    const { config, weights, pool } = model;
-    const programs = new TrainingPrograms(config, model.programs, trained);
     this.#model = model;
     this.#trained = trained;
     this.#budget = budget;
-    const { layersPerSegment } = budget;
-    this.#short = new SegmentRunner(config, weights, trained, programs, pool, layersPerSegment);
-    this.#long = new LongSequenceRunner(config, weights, trained, programs, pool);
-    this.#head = new HeadRunner(config, weights, programs, pool);
   }
 
   async run(request: PassRequest): Promise<PassResult> {
@@ -82,13 +82,14 @@ export class Trainer {
     const sum =
       request.gradient && new GradientSum(parameters.layout, request.gradient, this.#model.pool);
     const totalTokens = data.reduce((total, datum) => total + datum.tokens.length, 0);
+    const runners = await this.#runners(request, totalTokens);
     const found: { logprobs: Float32Array; terms: Float32Array }[] = [];
     let doneTokens = 0;
     for (const members of planMicroBatches(data, this.#budget)) {
       await pause();
       const batch = packMicroBatch(data, members, heads, kvHeads, this.#budget);
       const table = new RowTable(members.map((index) => at(data, index)));
-      await this.#runMicroBatch(request, batch, table, sum);
+      await this.#runMicroBatch(request, runners, batch, table, sum);
       let member = 0;
       for (const result of table.byDatum()) {
         const index = at(members, member++);
@@ -107,24 +108,49 @@ export class Trainer {
     return { outputs, metrics: lossMetrics(request.loss, data, found) };
   }
 
+  /**
+   * Long calls merge an adapter into a copy of the weights first: that costs as much as a few tokens per
+   * width, and spares every token the adapter's own products. Whether it is done depends on the call
+   * alone, so that results repeat.
+   */
+  async #runners(request: PassRequest, totalTokens: number): Promise<PassRunners> {
+    const { config, pool, programs, merged } = this.#model;
+    const { layersPerSegment, mergeFromTokens } = this.#budget;
+    const trained = this.#trained;
+    const merge = trained.kind === "adapter" && totalTokens >= mergeFromTokens;
+    const weights = merge
+      ? await merged.fill(request.parameters, trained.sites, request.pause)
+      : this.#model.weights;
+    const way = merge ? { ...trained, merged: true } : trained;
+    const made = new TrainingPrograms(config, programs, way);
+    return {
+      short: new SegmentRunner(config, weights, way, made, pool, layersPerSegment),
+      long: new LongSequenceRunner(config, weights, way, made, pool),
+      head: new HeadRunner(config, weights, made, pool),
+    };
+  }
+
   async #runMicroBatch(
     request: PassRequest,
+    runners: PassRunners,
     batch: MicroBatch,
     table: RowTable,
     sum: GradientSum | undefined,
   ): Promise<void> {
     const pass = this.#layerPass(request, batch, sum);
     const { arrangement } = batch;
+    const { short, long, head } = runners;
     if (arrangement.kind === "short") {
-      await this.#runThrough(request, this.#short, { ...pass, arrangement }, batch, table, sum);
+      await this.#runThrough(request, short, head, { ...pass, arrangement }, batch, table, sum);
     } else {
-      await this.#runThrough(request, this.#long, { ...pass, arrangement }, batch, table, sum);
+      await this.#runThrough(request, long, head, { ...pass, arrangement }, batch, table, sum);
     }
   }
 
   async #runThrough<A extends ShortArrangement | LongArrangement>(
     request: PassRequest,
     layers: LayerRunner<A>,
+    head: HeadRunner,
     pass: LayerPass<A>,
     batch: MicroBatch,
     table: RowTable,
@@ -144,14 +170,14 @@ export class Trainer {
       pause,
     };
     if (backward) {
-      const gradient = await this.#head.backward(headPass, hidden, table, sum, throughLayers);
+      const gradient = await head.backward(headPass, hidden, table, sum, throughLayers);
       const ofInput = gradient && (await layers.backward(pass, kept, gradient));
       if (ofInput !== undefined) {
         sum.addEmbeddingRows(batch.tokens, ofInput);
         pool.giveBack(ofInput);
       }
     } else {
-      await this.#head.forward(headPass, hidden, table);
+      await head.forward(headPass, hidden, table);
     }
     pool.giveBack(hidden);
   }

@@ -1,5 +1,5 @@
 import type { ModelConfig } from "../files/model-config.js";
-import { layerGroups, sitesOf, siteWidths } from "../model/sites.js";
+import { layerGroups, sitesOf, siteWidths, type Site, type SiteWidths } from "../model/sites.js";
 
 /** How much a training pass does at once. Depends on model and settings only, never on the moment. */
 export interface TrainingBudget {
@@ -9,6 +9,8 @@ export interface TrainingBudget {
   readonly blockTokens: number;
   /** Layers that run as one program. */
   readonly layersPerSegment: number;
+  /** Calls of at least this many tokens merge the adapter into the weights first. */
+  readonly mergeFromTokens: number;
   /** Memory for activations that wait for the backward pass. */
   readonly activationBytes: number;
   /** Activations of all layers per token when everything is kept. */
@@ -29,6 +31,7 @@ export function trainingBudget(config: ModelConfig, activationBytes: number): Tr
     microBatchTokens: defaultMicroBatchTokens,
     blockTokens: defaultBlockTokens,
     layersPerSegment: layersPerSegment(config),
+    mergeFromTokens: mergeFromTokens(config, activationBytes),
     activationBytes,
     keptBytesPerToken: 4 * config.layers * keptFloatsPerToken(config),
   };
@@ -44,10 +47,31 @@ function keptFloatsPerToken(config: ModelConfig): number {
 }
 
 function layersPerSegment(config: ModelConfig): number {
-  const parameters = layerSites.reduce((sum, site) => {
-    const { inputs, outputs } = siteWidths(config, site);
-    return sum + inputs * outputs;
-  }, 0);
-  const perLayer = 2 * parameters * defaultMicroBatchTokens;
+  const perLayer = 2 * sumOverSites(config, layerSites, areaOf) * defaultMicroBatchTokens;
   return Math.max(1, Math.min(config.layers, Math.floor(operationsPerProgram / perLayer)));
+}
+
+/**
+ * Merging takes (inputs * outputs) products per rank, and spares (inputs + outputs) per rank and token;
+ * the factor stands for reading and writing the weights. Without memory for the copy it is never done.
+ */
+function mergeFromTokens(config: ModelConfig, activationBytes: number): number {
+  const total = (measure: (widths: SiteWidths) => number): number =>
+    config.layers * sumOverSites(config, layerSites, measure) +
+    sumOverSites(config, ["head"], measure);
+  const area = total(areaOf);
+  if (4 * area > activationBytes / 4) return Infinity;
+  return Math.ceil((1.5 * area) / total(({ inputs, outputs }) => inputs + outputs));
+}
+
+function areaOf({ inputs, outputs }: SiteWidths): number {
+  return inputs * outputs;
+}
+
+function sumOverSites(
+  config: ModelConfig,
+  sites: readonly Site[],
+  measure: (widths: SiteWidths) => number,
+): number {
+  return sites.reduce((sum, site) => sum + measure(siteWidths(config, site)), 0);
 }

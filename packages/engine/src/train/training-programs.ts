@@ -6,7 +6,7 @@ import { attentionInputsBackward, attentionInputsForward } from "./graphs/attent
 import { headBackward, headForward, headLoss } from "./graphs/head.js";
 import { layerOutputsBackward, layerOutputsForward } from "./graphs/layer-outputs.js";
 import { segmentBackward, segmentForward, type SegmentOptions } from "./graphs/segment.js";
-import { adaptedSites, type Trained } from "./graphs/trained.js";
+import type { Trained } from "./graphs/trained.js";
 import { losses, type LossName } from "./losses.js";
 
 type SegmentLayout = SegmentOptions["layout"];
@@ -22,7 +22,8 @@ export class TrainingPrograms {
     this.#config = config;
     this.#cache = cache;
     this.#trained = trained;
-    this.#key = trained.kind === "full" ? "full" : adaptedSites(trained).toSorted().join();
+    const merged = trained.kind === "adapter" && trained.merged ? "merged" : "";
+    this.#key = trained.kind === "full" ? "full" : `${trained.sites.toSorted().join()} ${merged}`;
   }
 
   segmentForward(layers: number, layout: SegmentLayout): Promise<Program> {

@@ -54,19 +54,20 @@ export function sigmoid(value: Tensor): Tensor {
 
 /** `value * sigmoid(value)`, one fused operator forward. */
 export function silu(value: Tensor): Tensor {
-  return value.graph.applyOne({
+  const result: Tensor = value.graph.applyOne({
     type: "QuickGelu",
     domain: "com.microsoft",
     inputs: [value],
     attributes: { alpha: { float: 1 } },
     shape: value.shape,
     vjp: ([gradient]) => {
+      // The slope, gate + result * (1 - gate), takes the result, which products after it need anyway.
       const gate = sigmoid(value);
-      const one = value.graph.scalar(1);
-      const slope = multiply(gate, add(one, multiply(value, subtract(one, gate))));
+      const slope = add(gate, subtract(result, multiply(result, gate)));
       return [multiply(given(gradient), slope)];
     },
   });
+  return result;
 }
 
 /** The smaller of two values; where they are equal the gradient flows to the left one. */

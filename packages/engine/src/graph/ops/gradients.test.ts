@@ -211,7 +211,9 @@ const withoutGradient = new Set([
   "zeros",
   "expand",
   "stopGradient",
+  "addTo",
   "stackMatmul",
+  "withHiddenProduct",
   "logSumExp",
 ]);
 
@@ -231,6 +233,40 @@ describe("gradients of graph ops agree with finite differences", () => {
       );
     });
   }
+
+  it("gives a hidden product the gradients of a visible one", async () => {
+    const results = [];
+    for (const hidden of [true, false]) {
+      const graph = new Graph();
+      const rest = graph.input("rest", [3, 4]);
+      const left = graph.input("left", [3, 2]);
+      const right = graph.input("right", [4, 2]);
+      const sum = ops.linear(left, right, rest);
+      const value = hidden ? ops.withHiddenProduct(ops.stopGradient(sum), left, right) : sum;
+      const seed = { of: value, gradient: graph.input("seed", [3, 4]) };
+      const gradients = differentiate([seed], [left, right]);
+      const program = await createProgram(graph, {
+        value,
+        ofLeft: at(gradients, 0),
+        ofRight: at(gradients, 1),
+      });
+      const random = randomNumbers(1);
+      const feeds = {
+        rest: randomArray([3, 4], random),
+        left: randomArray([3, 2], random),
+        right: randomArray([4, 2], random),
+        seed: randomArray([3, 4], random),
+      };
+      const out = {
+        value: new Float32Array(12),
+        ofLeft: new Float32Array(6),
+        ofRight: new Float32Array(8),
+      };
+      await program.run(feeds, out, {});
+      results.push(out);
+    }
+    expect(results[0]).toEqual(results[1]);
+  });
 
   it("lets nothing flow through stopGradient", async () => {
     const graph = new Graph();

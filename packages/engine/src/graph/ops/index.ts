@@ -12,7 +12,8 @@ export {
   stopGradient,
   subtract,
 } from "./elementwise.js";
-export { batchMatmul, linear, matmul, stackMatmul, type MatmulOptions } from "./matmul.js";
+export { withHiddenProduct } from "./hidden-product.js";
+export { addTo, batchMatmul, linear, matmul, stackMatmul, type MatmulOptions } from "./matmul.js";
 export { rmsNorm } from "./normalize.js";
 export { reduceSum } from "./reduce.js";
 export { rotary, type RotaryTables } from "./rotary.js";

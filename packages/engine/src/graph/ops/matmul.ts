@@ -1,5 +1,6 @@
 import { broadcastShapes, describeShape, type Shape } from "../dim.js";
 import type { Attribute, Tensor } from "../tensor.js";
+import { add } from "./elementwise.js";
 import { reduceSum } from "./reduce.js";
 import { dimAt, reshape } from "./shape.js";
 
@@ -30,6 +31,20 @@ export function matmul(
             ...productGradients(matmul, left, right, flags, gradient, wants),
             wants(2) ? gradientOfAddend(gradient, plus) : undefined,
           ],
+  });
+}
+
+/** `sum + addend`; where the addend is a product of its own, the product adds the sum as it goes. */
+export function addTo(sum: Tensor, addend: Tensor): Tensor {
+  const { node } = addend;
+  const [left, right, plus] = node?.inputs ?? [];
+  const isPlainProduct = node?.type === "Gemm" && plus === undefined;
+  if (!isPlainProduct || left == null || right == null) return add(sum, addend);
+  return addend.graph.applyOne({
+    type: "Gemm",
+    inputs: [left, right, sum],
+    attributes: node.attributes,
+    shape: addend.shape,
   });
 }
 

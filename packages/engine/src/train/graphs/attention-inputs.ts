@@ -5,13 +5,20 @@ import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import { add } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
-import { adaptedProjector, declareAdapter } from "../../model/projectors.js";
+import { declareAdapter } from "../../model/projectors.js";
 import type { SiteGroup } from "../../model/sites.js";
 import { attentionInputs } from "../../model/transformer.js";
 import type { LayerWeightKey } from "../../model/weights.js";
 import { at } from "../../util/at.js";
 import { declareLayerWeights, declareRotary, layerSites } from "../../model/layer-inputs.js";
-import { adaptedSites, adapterTensors, gradientName, lowName, type Trained } from "./trained.js";
+import {
+  adaptedSites,
+  adapterTensors,
+  gradientName,
+  lowName,
+  trainedProjector,
+  type Trained,
+} from "./trained.js";
 
 const keys = [
   "inputNorm",
@@ -65,7 +72,7 @@ function build(config: ModelConfig, trained: Trained) {
   const adapter = declareAdapter(graph, config, ["qkv"], adaptedSites(trained));
   const { positions, tables } = declareRotary(graph, config, tokens);
   const lows = new Map<SiteGroup, Tensor>();
-  const project = adaptedProjector(layerSites(weights), adapter, lows);
+  const project = trainedProjector(trained, layerSites(weights), adapter, lows);
   const made = attentionInputs(config, weights, project, hidden, positions, tables);
   const saved: Record<string, Tensor> = {};
   if (config.qkNorm) Object.assign(saved, { rawQuery: made.rawQuery, rawKey: made.rawKey });

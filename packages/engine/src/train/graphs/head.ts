@@ -5,13 +5,19 @@ import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import { expand, targetLogprobs } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
-import { adaptedProjector, declareAdapter } from "../../model/projectors.js";
+import { declareAdapter } from "../../model/projectors.js";
 import type { SiteGroup } from "../../model/sites.js";
 import { logits } from "../../model/transformer.js";
 import { outerWeightSpecs } from "../../model/weights.js";
 import { at } from "../../util/at.js";
 import type { Loss } from "../losses.js";
-import { adaptedSites, adapterTensors, gradientName, type Trained } from "./trained.js";
+import {
+  adaptedSites,
+  adapterTensors,
+  gradientName,
+  trainedProjector,
+  type Trained,
+} from "./trained.js";
 
 /** Log-probabilities of targets for a chunk of rows. */
 export function headForward(config: ModelConfig, trained: Trained): CompiledGraph {
@@ -54,7 +60,7 @@ function build(config: ModelConfig, trained: Trained) {
   const weight = graph.input("head", specs.embedding.shape);
   const adapter = declareAdapter(graph, config, ["head"], adaptedSites(trained));
   const lows = new Map<SiteGroup, Tensor>();
-  const project = adaptedProjector(() => ({ weight }), adapter, lows);
+  const project = trainedProjector(trained, () => ({ weight }), adapter, lows);
   const targets = graph.input("targets", [rows, Dim.symbol("targetsPerRow")], "int64");
   const logprobs = targetLogprobs(logits(config, { finalNorm }, project, hidden), targets);
   const parameters: Record<string, Tensor> =

@@ -4,13 +4,20 @@ import { differentiate } from "../../graph/differentiate.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import type { Tensor } from "../../graph/tensor.js";
-import { adaptedProjector, declareAdapter } from "../../model/projectors.js";
+import { declareAdapter } from "../../model/projectors.js";
 import type { SiteGroup } from "../../model/sites.js";
 import { layerOutputs } from "../../model/transformer.js";
 import type { LayerWeightKey } from "../../model/weights.js";
 import { at } from "../../util/at.js";
 import { declareLayerWeights, layerSites } from "../../model/layer-inputs.js";
-import { adaptedSites, adapterTensors, gradientName, lowName, type Trained } from "./trained.js";
+import {
+  adaptedSites,
+  adapterTensors,
+  gradientName,
+  lowName,
+  trainedProjector,
+  type Trained,
+} from "./trained.js";
 
 const keys = ["o", "postNorm", "gate", "up", "down"] as const satisfies readonly LayerWeightKey[];
 
@@ -42,7 +49,7 @@ function build(config: ModelConfig, trained: Trained) {
   const weights = declareLayerWeights(graph, config, keys);
   const adapter = declareAdapter(graph, config, ["o", "gateUp", "down"], adaptedSites(trained));
   const lows = new Map<SiteGroup, Tensor>();
-  const project = adaptedProjector(layerSites(weights), adapter, lows);
+  const project = trainedProjector(trained, layerSites(weights), adapter, lows);
   const made = layerOutputs(config, weights, project, hidden, attended);
   const saved: Record<string, Tensor> = {
     middle: made.middle,

@@ -6,13 +6,20 @@ import { Graph } from "../../graph/graph.js";
 import type { RotaryTables } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
 import { denseLayout, paddedLayout, type AttentionLayout } from "../../model/attention-layouts.js";
-import { adaptedProjector, declareAdapter } from "../../model/projectors.js";
+import { declareAdapter } from "../../model/projectors.js";
 import { layerGroups, type SiteGroup } from "../../model/sites.js";
 import { attention, attentionInputs, layerOutputs } from "../../model/transformer.js";
 import { layerWeightKeys } from "../../model/weights.js";
 import { at } from "../../util/at.js";
 import { declareLayerWeights, declareRotary, layerSites } from "../../model/layer-inputs.js";
-import { adaptedSites, adapterTensors, gradientName, lowName, type Trained } from "./trained.js";
+import {
+  adaptedSites,
+  adapterTensors,
+  gradientName,
+  lowName,
+  trainedProjector,
+  type Trained,
+} from "./trained.js";
 
 /** What a segment is compiled for. */
 export interface SegmentOptions {
@@ -98,7 +105,7 @@ function buildLayer(
   const weights = declareLayerWeights(graph, config, layerWeightKeys, prefix);
   const adapter = declareAdapter(graph, config, layerGroups, adaptedSites(trained), prefix);
   const lows = new Map<SiteGroup, Tensor>();
-  const project = adaptedProjector(layerSites(weights), adapter, lows);
+  const project = trainedProjector(trained, layerSites(weights), adapter, lows);
   const inputs = attentionInputs(config, weights, project, hidden, positions, tables);
   const attended = attention(config, inputs, layout);
   const outputs = layerOutputs(config, weights, project, hidden, attended);

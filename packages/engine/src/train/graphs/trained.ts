@@ -1,16 +1,40 @@
 import type { Tensor } from "../../graph/tensor.js";
-import { siteBName, stackedAName, type AdapterInputs } from "../../model/projectors.js";
+import {
+  adaptedProjector,
+  mergedProjector,
+  siteBName,
+  stackedAName,
+  type AdapterInputs,
+  type SiteLookup,
+} from "../../model/projectors.js";
 import type { Site, SiteGroup } from "../../model/sites.js";
+import type { Projector } from "../../model/transformer.js";
 import { at } from "../../util/at.js";
 
 /** What a training run changes: adapters at some sites, or the model's own weights. */
 export type Trained =
-  | { readonly kind: "adapter"; readonly sites: readonly Site[] }
+  | {
+      readonly kind: "adapter";
+      readonly sites: readonly Site[];
+      /** The weights that are fed contain the adapters already. */
+      readonly merged: boolean;
+    }
   | { readonly kind: "full" };
 
 /** The sites that have an adapter. */
 export function adaptedSites(trained: Trained): readonly Site[] {
   return trained.kind === "full" ? [] : trained.sites;
+}
+
+/** The projector for what is trained; `lows` receives what the gradients need besides. */
+export function trainedProjector(
+  trained: Trained,
+  lookup: SiteLookup,
+  adapter: AdapterInputs,
+  lows: Map<SiteGroup, Tensor>,
+): Projector {
+  const merged = trained.kind === "adapter" && trained.merged;
+  return merged ? mergedProjector(lookup, adapter) : adaptedProjector(lookup, adapter, lows);
 }
 
 /** Name of the result that holds the gradient of a feed. */

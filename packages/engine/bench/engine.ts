@@ -1,0 +1,22 @@
+// Prints what the engine reaches on this machine, beside what the machine can do at best.
+// Run it on an idle machine: `npm run bench -w packages/engine [part ...]`.
+import { Engine } from "@tinker-ts/engine";
+import { benchDecoding } from "./decoding.js";
+import { benchEndurance } from "./endurance.js";
+import { measureMachine } from "./machine.js";
+import { benchFirstStep, benchLongContext } from "./processes.js";
+import { benchGrowth, benchRagged, benchSteps } from "./training.js";
+
+const wanted = process.argv.slice(2);
+const isWanted = (part: string): boolean => wanted.length === 0 || wanted.includes(part);
+
+const limits = await measureMachine();
+const engine = await Engine.create();
+if (isWanted("first-step")) await benchFirstStep(engine);
+if (isWanted("steps")) await benchSteps(engine, limits);
+if (isWanted("ragged")) await benchRagged(engine);
+if (isWanted("growth")) await benchGrowth(engine);
+if (isWanted("decoding")) await benchDecoding(engine, limits);
+if (isWanted("long-context")) benchLongContext();
+if (isWanted("endurance")) await benchEndurance(engine);
+await engine.close();

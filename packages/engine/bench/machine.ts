@@ -1,0 +1,61 @@
+import os from "node:os";
+import { compileGraph } from "../src/graph/compile.js";
+import { Dim } from "../src/graph/dim.js";
+import { Graph } from "../src/graph/graph.js";
+import { linear, reduceSum } from "../src/graph/ops/index.js";
+import { Program } from "../src/runtime/program.js";
+import { bestMs, heading, line } from "./measure.js";
+
+/** What the machine can do at best. */
+export interface MachineLimits {
+  /** Operations per second of plain matrix products. */
+  readonly operationsPerSecond: number;
+  /** Bytes per second that a loop over a large array reads. */
+  readonly readBytesPerSecond: number;
+}
+
+const options = { threads: os.availableParallelism(), executionProvider: "cpu" };
+
+/** Measures plain products and plain reading with the same runtime that the engine uses. */
+export async function measureMachine(): Promise<MachineLimits> {
+  heading("The machine");
+  const operationsPerSecond = Math.max(
+    await productSpeed(512, 1024, 3072),
+    await productSpeed(2048, 1024, 1024),
+    await productSpeed(512, 256, 768),
+  );
+  const readBytesPerSecond = await readSpeed();
+  line("plain matrix products", `${(operationsPerSecond / 1e9).toFixed(0)} GFLOP/s`);
+  line("plain reading", `${(readBytesPerSecond / 1e9).toFixed(1)} GB/s`);
+  return { operationsPerSecond, readBytesPerSecond };
+}
+
+async function productSpeed(rows: number, inner: number, columns: number): Promise<number> {
+  const graph = new Graph();
+  const product = linear(
+    graph.input("left", [rows, inner]),
+    graph.input("right", [columns, inner]),
+  );
+  const program = await Program.create(compileGraph(graph, { outputs: { product } }), options);
+  const feeds = {
+    left: new Float32Array(rows * inner).fill(0.5),
+    right: new Float32Array(columns * inner).fill(0.25),
+  };
+  const results = { product: new Float32Array(rows * columns) };
+  const ms = await bestMs(30, () => program.run(feeds, results, {}));
+  await program.release();
+  return (2 * rows * inner * columns * 1000) / ms;
+}
+
+async function readSpeed(): Promise<number> {
+  const [rows, columns] = [512, 1 << 18];
+  const graph = new Graph();
+  const values = graph.input("values", [Dim.of(rows), Dim.of(columns)]);
+  const sums = reduceSum(values, [1]);
+  const program = await Program.create(compileGraph(graph, { outputs: { sums } }), options);
+  const data = new Float32Array(rows * columns).fill(1);
+  const results = { sums: new Float32Array(rows) };
+  const ms = await bestMs(8, () => program.run({ values: data }, results, {}));
+  await program.release();
+  return (data.byteLength * 1000) / ms;
+}

@@ -1,0 +1,96 @@
+import type { Adapter, BaseModel, Datum, Engine } from "@tinker-ts/engine";
+import { padded, randomDatum, randomIntegers } from "./data.js";
+import type { MachineLimits } from "./machine.js";
+import { bestMs, heading, line, percent } from "./measure.js";
+import { createBenchModel, trainingOperations, type BenchModelName } from "./models.js";
+
+const rank = 32;
+const crossEntropy = { lossFn: "cross_entropy" } as const;
+const goals = { S: "goal: at least 40 %", M: "goal: at least 75 %" } as const;
+const times = { S: 30, M: 4 } as const;
+
+/** A step: forward, backward and optimizer. */
+async function step(adapter: Adapter, data: readonly Datum[]): Promise<void> {
+  await adapter.forwardBackward(data, crossEntropy);
+  await adapter.optimStep({ learningRate: 1e-5 });
+}
+
+async function measureSteps(
+  name: BenchModelName,
+  model: BaseModel,
+  lengths: readonly number[],
+): Promise<number> {
+  const adapter = await model.createAdapter({ rank });
+  const data = lengths.map((length, i) => randomDatum(model.vocabSize, length, 0, i + 1));
+  await step(adapter, data);
+  const ms = await bestMs(times[name], () => step(adapter, data));
+  await adapter.release();
+  return ms;
+}
+
+/** Speed of steps on 4 x 128 tokens, as a fraction of plain products. */
+export async function benchSteps(engine: Engine, limits: MachineLimits): Promise<void> {
+  heading("Training steps, rank 32, 4 x 128 tokens");
+  for (const name of ["S", "M"] as const) {
+    const model = await createBenchModel(engine, name);
+    const lengths = [128, 128, 128, 128];
+    const ms = await measureSteps(name, model, lengths);
+    const speed = (trainingOperations(model.config, lengths, rank) * 1000) / ms;
+    const tokensPerSecond = (512 * 1000) / ms;
+    line(`${name}: time, tokens/s`, `${ms.toFixed(0)} ms, ${tokensPerSecond.toFixed(0)}`);
+    line(
+      `${name}: fraction of plain products`,
+      percent(speed / limits.operationsPerSecond),
+      goals[name],
+    );
+    await model.unload();
+  }
+}
+
+/** Data of many lengths with half of the targets masked, as they are and padded to one length. */
+export async function benchRagged(engine: Engine): Promise<void> {
+  heading("Ragged data: 32 lengths from 16 to 512, half of the targets masked");
+  const random = randomIntegers(5);
+  const lengths = Array.from({ length: 32 }, () => 16 + random(497));
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  for (const name of ["S", "M"] as const) {
+    const model = await createBenchModel(engine, name);
+    const adapter = await model.createAdapter({ rank });
+    const ragged = lengths.map((length, i) =>
+      randomDatum(model.vocabSize, length, Math.floor(length / 2), i + 1),
+    );
+    const equal = ragged.map((datum) => padded(datum, 512));
+    const repeats = name === "S" ? 4 : 1;
+    await step(adapter, ragged);
+    const raggedMs = await bestMs(repeats, () => step(adapter, ragged));
+    const paddedMs = await bestMs(repeats, () => step(adapter, equal));
+    line(`${name}: ragged, tokens/s`, ((total * 1000) / raggedMs).toFixed(0));
+    line(`${name}: padded, the same tokens/s`, ((total * 1000) / paddedMs).toFixed(0));
+    line(`${name}: ragged against padded`, `${(paddedMs / raggedMs).toFixed(2)} x`);
+    await model.unload();
+  }
+}
+
+/** How time grows with the number of tokens, in more data and in longer data. */
+export async function benchGrowth(engine: Engine): Promise<void> {
+  heading("Growth with tokens (goal: twice the tokens take at most 2.2 times as long)");
+  const model = await createBenchModel(engine, "S");
+  const more = [512, 1024, 2048, 4096, 8192].map((tokens) =>
+    Array.from({ length: tokens / 128 }, () => 128),
+  );
+  const longer = [512, 1024, 2048, 4096].map((tokens) => [tokens]);
+  for (const [label, cases] of [
+    ["more data of 128 tokens", more],
+    ["one longer datum", longer],
+  ] as const) {
+    let lastMs: number | undefined;
+    for (const lengths of cases) {
+      const ms = await measureSteps("S", model, lengths);
+      const total = lengths.reduce((sum, length) => sum + length, 0);
+      const growth = lastMs === undefined ? "" : `, ${(ms / lastMs).toFixed(2)} x`;
+      line(`${label}: ${total} tokens`, `${ms.toFixed(0)} ms${growth}`);
+      lastMs = ms;
+    }
+  }
+  await model.unload();
+}

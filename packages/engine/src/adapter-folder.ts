@@ -1,0 +1,94 @@
+import type { Adapter } from "./adapter.js";
+import type { BaseModel } from "./base-model.js";
+import { EngineError } from "./errors.js";
+import { openModelFolder } from "./files/model-folder.js";
+import type { LoraAdapter } from "./files/peft/adapter.js";
+import { targetsOfFlags } from "./files/lora-modules.js";
+import { readOptimizer } from "./files/peft/optimizer-file.js";
+import { readAdapter } from "./files/peft/read-adapter.js";
+import { writeAdapter } from "./files/peft/write-adapter.js";
+
+/** How an adapter is saved. */
+export interface SaveAdapterOptions {
+  /** Save the optimizer too, so that training can go on exactly. @default false */
+  readonly optimizer?: boolean;
+  /** Name of the base model, for whoever reads the files. @default none */
+  readonly baseModel?: string;
+  /** Keep the adapter of the unembedding, which some servers do not load. @default true */
+  readonly includeUnembed?: boolean;
+  /** Replace an existing folder. @default false */
+  readonly overwrite?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** Saves an adapter in PEFT's format, as a folder that appears only when it is complete. */
+export async function saveAdapter(
+  adapter: Adapter,
+  folder: string,
+  options: SaveAdapterOptions = {},
+): Promise<void> {
+  const { optimizer = false, baseModel = null, ...writing } = options;
+  const { rank, alpha, seed, trainAttn, trainMlp, trainUnembed } = adapter;
+  const flags = { trainAttn, trainMlp, trainUnembed };
+  const state = await adapter.exportState({ optimizer });
+  const { tensors } = state;
+  const targets = targetsOfFlags(flags);
+  await writeAdapter(
+    folder,
+    { rank, alpha, seed, ...flags, targets, baseModel, tensors },
+    { ...writing, optimizer: state.optimizer ?? null },
+  );
+}
+
+/** How an adapter is loaded. */
+export interface LoadAdapterOptions {
+  /** Load the optimizer too; it must be there. @default false */
+  readonly optimizer?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** Reads an adapter beside its model's files, with which some adapters have to be compared. */
+async function readWithBase(
+  model: BaseModel,
+  folder: string,
+  signal: AbortSignal | undefined,
+): Promise<LoraAdapter> {
+  const { config } = model;
+  if (model.folder === null) return readAdapter(folder, { config }, signal);
+  const base = await openModelFolder(model.folder, signal);
+  try {
+    return await readAdapter(folder, base, signal);
+  } finally {
+    await base.close();
+  }
+}
+
+/** Loads an adapter from a folder in PEFT's format, saved here or elsewhere, to train it on. */
+export async function loadAdapter(
+  model: BaseModel,
+  folder: string,
+  { optimizer = false, signal }: LoadAdapterOptions = {},
+): Promise<Adapter> {
+  const saved = await readWithBase(model, folder, signal);
+  const moments = optimizer ? await readOptimizer(folder, saved, signal) : null;
+  if (optimizer && moments === null) {
+    throw new EngineError(
+      "no_optimizer_state",
+      `${folder} has no optimizer; load it without, or save it with one.`,
+    );
+  }
+  const { rank, alpha, trainAttn, trainMlp, trainUnembed, tensors } = saved;
+  const adapter = await model.createAdapter({
+    rank,
+    alpha,
+    seed: saved.seed ?? 0,
+    trainAttn,
+    trainMlp,
+    trainUnembed,
+  });
+  await adapter.importState(
+    { tensors, ...(moments === null ? {} : { optimizer: moments }) },
+    { optimizer },
+  );
+  return adapter;
+}

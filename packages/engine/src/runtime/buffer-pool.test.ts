@@ -1,0 +1,34 @@
+import { describe, expect, it } from "vitest";
+import { BufferPool } from "./buffer-pool.js";
+
+describe("BufferPool", () => {
+  it("hands out what was given back, also for a slightly smaller array", () => {
+    const pool = new BufferPool();
+    const first = pool.take(10_000);
+    pool.giveBack(first);
+    const second = pool.take(9_900);
+    expect(second.buffer).toBe(first.buffer);
+    expect(second.length).toBe(9_900);
+  });
+
+  it("never hands out the same memory twice at a time", () => {
+    const pool = new BufferPool();
+    const arrays = Array.from({ length: 5 }, () => pool.take(100));
+    expect(new Set(arrays.map(({ buffer }) => buffer)).size).toBe(5);
+    const [first] = arrays;
+    if (first === undefined) throw new Error("unreachable");
+    pool.giveBack(first);
+    expect(() => pool.giveBack(first)).toThrow("twice");
+  });
+
+  it("lets go of unused memory beyond a limit", () => {
+    const pool = new BufferPool();
+    const array = pool.take(1_000_000);
+    pool.giveBack(array);
+    pool.trim(1e9);
+    expect(pool.take(1_000_000).buffer).toBe(array.buffer);
+    pool.giveBack(array);
+    pool.trim(1000);
+    expect(pool.take(1_000_000).buffer).not.toBe(array.buffer);
+  });
+});

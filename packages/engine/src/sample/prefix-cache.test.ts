@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { KvRows, type NewKeyValues } from "./kv-rows.js";
+import { PrefixCache, promptBlock } from "./prefix-cache.js";
+
+const shape = { layers: 1, kvHeads: 1, headDim: 2 };
+const blockBytes = promptBlock * 2 * 2 * 4;
+
+function block(value: number): KvRows {
+  const rows = new KvRows(shape, promptBlock, 1);
+  const data = new Float32Array(promptBlock * 2).fill(value);
+  const fresh: NewKeyValues = { keys: [data], values: [data] };
+  rows.append(0, fresh, 0, promptBlock);
+  return rows;
+}
+
+function prompt(...starts: readonly number[]): Int32Array {
+  return Int32Array.from(
+    starts.flatMap((start) => Array.from({ length: promptBlock }, (_, index) => start + index)),
+  );
+}
+
+describe("PrefixCache", () => {
+  it("finds the blocks that a prompt shares with an earlier one, from the start on", () => {
+    const cache = new PrefixCache(shape, 100 * blockBytes);
+    const known = prompt(1, 2, 3);
+    const blocks = [block(1), block(2), block(3)];
+    for (const [index, one] of blocks.entries()) cache.add("base", known, index, one);
+    expect(cache.find("base", prompt(1, 2, 9), 3)).toEqual(blocks.slice(0, 2));
+    expect(cache.find("base", known, 2)).toEqual(blocks.slice(0, 2));
+    expect(cache.find("base", prompt(2, 3), 2)).toEqual([]);
+    expect(cache.find("other adapter", known, 3)).toEqual([]);
+  });
+
+  it("forgets the block that was not used for the longest time", () => {
+    const cache = new PrefixCache(shape, 2 * blockBytes);
+    cache.add("base", prompt(1), 0, block(1));
+    cache.add("base", prompt(2), 0, block(2));
+    cache.find("base", prompt(1), 1);
+    cache.add("base", prompt(3), 0, block(3));
+    expect(cache.find("base", prompt(1), 1).length).toBe(1);
+    expect(cache.find("base", prompt(2), 1).length).toBe(0);
+    expect(cache.find("base", prompt(3), 1).length).toBe(1);
+  });
+
+  it("never keeps a block without those before it", () => {
+    const cache = new PrefixCache(shape, 2 * blockBytes);
+    const long = prompt(1, 2);
+    cache.add("base", long, 0, block(1));
+    cache.add("base", long, 1, block(2));
+    cache.add("base", prompt(5), 0, block(5));
+    expect(cache.find("base", long, 2).length).toBe(1);
+    expect(cache.find("base", prompt(5), 1).length).toBe(1);
+  });
+
+  it("drops an adapter, and holds nothing without memory", () => {
+    const cache = new PrefixCache(shape, 2 * blockBytes);
+    cache.add("adapter", prompt(1), 0, block(1));
+    cache.drop("adapter");
+    expect(cache.find("adapter", prompt(1), 1)).toEqual([]);
+    const none = new PrefixCache(shape, 0);
+    none.add("base", prompt(1), 0, block(1));
+    expect(none.find("base", prompt(1), 1)).toEqual([]);
+  });
+});

@@ -1,0 +1,82 @@
+import type { ModelConfig } from "../files/model-config.js";
+import type { ModelWeights } from "../model/model-weights.js";
+import { layerGroups, type Site, type SiteGroup } from "../model/sites.js";
+import type { ProgramCache } from "../runtime/program-cache.js";
+import { mergedName, mergeWeights } from "./graphs/merge.js";
+import { viewsAt, type Place } from "./parameter-layout.js";
+import type { PassParameters } from "./trainer.js";
+
+/**
+ * A copy of a model's weights with one adapter merged in, shared by all adapters of the model: whoever
+ * trains has it filled with its own values. It stays valid until those change or another one fills it.
+ */
+export class MergedWeights {
+  readonly #config: ModelConfig;
+  readonly #base: ModelWeights;
+  readonly #programs: ProgramCache;
+  readonly #arrays = new Map<string, Float32Array>();
+  #filled: { readonly values: Float32Array; readonly version: number } | undefined;
+
+  constructor(config: ModelConfig, base: ModelWeights, programs: ProgramCache) {
+    this.#config = config;
+    this.#base = base;
+    this.#programs = programs;
+  }
+
+  /** The weights with an adapter merged in. */
+  async fill(
+    parameters: PassParameters,
+    sites: readonly Site[],
+    pause: () => Promise<void>,
+  ): Promise<ModelWeights> {
+    const { values, version } = parameters;
+    const valid = this.#filled?.values === values && this.#filled.version === version;
+    this.#filled = undefined;
+    const layers: Record<string, Float32Array>[] = [];
+    for (const [layer, base] of this.#base.layers.entries()) {
+      await pause();
+      const merged = await this.#merge(layer, base, layerGroups, sites, parameters, valid);
+      layers.push({ ...base, ...merged });
+    }
+    const outer = { head: this.#base.head };
+    const { head } = await this.#merge("outer", outer, ["head"], sites, parameters, valid);
+    this.#filled = { values, version };
+    return { ...this.#base, layers, head: head ?? this.#base.head };
+  }
+
+  async #merge(
+    place: Place,
+    base: Readonly<Record<string, Float32Array>>,
+    part: readonly SiteGroup[],
+    sites: readonly Site[],
+    parameters: PassParameters,
+    valid: boolean,
+  ): Promise<Record<string, Float32Array>> {
+    const key = `merge ${part.join()} ${sites.join()}`;
+    const compile = () => mergeWeights(this.#config, part, sites);
+    const own = sites.filter((site) => site in base);
+    const merged: Record<string, Float32Array> = {};
+    const results: Record<string, Float32Array> = {};
+    for (const site of own) {
+      const array = this.#array(`${place} ${site}`, base[site]?.length ?? 0);
+      merged[site] = array;
+      results[mergedName(site)] = array;
+    }
+    if (own.length === 0 || valid) return merged;
+    const { layout, values, rank, scale } = parameters;
+    const feeds = {
+      ...base,
+      ...viewsAt(layout, values, place),
+      "lora.scale": Float32Array.of(scale),
+    };
+    const program = await this.#programs.get(key, compile);
+    await program.run(feeds, results, { rank });
+    return merged;
+  }
+
+  #array(key: string, length: number): Float32Array {
+    const array = this.#arrays.get(key) ?? new Float32Array(length);
+    this.#arrays.set(key, array);
+    return array;
+  }
+}
