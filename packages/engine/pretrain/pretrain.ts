@@ -92,7 +92,8 @@ async function trainSteps(
   let position = from;
   let batch = batchFrom(position.nextDocument);
   let savedAt = performance.now();
-  while (position.step < steps && !signal?.aborted) {
+  while (position.step < steps) {
+    if (signal?.aborted) break;
     const startedAt = performance.now();
     const learningRate = learningRateAt(recipe, position.step);
     const pass = tuning.forwardBackward(batch.data, { lossFn: "cross_entropy" });

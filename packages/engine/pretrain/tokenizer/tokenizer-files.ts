@@ -101,5 +101,5 @@ function spellBytes(): string[] {
 }
 
 function spell(bytes: string): string {
-  return [...bytes].map((byte) => byteCharacters[byte.charCodeAt(0)]).join("");
+  return Array.from(bytes, (byte) => byteCharacters[byte.charCodeAt(0)]).join("");
 }

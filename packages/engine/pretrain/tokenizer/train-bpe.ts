@@ -14,7 +14,7 @@ interface Word {
  */
 export function trainBpe(wordCounts: ReadonlyMap<string, number>, mergeCount: number): Merge[] {
   const words: Word[] = [...wordCounts].map(([word, count]) => ({
-    parts: [...Buffer.from(word).toString("latin1")],
+    parts: Buffer.from(word).toString("latin1").split(""),
     count,
   }));
   const pairs = new PairCounts();

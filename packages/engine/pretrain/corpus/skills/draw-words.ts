@@ -15,8 +15,8 @@ export const commonWords: readonly string[] = [
   ]),
 ];
 
-const consonants = [..."bdfgklmnprstvz"];
-const vowels = [..."aeiou"];
+const consonants = "bdfgklmnprstvz".split("");
+const vowels = "aeiou".split("");
 
 /** A word that does not exist, such as "tumira": skills must not depend on known words. */
 export function drawMadeUpWord(dice: Dice): string {
@@ -53,9 +53,9 @@ export function drawWords(dice: Dice, count: number): readonly string[] {
   return words;
 }
 
-const symbols = [..."!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"];
-const letters = [..."abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"];
-const foreign = [..."äöüßéèñçåøæžščłαβγδλπжшяи日本語中文한글🌱🙂→€°"];
+const symbols = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~".split("");
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789".split("");
+const foreign = Array.from("äöüßéèñçåøæžščłαβγδλπжшяи日本語中文한글🌱🙂→€°");
 
 /** Characters without meaning, so that every kind of text can at least be copied. */
 export function drawNoise(dice: Dice): string {

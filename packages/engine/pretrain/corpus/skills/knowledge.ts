@@ -20,13 +20,13 @@ export function opposite(dice: Dice): Exchange {
 
 /** Tells what is known about an animal. */
 export function aboutAnimal(dice: Dice): Exchange {
-  const animal = dice.pick(animals);
-  const { text, plural, young = "", sound = "", home = "", food, legs, colour } = animal;
+  const { text, plural: many = "", sound = "", ...known } = dice.pick(animals);
+  const { young, home, food, legs, colour, trait } = known;
   const one = capitalized(withArticle(text));
   return dice.pick([
     { user: `What sound does ${withArticle(text)} make?`, assistant: `${capitalized(sound)}!` },
     { user: `Where does ${withArticle(text)} live?`, assistant: `${one} lives near its ${home}.` },
-    { user: `What do ${plural} eat?`, assistant: `${capitalized(plural ?? "")} eat ${food}.` },
+    { user: `What do ${many} eat?`, assistant: `${capitalized(many)} eat ${food}.` },
     {
       user: `How many legs does ${withArticle(text)} have?`,
       assistant: `${one} has ${legs} legs.`,
@@ -34,9 +34,9 @@ export function aboutAnimal(dice: Dice): Exchange {
     { user: `What is a young ${text} called?`, assistant: `A young ${text} is called a ${young}.` },
     { user: `What colour is ${withArticle(text)}?`, assistant: `${one} is often ${colour}.` },
     {
-      user: `Tell me about ${plural}.`,
+      user: `Tell me about ${many}.`,
       assistant:
-        `${one} is ${animal["trait"]} and often ${colour}. It has ${legs} legs, eats ${food} and ` +
+        `${one} is ${trait} and often ${colour}. It has ${legs} legs, eats ${food} and ` +
         `says ${sound}. Its young is called a ${young}.`,
     },
   ]);

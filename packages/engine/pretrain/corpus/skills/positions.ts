@@ -57,13 +57,13 @@ export function spell(dice: Dice): Exchange {
     `How do you spell "${word}"?`,
     `Please spell ${word}.`,
   ]);
-  return { user, assistant: [...word].join("-") };
+  return { user, assistant: word.split("").join("-") };
 }
 
 /** Reads a word that is written letter by letter. */
 export function unspell(dice: Dice): Exchange {
   const word = dice.chance(0.7) ? dice.pick(commonWords) : dice.pick(texts(people));
-  const spelled = [...word].join("-");
+  const spelled = word.split("").join("-");
   const user = dice.pick([`Which word is ${spelled}?`, `Read this: ${spelled}`]);
   return { user, assistant: word };
 }
