@@ -1,9 +1,8 @@
 import os from "node:os";
+import { resolveModel, type DownloadProgress } from "@tinker-ts/hub";
 import { BaseModel } from "./base-model.js";
 import { EngineError } from "./errors.js";
 import { checkExecutionProvider } from "./execution-provider.js";
-import { resolveModel } from "./files/hub.js";
-import type { DownloadProgress } from "./files/hub/progress.js";
 import type { ModelConfig } from "./files/model-config.js";
 import type { LoadProgress } from "./model/model-weights.js";
 import { WorkerClient } from "./runtime/worker-client.js";

@@ -7,6 +7,7 @@ import { loadModelWeights, type LoadProgress } from "../model/model-weights.js";
 import { Sampler } from "../sample/sampler.js";
 import type { TokenText } from "../sample/stop-matcher.js";
 import { trainingBudget, type TrainingBudget } from "../train/training-budget.js";
+
 import type { FairTurns } from "./fair-turns.js";
 import { planMemory } from "./memory-plan.js";
 import type { WorkerSettings } from "./protocol.js";

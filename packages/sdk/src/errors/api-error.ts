@@ -13,6 +13,8 @@ export interface Attempt {
   readonly message: string;
   /** How long the client waited after this attempt before the next one; null for the last. */
   readonly delayMs: number | null;
+  /** Whether the server may have acted on it although it did not say so. */
+  readonly mayHaveBeenApplied: boolean;
 }
 
 /** What an `APIError` carries besides its message. */
@@ -40,12 +42,20 @@ export class APIError extends TinkerError {
   }
 }
 
+/** What an `APIConnectionError` carries besides its message. */
+export interface APIConnectionErrorOptions extends APIErrorOptions {
+  readonly wasSent?: boolean;
+}
+
 /** No usable answer arrived: refused, reset, a proxy's empty 400, or no progress for too long. */
 export class APIConnectionError extends APIError {
   override readonly name: string = "APIConnectionError";
+  /** False when the request certainly never left: the server cannot have acted on it. */
+  readonly wasSent: boolean;
 
-  constructor(message = "Connection error.", options: APIErrorOptions = {}) {
+  constructor(message = "Connection error.", options: APIConnectionErrorOptions = {}) {
     super(message, { code: "connection_error", ...options });
+    this.wasSent = options.wasSent ?? true;
   }
 
   override get isRetryable(): boolean {
@@ -57,7 +67,7 @@ export class APIConnectionError extends APIError {
 export class APITimeoutError extends APIConnectionError {
   override readonly name: string = "APITimeoutError";
 
-  constructor(message = "Request timed out.", options: APIErrorOptions = {}) {
+  constructor(message = "Request timed out.", options: APIConnectionErrorOptions = {}) {
     super(message, { code: "timeout", ...options });
   }
 }
@@ -151,6 +161,32 @@ export function statusError(status: number, options: APIStatusErrorOptions = {})
 /** Statuses that a later attempt may turn into a success. */
 export function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 409 || status === 429 || (status >= 500 && status <= 599);
+}
+
+/** The last attempt that an error tells of, followed by `delayMs` of waiting. */
+export function toAttempt(error: APIError, delayMs: number | null): Attempt {
+  return {
+    status: error instanceof APIStatusError ? error.status : null,
+    message: error.message,
+    delayMs,
+    mayHaveBeenApplied: wasPerhapsApplied(error),
+  };
+}
+
+/** A clear refusal was not applied; silence, a server's failure and an unreadable success may be. */
+function wasPerhapsApplied(error: APIError): boolean {
+  if (error instanceof APIStatusError) {
+    return error.status === 408 || (error.status >= 500 && error.status !== 503);
+  }
+  if (error instanceof APIConnectionError) return error.wasSent;
+  return error instanceof APIResponseValidationError;
+}
+
+/** Whether the server may have acted on a call although it failed, in any of its attempts. */
+export function mayHaveBeenApplied(error: unknown): boolean {
+  if (!(error instanceof APIError)) return false;
+  const attempts = error.attempts.length > 0 ? error.attempts : [toAttempt(error, null)];
+  return attempts.some((attempt) => attempt.mayHaveBeenApplied);
 }
 
 function statusMessage(status: number, body: unknown): string {

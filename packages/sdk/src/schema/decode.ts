@@ -68,12 +68,14 @@ function decodeNode(node: Node, wire: unknown, cursor: Cursor): unknown {
 function decodeObject(node: ObjectNode, wire: unknown, cursor: Cursor): Record<string, unknown> {
   const source = asObject(wire, node.name, cursor);
   const value: Record<string, unknown> = {};
-  for (const field of node.fields.values()) {
+  for (const field of node.fieldList) {
     const isGiven = !field.protobufOnly && Object.hasOwn(source, field.wireName);
     const raw = isGiven ? source[field.wireName] : undefined;
     const isMissing = raw === undefined || (raw === null && field.node.kind !== "nullable");
     if (!isMissing) {
-      value[field.name] = cursor.within(field.wireName, () => decodeNode(field.node, raw, cursor));
+      cursor.enter(field.wireName);
+      value[field.name] = decodeNode(field.node, raw, cursor);
+      cursor.leave();
     } else if (field.presence === "required") {
       cursor.within(field.wireName, () =>
         cursor.fail(`this field is required but ${raw === null ? "null" : "missing"}`),

@@ -41,7 +41,7 @@ function encodeNode(node: Node, value: unknown, cursor: Cursor): unknown {
     case "json":
       return checkJson(value, cursor);
     case "tokens":
-      return Array.from(toInt32Array(value, cursor));
+      return toList(toInt32Array(value, cursor));
     case "floats":
       return encodeFloats(toFloat64Array(value, cursor), cursor);
     case "integers":
@@ -78,7 +78,7 @@ function encodeNode(node: Node, value: unknown, cursor: Cursor): unknown {
 function encodeObject(node: ObjectNode, value: unknown, cursor: Cursor): Record<string, unknown> {
   const source = asObject(value, node.name, cursor);
   const wire: Record<string, unknown> = {};
-  for (const field of node.fields.values()) {
+  for (const field of node.fieldList) {
     const given = source[field.name];
     const raw = given === undefined && field.presence === "default" ? field.default : given;
     const isMissing = raw === undefined || (raw === null && field.node.kind !== "nullable");
@@ -89,9 +89,9 @@ function encodeObject(node: ObjectNode, value: unknown, cursor: Cursor): Record<
         );
       }
     } else if (!isMissing) {
-      wire[field.wireName] = cursor.within(field.wireName, () =>
-        encodeNode(field.node, raw, cursor),
-      );
+      cursor.enter(field.wireName);
+      wire[field.wireName] = encodeNode(field.node, raw, cursor);
+      cursor.leave();
     } else if (field.presence !== "optional") {
       cursor.within(field.wireName, () =>
         cursor.fail(`this field is required but is ${raw === null ? "null" : "missing"}`),
@@ -149,11 +149,18 @@ function encodeTimestamp(value: unknown, cursor: Cursor): string {
 function encodeFloats(list: Float64Array, cursor: Cursor): number[] {
   const bad = list.findIndex((item) => !Number.isFinite(item));
   if (bad >= 0) return cursor.within(bad, () => cursor.fail(`${list[bad]} is not allowed in JSON`));
-  return Array.from(list);
+  return toList(list);
+}
+
+/** `Array.from` walks an iterator, which allocates an object per number. */
+function toList(numbers: Int32Array | Float64Array): number[] {
+  const list: number[] = [];
+  for (let index = 0; index < numbers.length; index++) list.push(numbers[index]!);
+  return list;
 }
 
 function encodeIntegers(list: Int32Array | BigInt64Array): (number | bigint)[] {
-  if (list instanceof Int32Array) return Array.from(list);
+  if (list instanceof Int32Array) return toList(list);
   return Array.from(list, (item) => (Number.isSafeInteger(Number(item)) ? Number(item) : item));
 }
 

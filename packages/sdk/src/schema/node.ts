@@ -39,6 +39,8 @@ export interface ObjectNode {
   readonly since: string | undefined;
   /** Fields by public name. */
   readonly fields: ReadonlyMap<string, FieldNode>;
+  /** The same fields in order; walking a list allocates nothing. */
+  readonly fieldList: readonly FieldNode[];
   /** The same fields by wire name. */
   readonly byWireName: ReadonlyMap<string, FieldNode>;
 }

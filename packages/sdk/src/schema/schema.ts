@@ -246,5 +246,6 @@ function objectNode(
     byName.set(key, node);
     if (!node.protobufOnly) byWireName.set(node.wireName, node);
   }
-  return { kind: "object", name, strict, since, fields: byName, byWireName };
+  const fieldList = [...byName.values()];
+  return { kind: "object", name, strict, since, fields: byName, fieldList, byWireName };
 }

@@ -7,6 +7,7 @@ import {
 import {
   decodeForwardBackwardRequest,
   encodeForwardBackwardRequest,
+  encodeForwardBackwardRequestInSlices,
 } from "./proto/forward-backward-request.js";
 import { decodeSampleResponse, encodeSampleResponse } from "./proto/sample-response.js";
 import type { WireInput, WireValue } from "./wire-types.js";
@@ -38,6 +39,15 @@ export function encodeProto<N extends ProtoTypeName>(
 ): Uint8Array<ArrayBuffer> {
   const codec = protoCodecOf(typeName, "encode");
   return guardWire(typeName, "encode", () => codec.encode(value as never));
+}
+
+/** Like `encodeProto` for training requests, with a `pause` for other work between slices. */
+export async function encodeForwardBackwardInSlices(
+  value: WireInput<"ForwardBackwardRequest">,
+  pause: () => Promise<void>,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const typeName = "ForwardBackwardRequest";
+  return guardWire(typeName, "encode", () => encodeForwardBackwardRequestInSlices(value, pause));
 }
 
 /** Reads a wire type from a protobuf message; arrays may be views on `bytes`, so do not reuse it. */

@@ -81,6 +81,12 @@ export const routes = {
     { pool: "session" },
   ),
   sample: future("asample", "SampleRequest", "SampleResponse", { pool: "sample", retry: "outer" }),
+  // An addition of this project: the answer is a line of JSON per token, then the SampleResponse.
+  streamSample: {
+    ...plain("POST", "/api/v1/stream_sample", "SampleRequest"),
+    pool: "sample",
+    retry: "outer",
+  },
   retrieveFuture: post("retrieve_future", "FutureRetrieveRequest", "FutureRetrieveResponse", {
     pool: "retrieve",
     retry: "outer",

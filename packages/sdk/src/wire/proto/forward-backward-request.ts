@@ -18,11 +18,24 @@ import {
 
 const typeName = "ForwardBackwardRequest";
 const maxInt32 = 2 ** 31 - 1;
+const sliceBytes = 1_000_000;
 
 /** Encodes a forward or forward/backward request; token and weight arrays are copied exactly once. */
 export function encodeForwardBackwardRequest(
   request: WireInput<"ForwardBackwardRequest">,
 ): Uint8Array<ArrayBuffer> {
+  return writeRequest(request).finish();
+}
+
+/** The same in slices of a millisecond or so, with a `pause` for other work in between. */
+export function encodeForwardBackwardRequestInSlices(
+  request: WireInput<"ForwardBackwardRequest">,
+  pause: () => Promise<void>,
+): Promise<Uint8Array<ArrayBuffer>> {
+  return writeRequest(request).finishInSlices(sliceBytes, pause);
+}
+
+function writeRequest(request: WireInput<"ForwardBackwardRequest">): MessageWriter {
   const { forwardBackwardInput: input, modelId, seqId, forwardOnly } = request;
   if (typeof modelId !== "string") fail("model_id", "this field is required but missing");
   if (!Array.isArray(input?.data)) fail("forward_backward_input.data", "expected a list");
@@ -34,7 +47,7 @@ export function encodeForwardBackwardRequest(
     if (typeof value !== "number") fail(`loss_fn_config.${name}`, "expected a number");
     writer.message(5, new MessageWriter().string(1, name).double(2, value));
   }
-  return writer.bool(6, forwardOnly === true).finish();
+  return writer.bool(6, forwardOnly === true);
 }
 
 /** Decodes a forward or forward/backward request; arrays are views on `bytes` where they can be. */

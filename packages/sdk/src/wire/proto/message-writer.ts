@@ -84,7 +84,25 @@ export class MessageWriter {
   /** The finished message. */
   finish(): Uint8Array<ArrayBuffer> {
     const target = new Uint8Array(this.#size);
-    this.#write(target, 0);
+    this.write(target, 0);
+    return target;
+  }
+
+  /** Like `finish`, but lets `pause` decide about other work after every `sliceBytes` or so. */
+  async finishInSlices(
+    sliceBytes: number,
+    pause: () => Promise<void>,
+  ): Promise<Uint8Array<ArrayBuffer>> {
+    const target = new Uint8Array(this.#size);
+    let offset = 0;
+    let sliceEnd = sliceBytes;
+    for (const part of this.#parts) {
+      if (offset >= sliceEnd) {
+        await pause();
+        sliceEnd = offset + sliceBytes;
+      }
+      offset = writePart(part, target, offset);
+    }
     return target;
   }
 
@@ -101,21 +119,22 @@ export class MessageWriter {
     return this;
   }
 
-  #write(target: Uint8Array, start: number): number {
+  /** Writes the message at `start` and returns where it ends. */
+  write(target: Uint8Array, start: number): number {
     let offset = start;
-    for (const part of this.#parts) {
-      if (part instanceof MessageWriter) {
-        offset = part.#write(target, offset);
-      } else if (part instanceof Uint8Array) {
-        target.set(part, offset);
-        offset += part.byteLength;
-      } else {
-        writeInt64(part, target, offset);
-        offset += int64Size(part);
-      }
-    }
+    for (const part of this.#parts) offset = writePart(part, target, offset);
     return offset;
   }
+}
+
+function writePart(part: Part, target: Uint8Array, offset: number): number {
+  if (part instanceof MessageWriter) return part.write(target, offset);
+  if (part instanceof Uint8Array) {
+    target.set(part, offset);
+    return offset + part.byteLength;
+  }
+  writeInt64(part, target, offset);
+  return offset + int64Size(part);
 }
 
 function pushVarint(bytes: number[], value: number): void {

@@ -1,0 +1,76 @@
+// Reinforcement learning: nobody shows the model an answer, a program only tells right from wrong.
+//
+// Every question is answered several times. Answers that are better than the average of their group
+// become more probable, worse ones less; what was sampled with is compared with what is trained now
+// (importance sampling).
+import assert from "node:assert/strict";
+import type { DatumLike, SampledSequence } from "tinker-ts";
+import { Chat } from "./support/chat.js";
+import { connect } from "./support/connect.js";
+import { percent } from "./support/display.js";
+import { sums } from "./support/sums.js";
+
+const rounds = Number(process.env["REINFORCEMENT_ROUNDS"] ?? 40);
+const questionsPerRound = 16;
+const answersPerQuestion = 8;
+
+const { service, baseModel, isHere } = connect();
+const training = await service.createLoraTrainingClient({ baseModel, rank: 16, seed: 1 });
+const chat = new Chat(await training.getTokenizer());
+const riddles = sums();
+const shares: number[] = [];
+
+for (let round = 1; round <= rounds; round++) {
+  const sampling = await training.saveWeightsAndGetSamplingClient();
+  const groups = await Promise.all(
+    riddles.draw(questionsPerRound).map(async ({ question, reward }) => {
+      const prompt = chat.prompt(question);
+      const { sequences } = await sampling.sample({
+        prompt,
+        numSamples: answersPerQuestion,
+        samplingParams: { maxTokens: 24, stop: [chat.turnEnd] },
+      });
+      const rewards = sequences.map(({ tokens }) => reward(chat.read(tokens)));
+      return { prompt, sequences, rewards, average: mean(rewards) };
+    }),
+  );
+  shares.push(mean(groups.map(({ average }) => average)));
+  const data = groups.flatMap(({ prompt, sequences, rewards, average }) =>
+    sequences.flatMap((sequence, index) => {
+      const advantage = rewards[index]! - average;
+      return advantage === 0 ? [] : [toDatum(prompt, sequence, advantage)];
+    }),
+  );
+  if (data.length > 0) {
+    const adamParams = { learningRate: isHere ? 2e-3 : 4e-5 };
+    await training.trainStep(data, "importance_sampling", { adamParams });
+  }
+  if (round % 5 === 0) console.log(`round ${round}: ${percent(shares.at(-1)!)} right`);
+}
+await service.close();
+
+const [first, last] = [mean(shares.slice(0, 3)), mean(shares.slice(-3))];
+console.log(`right at first: ${percent(first)}, right at last: ${percent(last)}`);
+assert.ok(last >= 0.9, "the model learned to get at least nine of ten sums right");
+
+/** An answer with the logprobs it was sampled with, all its tokens pushed by the same advantage. */
+function toDatum(
+  prompt: readonly number[],
+  { tokens, logprobs }: SampledSequence,
+  advantage: number,
+): DatumLike {
+  const all = [...prompt, ...tokens];
+  const before = new Array<number>(prompt.length - 1).fill(0);
+  return {
+    modelInput: all.slice(0, -1),
+    lossFnInputs: {
+      target_tokens: all.slice(1),
+      logprobs: [...before, ...(logprobs ?? [])],
+      advantages: [...before, ...Array.from(tokens, () => advantage)],
+    },
+  };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}

@@ -1,0 +1,90 @@
+import { createInterface } from "node:readline";
+import type { ChatMessage } from "@tinker-ts/hub";
+import { defineCommand, type CommandContext } from "../command.js";
+import { chatPrompt, hasTemplate, stopTokens } from "../connect/chat-prompt.js";
+import { loadTokenizer } from "../connect/load-tokenizer.js";
+import { sampleStreaming } from "../connect/sample-stream.js";
+import { withService } from "../connect/with-service.js";
+import { describeError } from "../output/describe-error.js";
+import { samplingOptions, samplingParams } from "../parse/sampling-options.js";
+import { readSource, sourceOptions } from "../parse/source-options.js";
+import { styleFor } from "../terminal/style.js";
+
+/** `chat` */
+export const command = defineCommand({
+  summary: "Talks to a base model or a checkpoint; the conversation is kept until /reset.",
+  details: [
+    "/reset starts anew, /exit or the end of the input leaves. Ctrl-C leaves too.",
+    "A model without a chat template just continues the text of the conversation.",
+  ],
+  options: {
+    ...sourceOptions,
+    system: { type: "string", description: "A message that stands before the conversation" },
+    ...samplingOptions,
+    maxTokens: { ...samplingOptions.maxTokens, default: 512 },
+    temperature: { ...samplingOptions.temperature, default: 0.7 },
+  },
+  arguments: {},
+  examples: ["chat --base-model tinker-ts/sprout --base-url local:"],
+  async run(context, { options }) {
+    const source = readSource(options);
+    const { terminal, output } = context;
+    await withService(context, async (open) => {
+      const sampling = await open.service.createSamplingClient({ ...source, ...open.bounds });
+      const tokenizer = await loadTokenizer(open, sampling);
+      output.note(
+        hasTemplate(tokenizer)
+          ? `Talking to ${Object.values(source)[0]}. /reset starts anew, /exit leaves.`
+          : "This model has no chat template, so it continues the text. /reset, /exit.",
+      );
+      const params = samplingParams(options, stopTokens(tokenizer));
+      const opening: ChatMessage[] =
+        options.system === undefined ? [] : [{ role: "system", content: options.system }];
+      let messages = [...opening];
+      for await (const line of userLines(context)) {
+        if (line === "/exit" || line === "/quit") break;
+        if (line === "/reset") {
+          messages = [...opening];
+          output.note("The conversation starts anew.");
+          continue;
+        }
+        const asked: ChatMessage[] = [...messages, { role: "user", content: line }];
+        const decoder = tokenizer.incrementalDecoder({ skipSpecialTokens: true });
+        let answer = "";
+        const say = (text: string): void => {
+          answer += text;
+          terminal.out(text);
+        };
+        try {
+          const prompt = await chatPrompt(tokenizer, asked);
+          const order = { prompt, numSamples: 1, samplingParams: params };
+          await sampleStreaming(open, sampling, order, (_, token) => say(decoder.push(token)));
+        } catch (error) {
+          context.signal.throwIfAborted();
+          // The conversation goes on without the turn that failed.
+          const { heading, detail } = describeError(error);
+          terminal.err(`Error: ${heading}${detail ? ` ${detail}` : ""}\n`);
+          continue;
+        }
+        say(decoder.flush());
+        terminal.out("\n");
+        messages = [...asked, { role: "assistant", content: answer }];
+      }
+    });
+  },
+});
+
+/** What the user types, line by line; with a prompt only where somebody types. */
+async function* userLines({ terminal, signal }: CommandContext): AsyncGenerator<string> {
+  const style = styleFor(terminal, "err");
+  const ask = (): void => {
+    if (terminal.isInteractive.input) terminal.err(style.bold("> "));
+  };
+  const lines = createInterface({ input: terminal.input, signal });
+  ask();
+  for await (const line of lines) {
+    if (line.trim() !== "") yield line.trim();
+    ask();
+  }
+  signal.throwIfAborted();
+}

@@ -1,0 +1,125 @@
+import { readFile, stat } from "node:fs/promises";
+import path from "node:path";
+import { Readable } from "node:stream";
+import { defineCommand, type CommandContext } from "../../command.js";
+import { withService, type OpenService } from "../../connect/with-service.js";
+import { CliError } from "../../output/cli-error.js";
+
+const wantedFiles = ["adapter_config.json", "adapter_model.safetensors", "optimizer.safetensors"];
+
+/** `checkpoint import` */
+export const command = defineCommand({
+  summary: "Brings a PEFT adapter to a server, as a checkpoint of a new run.",
+  details: [
+    "The adapter is checked against the server's base model. It can then be sampled, trained on",
+    "and published like any other. Servers other than this project's cannot take adapters.",
+  ],
+  options: {
+    baseModel: {
+      type: "string",
+      placeholder: "NAME",
+      description: "The server's name of the model; what the adapter names by default",
+    },
+    name: { type: "string", description: "The checkpoint's name; the folder's by default" },
+    type: {
+      type: "string",
+      choices: ["training", "sampler"],
+      default: "training",
+      description: "To train on, or only to sample from",
+    },
+  },
+  arguments: { folder: { description: "The folder with adapter_config.json" } },
+  examples: ["checkpoint import ./my-adapter --base-model tinker-ts/sprout"],
+  async run(context, { arguments: { folder: given }, options }) {
+    const folder = path.resolve(context.terminal.cwd, given);
+    const { rank, base } = await readConfig(folder);
+    const baseModel = options.baseModel ?? base;
+    if (baseModel === null) {
+      throw new CliError("The adapter does not name its base model.", "Pass --base-model NAME.");
+    }
+    const name = options.name ?? path.basename(folder).replace(/[^\w.-]+/g, "-");
+    const kind = options.type === "training" ? "weights" : "sampler_weights";
+    const result = await withService(context, async (open) => {
+      const training = await open.service.createLoraTrainingClient({
+        baseModel,
+        rank,
+        userMetadata: { imported_from: path.basename(folder) },
+        ...open.bounds,
+      });
+      await upload(context, open, folder, `${training.modelId}/checkpoints/${kind}/${name}`);
+      return { runId: training.modelId, path: `tinker://${training.modelId}/${kind}/${name}` };
+    });
+    context.output.result({
+      json: () => ({
+        tinker_path: result.path,
+        training_run_id: result.runId,
+        base_model: baseModel,
+        lora_rank: rank,
+      }),
+      table: () => ({
+        title: `Checkpoint Import: ${folder}`,
+        headers: ["Property", "Value"],
+        rows: [
+          ["Tinker Path", result.path],
+          ["Training Run ID", result.runId],
+          ["Base Model", baseModel],
+          ["LoRA", `Yes (Rank ${rank})`],
+        ],
+      }),
+    });
+  },
+});
+
+async function readConfig(folder: string): Promise<{ rank: number; base: string | null }> {
+  const text = await readFile(path.join(folder, "adapter_config.json"), "utf8").catch(
+    (cause: unknown) => {
+      const message = `${folder} has no adapter_config.json.`;
+      throw new CliError(message, "Give the folder of a PEFT adapter.", { cause });
+    },
+  );
+  const { r: rank, base_model_name_or_path: base } = JSON.parse(text) as Record<string, unknown>;
+  if (typeof rank !== "number") throw new CliError("adapter_config.json has no rank (r).");
+  return { rank, base: typeof base === "string" ? base : null };
+}
+
+async function upload(
+  { output, signal }: CommandContext,
+  { fetchPath }: OpenService,
+  folder: string,
+  target: string,
+): Promise<void> {
+  const tar = await import("tar");
+  const files: string[] = [];
+  for (const name of wantedFiles) {
+    if (await stat(path.join(folder, name)).catch(() => undefined)) files.push(name);
+  }
+  output.note(`Uploading ${files.join(", ")}`);
+  const archive = tar.c({ cwd: folder, portable: true }, files);
+  const response = await fetchPath(`/api/v1/training_runs/${target}/archive`, {
+    method: "PUT",
+    headers: { "content-type": "application/x-tar" },
+    body: Readable.toWeb(Readable.from(archive)) as ReadableStream<Uint8Array>,
+    // Streams can only be sent while nothing is expected back.
+    duplex: "half",
+    signal,
+  });
+  const text = await response.text();
+  if (response.ok) return;
+  if (response.status === 404 || response.status === 405) {
+    throw new CliError(
+      "This server cannot take adapters.",
+      "Use a server of this project: 'tinker-ts serve', or --base-url local:.",
+    );
+  }
+  throw new CliError("The server refused the adapter.", refusalOf(text, response.status));
+}
+
+function refusalOf(text: string, status: number): string {
+  try {
+    const { error } = JSON.parse(text) as { readonly error?: unknown };
+    if (typeof error === "string") return error;
+  } catch {
+    // Not JSON: the status has to do.
+  }
+  return `It answered ${status}.`;
+}

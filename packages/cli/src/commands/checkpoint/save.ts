@@ -1,0 +1,71 @@
+import { writeFile } from "node:fs/promises";
+import path from "node:path";
+import { defineCommand } from "../../command.js";
+import { withService } from "../../connect/with-service.js";
+import { readSource, sourceOptions } from "../../parse/source-options.js";
+
+/** `checkpoint save` */
+export const command = defineCommand({
+  summary: "Saves sampler weights of a fresh adapter, or of a checkpoint, under a new name.",
+  options: {
+    ...sourceOptions,
+    output: {
+      type: "string",
+      short: "o",
+      placeholder: "FILE",
+      required: true,
+      description: "Where the facts about the saved weights are written, as JSON",
+    },
+    name: { type: "string", description: "The checkpoint's name; made from the model by default" },
+    rank: { type: "integer", min: 1, default: 32, description: "Rank of a fresh adapter" },
+    seed: { type: "integer", description: "Makes a fresh adapter repeatable" },
+    noTrainMlp: { type: "flag", description: "Leaves the feed-forward layers as they are" },
+    noTrainAttn: { type: "flag", description: "Leaves the attention layers as they are" },
+    noTrainUnembed: { type: "flag", description: "Leaves the unembedding as it is" },
+  },
+  arguments: {},
+  examples: ["checkpoint save --base-model tinker-ts/sprout --rank 16 --output saved.json"],
+  async run(context, { options }) {
+    const source = readSource(options);
+    const origin = "baseModel" in source ? source.baseModel : source.modelPath;
+    const name = options.name ?? `checkpoint-${origin.toLowerCase().replace(/[/:]+/g, "-")}`;
+    const facts = await withService(context, async ({ service, rest, bounds }) => {
+      const training =
+        "baseModel" in source
+          ? await service.createLoraTrainingClient({
+              baseModel: source.baseModel,
+              rank: options.rank,
+              seed: options.seed,
+              trainMlp: !options.noTrainMlp,
+              trainAttn: !options.noTrainAttn,
+              trainUnembed: !options.noTrainUnembed,
+              ...bounds,
+            })
+          : await service.createTrainingClientFromState(source.modelPath, bounds);
+      const saved = await training.saveWeightsForSampler(name, bounds);
+      const { baseModel } = await rest.getTrainingRun(training.modelId, bounds);
+      return {
+        base_model: baseModel,
+        model_id: training.modelId,
+        weights_path: saved.path,
+        saved_at: `${new Date().toISOString().slice(0, 19)}Z`,
+        response: { path: saved.path, type: saved.type },
+      };
+    });
+    const file = path.resolve(context.terminal.cwd, options.output);
+    await writeFile(file, `${JSON.stringify(facts, null, 2)}\n`);
+    context.output.result({
+      json: () => facts,
+      table: () => ({
+        title: `Checkpoint Save: ${name}`,
+        headers: ["Property", "Value"],
+        rows: [
+          ["Base Model", facts.base_model],
+          ["Model ID", facts.model_id],
+          ["Weights Path", facts.weights_path],
+          ["Written to", file],
+        ],
+      }),
+    });
+  },
+});

@@ -1,0 +1,25 @@
+import { defineCommand } from "../../command.js";
+import { withService } from "../../connect/with-service.js";
+import { CliError } from "../../output/cli-error.js";
+import { parseCheckpointPath } from "../../parse/checkpoint-path.js";
+
+/** `checkpoint set-ttl` */
+export const command = defineCommand({
+  summary: "Lets a checkpoint expire after a time, or never; prints nothing.",
+  options: {
+    ttl: { type: "integer", placeholder: "SECONDS", description: "Expires so long from now" },
+    remove: { type: "flag", description: "Never expires" },
+  },
+  arguments: { path: { description: "tinker://RUN_ID/weights/NAME" } },
+  examples: ["checkpoint set-ttl tinker://RUN_ID/weights/NAME --ttl 86400"],
+  async run(context, { arguments: { path }, options: { ttl, remove } }) {
+    if (remove === (ttl !== undefined)) {
+      throw new CliError("Choose exactly one of --ttl SECONDS and --remove.");
+    }
+    if (ttl !== undefined && ttl <= 0) throw new CliError("--ttl must be above 0.");
+    parseCheckpointPath(path);
+    await withService(context, ({ rest, bounds }) =>
+      rest.setCheckpointTtlFromTinkerPath(path, ttl ?? null, bounds),
+    );
+  },
+});

@@ -1,0 +1,33 @@
+import { defineCommand } from "../command.js";
+import { runChecks } from "../doctor/checks.js";
+
+const marks = { ok: "ok", warning: "warning", broken: "broken", skipped: "skipped" } as const;
+
+/** `doctor` */
+export const command = defineCommand({
+  summary: "Checks Node, the engine, the server and its dialect, the key and the disk.",
+  details: ["Ends with 1 when something is broken, and says what to do about it."],
+  options: {},
+  arguments: {},
+  async run(context) {
+    const findings = await runChecks(context);
+    const { style } = context.output;
+    context.output.result({
+      json: () => ({
+        checks: findings.map(({ wayOut, ...rest }) => ({ ...rest, way_out: wayOut })),
+      }),
+      table: () => ({
+        title: "Doctor",
+        headers: ["Check", "State", "Finding"],
+        rows: findings.map(({ check, state, finding }) => [check, marks[state], finding]),
+      }),
+    });
+    const troubled = findings.filter(({ wayOut }) => wayOut !== null);
+    if (!context.output.isJson) {
+      for (const { check, wayOut } of troubled) {
+        context.output.line(`${style.yellow(`${check}:`)} ${wayOut}`);
+      }
+    }
+    return findings.some(({ state }) => state === "broken") ? 1 : 0;
+  },
+});

@@ -1,0 +1,2 @@
+import { defineCommand } from "../command.js";
+export const command = defineCommand({ summary: "", options: {}, arguments: {}, async run() {} });

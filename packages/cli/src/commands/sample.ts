@@ -1,0 +1,142 @@
+import { readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { text as readAll } from "node:stream/consumers";
+import type { Tokenizer } from "@tinker-ts/hub";
+import type { SampledSequence, SampleResponse } from "tinker-ts";
+import { defineCommand, type CommandContext } from "../command.js";
+import { chatPrompt, stopTokens } from "../connect/chat-prompt.js";
+import { loadTokenizer } from "../connect/load-tokenizer.js";
+import { sampleStreaming } from "../connect/sample-stream.js";
+import { withService } from "../connect/with-service.js";
+import { CliError } from "../output/cli-error.js";
+import { jsonText } from "../output/json-text.js";
+import { samplingOptions, samplingParams } from "../parse/sampling-options.js";
+import { readSource, sourceOptions } from "../parse/source-options.js";
+
+/** A prompt as text, or as the tokens that a file lists. */
+type Prompt = { readonly text: string } | { readonly tokens: readonly number[] };
+
+/** `sample` */
+export const command = defineCommand({
+  summary: "Continues a prompt with a base model or a checkpoint.",
+  details: [
+    "One sample is printed as it is made; several are printed when they are finished.",
+    'A prompt file that holds a JSON list of numbers, or {"tokens": [...]}, is taken as tokens.',
+  ],
+  options: {
+    ...sourceOptions,
+    prompt: { type: "string", short: "p", description: "The text to continue" },
+    promptFile: { type: "string", placeholder: "FILE", description: "Reads it; - for stdin" },
+    chat: { type: "flag", description: "Puts the prompt into the model's chat template" },
+    numSamples: { type: "integer", short: "n", min: 1, default: 1, description: "How many" },
+    ...samplingOptions,
+    output: { type: "string", short: "o", placeholder: "FILE", description: "Writes to a file" },
+  },
+  arguments: {},
+  examples: [
+    'sample --base-model tinker-ts/sprout --prompt "Once upon a time" --base-url local:',
+    'sample --model-path tinker://RUN_ID/sampler_weights/NAME --chat --prompt "Hello"',
+  ],
+  async run(context, { options }) {
+    const source = readSource(options);
+    const prompt = await readPrompt(context, options);
+    const { output, terminal } = context;
+    const isLive = !output.isJson && options.output === undefined && options.numSamples === 1;
+    await withService(context, async (open) => {
+      const sampling = await open.service.createSamplingClient({ ...source, ...open.bounds });
+      const tokenizer = await loadTokenizer(open, sampling);
+      const tokens = await toTokens(tokenizer, prompt, options.chat);
+      const decoder = tokenizer.incrementalDecoder({ skipSpecialTokens: true });
+      if (isLive) output.line(heading(0));
+      const response = await sampleStreaming(
+        open,
+        sampling,
+        {
+          prompt: tokens,
+          numSamples: options.numSamples,
+          samplingParams: samplingParams(options, options.chat ? stopTokens(tokenizer) : []),
+        },
+        (_, token) => isLive && terminal.out(decoder.push(token)),
+      );
+      if (isLive) {
+        terminal.out(`${decoder.flush()}\n${summaryOf(response.sequences[0]!)}\n`);
+        return;
+      }
+      const content = output.isJson ? jsonText(toJson(response)) : toText(response, tokenizer);
+      if (options.output === undefined) return output.line(content);
+      await writeFile(path.resolve(terminal.cwd, options.output), `${content}\n`);
+      output.note(`Wrote ${options.output}`);
+    });
+  },
+});
+
+async function readPrompt(
+  { terminal }: CommandContext,
+  options: { readonly prompt: string | undefined; readonly promptFile: string | undefined },
+): Promise<Prompt> {
+  const { prompt, promptFile } = options;
+  if ((prompt === undefined) === (promptFile === undefined)) {
+    throw new CliError("Pass either --prompt or --prompt-file.");
+  }
+  if (prompt !== undefined) return { text: prompt };
+  const content =
+    promptFile === "-"
+      ? await readAll(terminal.input)
+      : await readFile(path.resolve(terminal.cwd, promptFile!), "utf8");
+  return { text: content, ...tokensIn(content) };
+}
+
+/** The tokens of a file that lists tokens; nothing for any other file. */
+function tokensIn(content: string): { readonly tokens?: readonly number[] } {
+  try {
+    const json = JSON.parse(content) as unknown;
+    const list: unknown = Array.isArray(json)
+      ? json
+      : (json as { tokens?: unknown } | null)?.tokens;
+    if (Array.isArray(list) && list.every((item) => Number.isSafeInteger(item))) {
+      return { tokens: list as number[] };
+    }
+  } catch {
+    // Not JSON, so it is text.
+  }
+  return {};
+}
+
+async function toTokens(tokenizer: Tokenizer, prompt: Prompt, chat: boolean): Promise<number[]> {
+  if ("tokens" in prompt) return [...prompt.tokens];
+  if (chat) return chatPrompt(tokenizer, [{ role: "user", content: prompt.text }]);
+  return [...tokenizer.encode(prompt.text)];
+}
+
+function heading(index: number): string {
+  return `Sample ${index + 1}:`;
+}
+
+function summaryOf({ stopReason, logprobs }: SampledSequence): string {
+  const values = Array.from(logprobs ?? []);
+  const sum = values.reduce((total, value) => total + value, 0);
+  const average = values.length === 0 ? "N/A" : (sum / values.length).toFixed(3);
+  return `stop_reason=${stopReason} | avg_logprob=${average}`;
+}
+
+function toText({ sequences }: SampleResponse, tokenizer: Tokenizer): string {
+  return sequences
+    .map((sequence, index) => {
+      const text = tokenizer.decode(sequence.tokens, { skipSpecialTokens: true });
+      return `${heading(index)}\n${text}\n${summaryOf(sequence)}`;
+    })
+    .join("\n\n");
+}
+
+function toJson(response: SampleResponse): unknown {
+  return {
+    sequences: response.sequences.map(({ tokens, logprobs, stopReason }) => ({
+      tokens: [...tokens],
+      logprobs: logprobs && [...logprobs],
+      stop_reason: stopReason,
+    })),
+    prompt_logprobs: response.promptLogprobs,
+    topk_prompt_logprobs: response.topkPromptLogprobs,
+    type: response.type,
+  };
+}

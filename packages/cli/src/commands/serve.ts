@@ -1,0 +1,124 @@
+import path from "node:path";
+import { defineCommand } from "../command.js";
+import { CliError } from "../output/cli-error.js";
+import { Interrupted } from "../terminal/interrupted.js";
+
+/** `serve` */
+export const command = defineCommand({
+  summary: "Serves the Tinker API on this machine with the embedded engine.",
+  details: [
+    "Prints one line, 'listening on http://HOST:PORT', when it is ready; the log goes to stderr.",
+    "Everything is kept in the data directory: a server that is started again goes on where it was.",
+    "Ctrl-C finishes what runs first; a second one ends it at once.",
+  ],
+  options: {
+    host: { type: "string", default: "127.0.0.1", description: "Others need an --api-key" },
+    port: {
+      type: "integer",
+      min: 0,
+      max: 65_535,
+      default: 8080,
+      description: "0 picks a free one",
+    },
+    model: {
+      type: "string",
+      multiple: true,
+      placeholder: "NAME=PATH",
+      description: "A model by folder or hub id; the embedded one by default",
+    },
+    data: {
+      type: "string",
+      placeholder: "DIR",
+      description: "Where everything is kept (TINKER_TS_DATA_DIR, else ~/.tinker-ts)",
+    },
+    apiKey: {
+      type: "string",
+      multiple: true,
+      placeholder: "KEY",
+      description: "A key that clients must send; without one everybody on this machine may",
+    },
+    threads: {
+      type: "integer",
+      min: 1,
+      description: "Threads of the engine; all cores by default",
+    },
+    durability: {
+      type: "string",
+      choices: ["process", "power"],
+      default: "process",
+      description: "What must not cost anything: a crash of the process, or of the machine",
+    },
+    corsOrigin: { type: "string", multiple: true, description: "A web page that may call" },
+    publicUrl: { type: "string", placeholder: "URL", description: "Where clients reach it" },
+    allowAnyModel: { type: "flag", description: "Clients may name any folder or hub id" },
+    logLevel: {
+      type: "string",
+      choices: ["debug", "info", "warn", "error", "silent"],
+      default: "info",
+      description: "How much is logged",
+    },
+  },
+  arguments: {},
+  examples: [
+    "serve",
+    "serve --port 0 --model qwen=Qwen/Qwen3-0.6B --data ./data",
+    "serve --host 0.0.0.0 --api-key tml-SECRET",
+  ],
+  async run({ terminal, output, signal }, { options }) {
+    const models = readModels(options.model, terminal.cwd);
+    const { startServer } = await import("@tinker-ts/server");
+    const { data, threads, publicUrl } = options;
+    const server = await startServer({
+      host: options.host,
+      port: options.port,
+      durability: options.durability,
+      apiKeys: options.apiKey,
+      corsOrigins: options.corsOrigin,
+      logLevel: options.logLevel,
+      ...(models ? { models } : {}),
+      ...(data === undefined ? {} : { dataDir: path.resolve(terminal.cwd, data) }),
+      ...(threads === undefined ? {} : { threads }),
+      ...(publicUrl === undefined ? {} : { publicUrl }),
+      ...(options.allowAnyModel ? { allowAnyModel: true } : {}),
+    }).catch(explain);
+    output.line(`listening on ${server.url}`);
+    await aborted(signal);
+    await server.close();
+    // Service managers stop servers with SIGTERM; that is no failure.
+    const { reason } = signal;
+    return reason instanceof Interrupted && reason.signalName === "SIGTERM" ? 0 : 130;
+  },
+});
+
+function readModels(given: readonly string[], cwd: string): Record<string, string> | undefined {
+  if (given.length === 0) return undefined;
+  const models: Record<string, string> = {};
+  for (const text of given) {
+    const cut = text.indexOf("=");
+    const name = cut === -1 ? text : text.slice(0, cut);
+    const location = cut === -1 ? text : text.slice(cut + 1);
+    if (name === "" || location === "") {
+      throw new CliError(`--model: ${JSON.stringify(text)} is not NAME=PATH_OR_HUB_ID.`);
+    }
+    if (Object.hasOwn(models, name)) throw new CliError(`--model: ${name} is given twice.`);
+    models[name] = /^[.~]?[/\\]|^\.\./.test(location) ? path.resolve(cwd, location) : location;
+  }
+  return models;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/** Refusals of the server are for the user to see; anything else goes on as it is. */
+function explain(error: unknown): never {
+  if (!(error instanceof Error)) throw error;
+  const isTaken = "code" in error && error.code === "EADDRINUSE";
+  const detail = isTaken
+    ? "Another program listens there; choose another --port, or 0."
+    : undefined;
+  throw new CliError(`The server cannot start: ${error.message}`, detail, { cause: error });
+}

@@ -1,0 +1,15 @@
+import { readFile } from "node:fs/promises";
+import { defineCommand } from "../command.js";
+
+/** `version` */
+export const command = defineCommand({
+  summary: "Prints the version.",
+  options: {},
+  arguments: {},
+  async run({ output }) {
+    const manifest = JSON.parse(
+      await readFile(new URL("../../package.json", import.meta.url), "utf8"),
+    ) as { readonly version: string };
+    output.line(`tinker-ts ${manifest.version}`);
+  },
+});

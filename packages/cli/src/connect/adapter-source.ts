@@ -1,0 +1,107 @@
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { LoraAdapter } from "@tinker-ts/engine";
+import type { CommandContext } from "../command.js";
+import { CliError } from "../output/cli-error.js";
+import { formatSize } from "../output/formats.js";
+import { parseCheckpointPath } from "../parse/checkpoint-path.js";
+import { downloadCheckpoint } from "./download-checkpoint.js";
+import { withService } from "./with-service.js";
+
+/** An adapter and the folder of the model that it belongs to. */
+export interface LoadedAdapter {
+  readonly adapter: LoraAdapter;
+  readonly baseFolder: string;
+}
+
+/** Reads an adapter from a PEFT folder or a checkpoint; `base` names its model where that is not known. */
+export async function loadAdapter(
+  context: CommandContext,
+  source: string,
+  base: string | undefined,
+): Promise<LoadedAdapter> {
+  if (!source.startsWith("tinker://")) {
+    const folder = path.resolve(context.terminal.cwd, source);
+    if (!(await isFolder(folder))) {
+      throw new CliError(
+        `${source} is neither a checkpoint path nor a folder.`,
+        "Give tinker://RUN_ID/weights/NAME, or a folder with adapter_config.json.",
+      );
+    }
+    return readFrom(context, folder, base);
+  }
+  parseCheckpointPath(source);
+  const temporary = await mkdtemp(path.join(tmpdir(), "tinker-ts-checkpoint-"));
+  try {
+    const directory = path.join(temporary, "adapter");
+    const baseModel = await withService(context, async (open) => {
+      await downloadCheckpoint(context, open, source, { directory, overwrite: false });
+      return base ?? (await open.rest.getWeightsInfoByTinkerPath(source, open.bounds)).baseModel;
+    });
+    return await readFrom(context, directory, baseModel);
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
+
+async function readFrom(
+  context: CommandContext,
+  folder: string,
+  base: string | undefined,
+): Promise<LoadedAdapter> {
+  const { readAdapter, openModelFolder } = await import("@tinker-ts/engine");
+  const baseFolder = await findBase(context, base ?? (await baseNamedIn(folder)));
+  const model = await openModelFolder(baseFolder, context.signal);
+  try {
+    const adapter = await readAdapter(folder, model, context.signal);
+    return { adapter, baseFolder };
+  } finally {
+    await model.close();
+  }
+}
+
+async function baseNamedIn(folder: string): Promise<string> {
+  const { readFile } = await import("node:fs/promises");
+  const file = path.join(folder, "adapter_config.json");
+  const text = await readFile(file, "utf8").catch((cause: unknown) => {
+    throw new CliError(`${folder} has no adapter_config.json.`, "It is not a PEFT adapter.", {
+      cause,
+    });
+  });
+  const { base_model_name_or_path: name } = JSON.parse(text) as Record<string, unknown>;
+  if (typeof name === "string" && name !== "") return name;
+  throw new CliError("The adapter does not name its base model.", "Pass it with --base.");
+}
+
+/** Finds the files of a base model: a folder, or an id of the hub. */
+async function findBase(
+  { terminal, output, signal }: CommandContext,
+  base: string,
+): Promise<string> {
+  const { resolveModel } = await import("@tinker-ts/hub");
+  const folder = path.resolve(terminal.cwd, base);
+  const progress = output.progress(`Fetching ${base}`);
+  try {
+    const found = await resolveModel((await isFolder(folder)) ? folder : base, {
+      signal,
+      onProgress: ({ bytes, totalBytes }) => progress.update(bytes, totalBytes, formatSize(bytes)),
+    });
+    return found.folder;
+  } catch (cause) {
+    signal.throwIfAborted();
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new CliError(
+      `The base model ${base} is not to be had: ${reason}`,
+      "Pass its folder or its id on the hub with --base.",
+      { cause },
+    );
+  } finally {
+    progress.end();
+  }
+}
+
+async function isFolder(location: string): Promise<boolean> {
+  const found = await stat(location).catch(() => undefined);
+  return found?.isDirectory() ?? false;
+}

@@ -1,0 +1,38 @@
+import { access, constants, statfs } from "node:fs/promises";
+import { homedir } from "node:os";
+import path from "node:path";
+import { formatSize } from "../output/formats.js";
+import { broken, ok, type Finding } from "./finding.js";
+
+const littleBytes = 1024 ** 3;
+const tooLittleBytes = 100 * 1024 ** 2;
+
+/** Whether the data directory can be written to and has room. */
+export async function checkDisk(
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<Finding> {
+  const folder = path.resolve(env["TINKER_TS_DATA_DIR"] || path.join(homedir(), ".tinker-ts"));
+  try {
+    const existing = await nearestExisting(folder);
+    await access(existing, constants.W_OK);
+    const { bavail, bsize } = await statfs(existing);
+    const freeBytes = bavail * bsize;
+    const finding = `${formatSize(freeBytes)} free in ${folder}`;
+    const wayOut = "Free some space, or set TINKER_TS_DATA_DIR to another disk.";
+    if (freeBytes < tooLittleBytes) return broken("Disk", finding, wayOut);
+    if (freeBytes < littleBytes) return { check: "Disk", state: "warning", finding, wayOut };
+    return ok("Disk", finding);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return broken("Disk", reason, "Set TINKER_TS_DATA_DIR to a folder that you may write to.");
+  }
+}
+
+async function nearestExisting(folder: string): Promise<string> {
+  const exists = await access(folder).then(
+    () => true,
+    () => false,
+  );
+  const parent = path.dirname(folder);
+  return exists || parent === folder ? folder : nearestExisting(parent);
+}

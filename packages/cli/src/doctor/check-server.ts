@@ -1,0 +1,58 @@
+import type { CommandContext } from "../command.js";
+import { chooseTarget, type Target } from "../connect/target.js";
+import { probe } from "../connect/probe.js";
+import { withService } from "../connect/with-service.js";
+import { CliError } from "../output/cli-error.js";
+import { describeError } from "../output/describe-error.js";
+import { broken, ok, type Finding } from "./finding.js";
+
+/** Whether the chosen server answers, what it speaks, and whether it takes the key. */
+export async function checkServer(context: CommandContext): Promise<Finding[]> {
+  let target: Target;
+  try {
+    target = chooseTarget(context);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    const wayOut = "Nothing is wrong; to use a server set TINKER_BASE_URL or TINKER_API_KEY.";
+    return [{ check: "Server", state: "skipped", finding: "none is set", wayOut }];
+  }
+  const where = target.kind === "local" ? "the engine in this process" : target.baseUrl;
+  try {
+    if (target.kind === "remote") await probe(target.baseUrl, context.signal);
+    return await withService(context, async ({ service, fetchPath, bounds }) => {
+      const answer = await fetchPath("/api/v1/client/config", {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ sdk_version: "0.25.0" }),
+        signal: bounds.signal,
+      });
+      await answer.body?.cancel();
+      const { supportedModels } = await service.getServerCapabilities(bounds);
+      const models = `${supportedModels.length} model${supportedModels.length === 1 ? "" : "s"}`;
+      // Servers without the configuration endpoint are older than the protobuf form of messages.
+      const dialect = answer.status === 404 ? "JSON (an older server)" : "protobuf and JSON";
+      return [ok("Server", `${where}, ${models}`), ok("Dialect", dialect), keyFinding(target)];
+    });
+  } catch (error) {
+    context.signal.throwIfAborted();
+    const { heading, detail } = describeError(error);
+    const finding = `${where}: ${heading}`;
+    const isKey = heading === "Authentication failed" || heading === "Permission denied";
+    if (isKey) {
+      return [
+        ok("Server", where),
+        broken(
+          "Key",
+          detail ?? heading,
+          "Set TINKER_API_KEY (or --api-key) to a key of this server.",
+        ),
+      ];
+    }
+    return [broken("Server", finding, detail ?? "Start one with 'tinker-ts serve'.")];
+  }
+}
+
+function keyFinding(target: Target): Finding {
+  if (target.kind === "local") return ok("Key", "none is needed");
+  return ok("Key", target.apiKey === undefined ? "none was needed" : "accepted");
+}

@@ -1,0 +1,26 @@
+import type { CommandContext } from "../command.js";
+import { checkDisk } from "./check-disk.js";
+import { checkEngine } from "./check-engine.js";
+import { checkServer } from "./check-server.js";
+import { broken, ok, type Finding } from "./finding.js";
+
+const oldestNode = [20, 19] as const;
+
+/** Looks at everything that commands need, one thing after the other. */
+export async function runChecks(context: CommandContext): Promise<Finding[]> {
+  return [
+    checkNode(),
+    await checkEngine(),
+    await checkDisk(context.terminal.env),
+    ...(await checkServer(context)),
+  ];
+}
+
+function checkNode(): Finding {
+  const { node } = process.versions;
+  const [major = 0, minor = 0] = node.split(".").map(Number);
+  const isNew = major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1]);
+  return isNew
+    ? ok("Node", node)
+    : broken("Node", node, `Install Node ${oldestNode.join(".")} or newer.`);
+}

@@ -1,0 +1,3 @@
+export { main } from "./main.js";
+export { exitCodes, runCli } from "./run-cli.js";
+export type { Terminal } from "./terminal/terminal.js";

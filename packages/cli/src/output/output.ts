@@ -1,0 +1,59 @@
+import type { GlobalValues } from "../parse/global-options.js";
+import { styleFor, type Style } from "../terminal/style.js";
+import type { Terminal } from "../terminal/terminal.js";
+import { jsonText } from "./json-text.js";
+import { noProgress, showProgress, type Progress } from "./progress.js";
+import { renderTable, type Table } from "./table.js";
+
+/** The two forms of one result. */
+export interface Result {
+  readonly json: () => unknown;
+  readonly table: () => Table;
+}
+
+/**
+ * How a command tells things: results on standard output in the format that was asked for, everything
+ * else on standard error, and that only where a person looks at it.
+ */
+export class Output {
+  readonly isJson: boolean;
+  readonly style: Style;
+  readonly #terminal: Terminal;
+  readonly #isQuiet: boolean;
+
+  constructor(terminal: Terminal, globals: Pick<GlobalValues, "format" | "json" | "quiet">) {
+    this.#terminal = terminal;
+    this.isJson = globals.json || globals.format === "json";
+    this.#isQuiet = globals.quiet;
+    this.style = styleFor(terminal, "out");
+  }
+
+  /** Prints a result. */
+  result({ json, table }: Result): void {
+    if (this.isJson) return this.json(json());
+    const { columns } = this.#terminal;
+    const lines = renderTable(table(), { columns, bold: this.style.bold });
+    this.#terminal.out(`${lines.join("\n")}\n`);
+  }
+
+  /** Prints JSON, whatever the format. */
+  json(value: unknown, indent?: number): void {
+    this.#terminal.out(`${jsonText(value, indent)}\n`);
+  }
+
+  /** Prints a line of plain text, whatever the format. */
+  line(text: string): void {
+    this.#terminal.out(`${text}\n`);
+  }
+
+  /** Says something on the side; not with JSON and not with --quiet. */
+  note(text: string): void {
+    if (!this.isJson && !this.#isQuiet) this.#terminal.err(`${text}\n`);
+  }
+
+  /** Shows how far long work is. */
+  progress(label: string): Progress {
+    if (this.isJson || this.#isQuiet) return noProgress;
+    return showProgress(label, this.#terminal, styleFor(this.#terminal, "err"));
+  }
+}

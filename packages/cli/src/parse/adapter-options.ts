@@ -1,0 +1,23 @@
+import type { ArgumentSpecs, OptionSpecs } from "./option-spec.js";
+
+/** Where an adapter comes from and goes to. */
+export const adapterOptions = {
+  output: {
+    type: "string",
+    short: "o",
+    placeholder: "DIR",
+    required: true,
+    description: "The folder to write",
+  },
+  base: {
+    type: "string",
+    placeholder: "PATH",
+    description: "Folder or hub id of the base model, where the checkpoint's own name will not do",
+  },
+  force: { type: "flag", description: "Replaces a folder that is there" },
+} as const satisfies OptionSpecs;
+
+/** The adapter itself. */
+export const adapterArguments = {
+  source: { description: "tinker://RUN_ID/weights/NAME, or a folder with a PEFT adapter" },
+} as const satisfies ArgumentSpecs;

@@ -1,0 +1,117 @@
+import type { Command } from "./command.js";
+import type { CommandNode } from "./commands/tree.js";
+import { describeError } from "./output/describe-error.js";
+import { Output } from "./output/output.js";
+import { findCommand } from "./parse/find-command.js";
+import { globalOptions, type GlobalValues } from "./parse/global-options.js";
+import { commandHelp, groupHelp, programName, usageLine } from "./parse/help.js";
+import { parseOptions, type ParsedLine } from "./parse/parse-options.js";
+import { UsageError } from "./parse/usage-error.js";
+import { Interrupted } from "./terminal/interrupted.js";
+import { styleFor } from "./terminal/style.js";
+import type { Terminal } from "./terminal/terminal.js";
+
+/** How a command line ended. */
+export const exitCodes = { success: 0, failure: 1, usage: 2, interrupted: 130 } as const;
+
+/** Runs one command line and returns its exit code; never throws. */
+export async function runCli(
+  args: readonly string[],
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<number> {
+  try {
+    return await dispatch(args, terminal, signal);
+  } catch (error) {
+    if (error instanceof UsageError) return tellUsage(error, terminal);
+    if (signal.aborted) {
+      return signal.reason instanceof Interrupted ? signal.reason.exitCode : exitCodes.interrupted;
+    }
+    tellFailure(error, terminal, args.includes("--debug"));
+    return exitCodes.failure;
+  }
+}
+
+async function dispatch(
+  args: readonly string[],
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<number> {
+  if (args.length === 1 && args[0] === "--version") return dispatch(["version"], terminal, signal);
+  const { words, node, rest } = findCommand(args);
+  if (node.kind === "group") {
+    const { options } = named(words, () => parseOptions(rest, globalOptions, {}));
+    const help = groupHelp(words, node);
+    if (options["help"]) terminal.out(help);
+    else terminal.err(help);
+    return options["help"] ? exitCodes.success : exitCodes.usage;
+  }
+  const { command } = await node.load();
+  if (asksForHelp(rest)) {
+    terminal.out(commandHelp(words, node, command));
+    return exitCodes.success;
+  }
+  const line = named(words, () =>
+    parseOptions(rest, { ...globalOptions, ...command.options }, command.arguments),
+  );
+  const globals = line.options as GlobalValues;
+  const context = { terminal, globals, signal, output: new Output(terminal, globals) };
+  const code = await named(words, () => command.run(context, toInput(line)));
+  return code ?? exitCodes.success;
+}
+
+/** Help is given even where the rest of the line would not do. */
+function asksForHelp(rest: readonly string[]): boolean {
+  const end = rest.indexOf("--");
+  const options = end === -1 ? rest : rest.slice(0, end);
+  return options.includes("--help") || options.includes("-h");
+}
+
+function toInput({ options, arguments: values }: ParsedLine): Parameters<Command["run"]>[1] {
+  return { options, arguments: values } as Parameters<Command["run"]>[1];
+}
+
+/** Lets a usage error know which command it belongs to. */
+function named<T>(words: readonly string[], action: () => T): T {
+  const rename = (error: unknown): unknown =>
+    error instanceof UsageError && error.words.length === 0
+      ? new UsageError(error.message, words)
+      : error;
+  try {
+    const result = action();
+    if (result instanceof Promise) {
+      return result.catch((error: unknown) => {
+        throw rename(error);
+      }) as T;
+    }
+    return result;
+  } catch (error) {
+    throw rename(error);
+  }
+}
+
+async function tellUsage(error: UsageError, terminal: Terminal): Promise<number> {
+  const { words } = error;
+  const { node } = findCommand(words);
+  const usage = usageLine(words, node, await commandOf(node));
+  const help = [programName, ...words, "--help"].join(" ");
+  terminal.err(`${usage}\nTry '${help}' for help.\n\nError: ${error.message}\n`);
+  return exitCodes.usage;
+}
+
+async function commandOf(node: CommandNode): Promise<Command | undefined> {
+  return node.kind === "command" ? (await node.load()).command : undefined;
+}
+
+function tellFailure(error: unknown, terminal: Terminal, debug: boolean): void {
+  const { heading, detail } = describeError(error);
+  const { red } = styleFor(terminal, "err");
+  terminal.err(`${red("Error:")} ${heading}\n`);
+  if (detail !== undefined && detail !== "") terminal.err(`${detail}\n`);
+  if (debug && error instanceof Error) terminal.err(`${stackOf(error)}\n`);
+}
+
+function stackOf(error: Error): string {
+  const own = error.stack ?? error.message;
+  return error.cause instanceof Error ? `${own}\nCaused by: ${stackOf(error.cause)}` : own;
+}

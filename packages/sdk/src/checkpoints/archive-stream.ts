@@ -1,0 +1,50 @@
+import { APIConnectionError, statusError } from "../errors/api-error.js";
+import type { Connection } from "../session/connection.js";
+
+/** An answer whose body is read piece by piece. */
+export interface ArchiveStream {
+  /** Whether it goes on from the byte that was asked for; else it starts at the first. */
+  readonly isResumed: boolean;
+  /** Bytes still to come; null when the server does not say. */
+  readonly remainingBytes: number | null;
+  /** Names this very content, so that a resumed download cannot mix two of them. */
+  readonly etag: string | null;
+  readonly parts: AsyncIterable<Uint8Array>;
+}
+
+/** Opens an archive at its signed address, which needs no credential, from a byte on. */
+export async function openArchive(
+  connection: Connection,
+  url: string,
+  from: { readonly byte: number; readonly etag: string | null },
+  signal: AbortSignal,
+): Promise<ArchiveStream> {
+  const headers: Record<string, string> = { "accept-encoding": "identity" };
+  if (from.byte > 0) headers["range"] = `bytes=${from.byte}-`;
+  if (from.byte > 0 && from.etag) headers["if-range"] = from.etag;
+  const request = new Request(absolute(url, connection), { headers, signal });
+  const response = await answer(connection, request).catch((cause: unknown) => {
+    if (signal.aborted) throw signal.reason;
+    throw new APIConnectionError("Could not download the checkpoint archive.", { cause });
+  });
+  if (!response.ok || !response.body) {
+    throw statusError(response.status, { body: await response.text() });
+  }
+  const length = response.headers.get("content-length");
+  return {
+    isResumed: response.status === 206,
+    remainingBytes: length === null ? null : Number(length),
+    etag: response.headers.get("etag"),
+    parts: response.body,
+  };
+}
+
+/** The engine of this process answers for its own addresses; everything else is on the network. */
+function answer({ handler, baseUrl }: Connection, request: Request): Promise<Response> {
+  const isOwn = new URL(request.url).origin === baseUrl.origin;
+  return handler && isOwn ? Promise.resolve(handler(request)) : fetch(request);
+}
+
+function absolute(url: string, { baseUrl }: Connection): string {
+  return new URL(url, baseUrl.origin).href;
+}

@@ -1,0 +1,61 @@
+export type { DownloadProgress } from "../checkpoints/download-archive.js";
+export type { DownloadedCheckpoint } from "../checkpoints/download-checkpoint.js";
+export { ApiFuture } from "../futures/api-future.js";
+export type { FutureState, FutureStatus, FutureTimings } from "../futures/future-status.js";
+export type { OperationOptions } from "../futures/operation.js";
+export type { CancelTimer, Clock, ScheduleOptions } from "../runtime/clock.js";
+export type { ClientEvent, EventListener, OperationName } from "../runtime/events.js";
+export type { Logger, LogLevel } from "../runtime/logger.js";
+export type { RuntimeOptions } from "../runtime/runtime.js";
+export type { ConnectionOptions } from "../session/connection-plan.js";
+export type { Dialect, DialectOption } from "../session/dialect.js";
+export { loadTokenizer, type LoadTokenizerOptions } from "./load-tokenizer.js";
+export type {
+  DecodeOptions,
+  EncodeOptions,
+  SpecialTokens,
+  Tokenizer,
+} from "../tokenizers/tokenizer.js";
+export type { FetchHandler } from "../transport/fetch-transport.js";
+export type { SocketOptions } from "../transport/socket-transport.js";
+export type { UserMetadata } from "./create-model.js";
+export { isLostRun } from "./recovery/is-lost-run.js";
+export {
+  recoverTrainingClient,
+  trainWithRecovery,
+  type RecoveryOptions,
+} from "./recovery/recover-training-client.js";
+export type { RecoveredTraining, RecoveryPolicy } from "./recovery/recovery-policy.js";
+export { RestClient } from "./rest-client.js";
+export type {
+  AccessScope,
+  AuditLogOptions,
+  BillingUsageOptions,
+  DownloadCheckpointOptions,
+  ListTrainingRunsOptions,
+  PageOptions,
+  ScopeOptions,
+} from "./rest-options.js";
+export type { RetryConfig } from "./retry-config.js";
+export { SamplingClient, type SampleOptions } from "./sampling-client.js";
+export type { SamplingSource } from "./sampling-source.js";
+export type { SamplingClientState } from "./sampling/transfer-state.js";
+export {
+  ServiceClient,
+  type CreateFromStateOptions,
+  type CreateLoraTrainingClientOptions,
+  type CreateSamplingClientOptions,
+} from "./service-client.js";
+export type { ServiceClientOptions } from "./service-options.js";
+export { TrainingClient } from "./training-client.js";
+export type {
+  LoadStateOptions,
+  PassOptions,
+  SamplerOptions,
+  SaveSamplerOptions,
+  SaveStateOptions,
+  TrainStepOptions,
+  TrainStepResult,
+} from "./training-options.js";
+export type { CustomLoss, CustomLossFn } from "./training/custom-loss.js";
+export { jaxLoss, type JaxArray, type JaxLoss } from "./training/jax-loss.js";

@@ -1,0 +1,22 @@
+import { abortable } from "../runtime/abortable.js";
+import type { Tokenizer } from "../tokenizers/tokenizer.js";
+
+/** Where a tokenizer is looked for. */
+export interface LoadTokenizerOptions {
+  /** The state of the repository on the hub; its newest by default. */
+  readonly revision?: string | undefined;
+  /** @default process.env */
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  /** Gives the waiting up. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Loads a tokenizer from a folder that holds its files, from the Hugging Face cache or from the hub. */
+export async function loadTokenizer(
+  idOrFolder: string,
+  options: LoadTokenizerOptions = {},
+): Promise<Tokenizer> {
+  const { loadTokenizerFrom } = await import("../tokenizers/load-tokenizer.js");
+  const { revision = null, env = process.env, signal } = options;
+  return abortable(loadTokenizerFrom({ id: idOrFolder, revision }, { env }), signal);
+}

@@ -1,0 +1,21 @@
+import { readSwitch } from "../runtime/environment.js";
+import type { Session } from "../session/session.js";
+import type { RetryConfig } from "./retry-config.js";
+import type { SamplingClient } from "./sampling-client.js";
+import { RemoteSamplingClient } from "./sampling/remote-sampling-client.js";
+
+/** A client for a sampler of a session, in this thread or in the side thread as asked for. */
+export async function makeSamplingClient(
+  session: Session,
+  samplingSessionId: string,
+  retryConfig: RetryConfig | undefined,
+): Promise<SamplingClient> {
+  session.join();
+  const client = new RemoteSamplingClient(session, samplingSessionId, retryConfig);
+  const { plan, runtime } = session.connection;
+  const isAsked =
+    plan.options.sideThread ?? readSwitch(runtime.env, "TINKER_SUBPROCESS_SAMPLING", false);
+  if (!isAsked) return client;
+  const { SideSamplingClient } = await import("./side-thread/side-sampling-client.js");
+  return new SideSamplingClient(client, session);
+}

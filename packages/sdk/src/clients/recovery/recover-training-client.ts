@@ -1,0 +1,112 @@
+import { CancelledError } from "../../errors/cancelled-error.js";
+import { TinkerError } from "../../errors/tinker-error.js";
+import type { OperationOptions } from "../../futures/operation.js";
+import { sleep } from "../../runtime/sleep.js";
+import type { ServiceClient } from "../service-client.js";
+import type { TrainingClient } from "../training-client.js";
+import { isLostRun } from "./is-lost-run.js";
+import { completePolicy, type RecoveredTraining, type RecoveryPolicy } from "./recovery-policy.js";
+
+/** How a recovery is made. */
+export interface RecoveryOptions extends RecoveryPolicy, Pick<OperationOptions, "signal"> {}
+
+/** Builds a training client in place of one that was lost, from a checkpoint of its run. */
+export function recoverTrainingClient(
+  service: ServiceClient,
+  trainingRunId: string,
+  options: RecoveryOptions = {},
+): Promise<RecoveredTraining> {
+  return recover(service, trainingRunId, options, undefined);
+}
+
+async function recover(
+  service: ServiceClient,
+  trainingRunId: string,
+  options: RecoveryOptions,
+  fallbackPath: string | undefined,
+): Promise<RecoveredTraining> {
+  const policy = completePolicy(options);
+  const { signal } = options;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const checkpointPath =
+        policy.checkpoint === "latest"
+          ? await latestCheckpoint(service, trainingRunId, fallbackPath, signal)
+          : policy.checkpoint;
+      policy.onAttempt?.(attempt, checkpointPath);
+      const client = policy.withOptimizer
+        ? await service.createTrainingClientFromStateWithOptimizer(checkpointPath, { signal })
+        : await service.createTrainingClientFromState(checkpointPath, { signal });
+      const recovered = { client, checkpointPath };
+      policy.onRecovered?.(recovered);
+      return recovered;
+    } catch (error) {
+      const isLast = attempt >= policy.maxAttempts || signal?.aborted === true;
+      const delayMs = Math.min(policy.backoffBaseMs * 2 ** (attempt - 1), policy.backoffMaxMs);
+      policy.onFailure?.(error, isLast ? null : delayMs);
+      if (isLast) throw error;
+      await sleep(service.runtime.clock, delayMs, signal);
+    }
+  }
+}
+
+/**
+ * Runs `work` with a training client and, whenever the server loses or corrupts the run, again with a
+ * recovered one; `recovered` tells `work` where to go on from. Other errors pass through.
+ */
+export async function trainWithRecovery<T>(
+  service: ServiceClient,
+  client: TrainingClient,
+  work: (client: TrainingClient, recovered: RecoveredTraining | null) => Promise<T>,
+  options: RecoveryOptions = {},
+): Promise<T> {
+  const { maxAttempts } = completePolicy(options);
+  let current = client;
+  let recovered: RecoveredTraining | null = null;
+  for (let losses = 0; ; losses++) {
+    try {
+      return await work(current, recovered);
+    } catch (error) {
+      const mayRecover = losses < maxAttempts && options.signal?.aborted !== true;
+      const isLost = isLostRun(error) || (await isCorrupted(service, current.modelId, error));
+      if (!mayRecover || !isLost) throw error;
+      const fallbackPath: string | undefined = recovered?.checkpointPath;
+      recovered = await recover(service, current.modelId, options, fallbackPath);
+      current = recovered.client;
+    }
+  }
+}
+
+/** Asks the server about the run when an error of its own does not tell. */
+async function isCorrupted(
+  service: ServiceClient,
+  trainingRunId: string,
+  error: unknown,
+): Promise<boolean> {
+  if (!(error instanceof TinkerError) || error instanceof CancelledError) return false;
+  try {
+    return (await service.createRestClient().getTrainingRun(trainingRunId)).corrupted;
+  } catch {
+    return false;
+  }
+}
+
+/** The newest checkpoint of the run; a recovered run that has none yet goes back to where it began. */
+async function latestCheckpoint(
+  service: ServiceClient,
+  trainingRunId: string,
+  fallbackPath: string | undefined,
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  const rest = service.createRestClient();
+  const { checkpoints } = await rest.listCheckpoints(trainingRunId, { signal });
+  const [latest] = checkpoints
+    .filter(({ checkpointType }) => checkpointType === "training")
+    .toSorted((a, b) => b.time.getTime() - a.time.getTime());
+  const path = latest?.tinkerPath ?? fallbackPath;
+  if (path !== undefined) return path;
+  throw new TinkerError(
+    `Run ${trainingRunId} has no training checkpoint to recover from; call saveState now and then.`,
+    { code: "no_checkpoint" },
+  );
+}

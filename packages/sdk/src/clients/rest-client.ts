@@ -1,0 +1,296 @@
+import type { DownloadedCheckpoint } from "../checkpoints/download-checkpoint.js";
+import { ConflictError, type APIError } from "../errors/api-error.js";
+import { ArgumentError } from "../errors/argument-error.js";
+import type { OperationOptions } from "../futures/operation.js";
+import type { Runtime } from "../runtime/runtime.js";
+import type { Connection } from "../session/connection.js";
+import { noTelemetry } from "../telemetry/sink.js";
+import type { CallOptions, RequestOf, ResponseOf } from "../transport/api.js";
+import type { BillingUsageResponse } from "../types/billing.js";
+import { CheckpointPath } from "../types/checkpoint-path.js";
+import type {
+  AuditLogResponse,
+  CheckpointsListResponse,
+  GetSessionResponse,
+  ListSessionsResponse,
+  TrainingRun,
+  TrainingRunsResponse,
+  WhoamiResponse,
+} from "../types/runs.js";
+import type { GetSamplerResponse } from "../types/sampling.js";
+import type { CheckpointArchiveUrlResponse, WeightsInfoResponse } from "../types/weights.js";
+import type { RouteName } from "../wire/routes.js";
+import { bounded } from "./bounded.js";
+import type {
+  AuditLogOptions,
+  BillingUsageOptions,
+  DownloadCheckpointOptions,
+  ListTrainingRunsOptions,
+  PageOptions,
+  ScopeOptions,
+} from "./rest-options.js";
+import { checkTtl } from "./training/checkpoint-arguments.js";
+
+/** Looks after runs, checkpoints, sessions and the account. Made by a `ServiceClient`. */
+export class RestClient {
+  readonly #connect: (signal?: AbortSignal) => Promise<Connection>;
+  readonly #runtime: Runtime;
+
+  /** @internal */
+  constructor(connect: (signal?: AbortSignal) => Promise<Connection>, runtime: Runtime) {
+    this.#connect = connect;
+    this.#runtime = runtime;
+  }
+
+  async getTrainingRun(trainingRunId: string, options: ScopeOptions = {}): Promise<TrainingRun> {
+    return this.#call("getTrainingRun", null, options, {
+      params: { trainingRunId },
+      query: scope(options),
+    });
+  }
+
+  /** The run that a checkpoint belongs to. */
+  async getTrainingRunByTinkerPath(path: string, options: ScopeOptions = {}): Promise<TrainingRun> {
+    return this.getTrainingRun(CheckpointPath.parse(path).trainingRunId, options);
+  }
+
+  /** What a checkpoint was trained as; works for public checkpoints of others too. */
+  async getWeightsInfoByTinkerPath(
+    path: string,
+    options: OperationOptions = {},
+  ): Promise<WeightsInfoResponse> {
+    return this.#call("weightsInfo", { tinkerPath: path }, options);
+  }
+
+  /** Training runs, newest first; 20 unless `limit` says otherwise. */
+  async listTrainingRuns(options: ListTrainingRunsOptions = {}): Promise<TrainingRunsResponse> {
+    return this.#call("listTrainingRuns", null, options, {
+      query: { ...page(options, 20), ...scope(options), projectId: options.projectId },
+    });
+  }
+
+  /** Every checkpoint of a run. */
+  async listCheckpoints(
+    trainingRunId: string,
+    options: OperationOptions = {},
+  ): Promise<CheckpointsListResponse> {
+    return this.#call("listCheckpoints", null, options, { params: { trainingRunId } });
+  }
+
+  /** One's own checkpoints, newest first; 100 unless `limit` says otherwise. */
+  async listUserCheckpoints(options: PageOptions = {}): Promise<CheckpointsListResponse> {
+    return this.#call("listUserCheckpoints", null, options, { query: page(options, 100) });
+  }
+
+  /** Where to download a checkpoint from; waits while the server packs it. */
+  async getCheckpointArchiveUrl(
+    trainingRunId: string,
+    checkpointId: string,
+    options: OperationOptions = {},
+  ): Promise<CheckpointArchiveUrlResponse> {
+    const params = { trainingRunId, checkpointId };
+    return this.#with("getCheckpointArchiveUrl", options, async (connection, signal) => {
+      const { archiveUrl } = await import("./rest/archive-url.js");
+      return archiveUrl(connection, params, signal);
+    });
+  }
+
+  /** Where to download a checkpoint from; waits while the server packs it. */
+  async getCheckpointArchiveUrlFromTinkerPath(
+    path: string,
+    options: OperationOptions = {},
+  ): Promise<CheckpointArchiveUrlResponse> {
+    const { trainingRunId, checkpointId } = CheckpointPath.parse(path);
+    return this.getCheckpointArchiveUrl(trainingRunId, checkpointId, options);
+  }
+
+  /** Downloads and unpacks a checkpoint into a folder, which appears as a whole or not at all. */
+  async downloadCheckpoint(
+    path: string,
+    options: DownloadCheckpointOptions,
+  ): Promise<DownloadedCheckpoint> {
+    const { directory, overwrite = false, onProgress = () => {} } = options;
+    if (!directory) throw new ArgumentError("directory", "must name the folder to make");
+    CheckpointPath.parse(path);
+    return this.#with("downloadCheckpoint", options, async (connection, signal) => {
+      const { downloadCheckpointTo } = await import("../checkpoints/download-checkpoint.js");
+      const getUrl = async () =>
+        (await this.getCheckpointArchiveUrlFromTinkerPath(path, { signal })).url;
+      return downloadCheckpointTo(connection, getUrl, { directory, overwrite, onProgress }, signal);
+    });
+  }
+
+  async deleteCheckpoint(
+    trainingRunId: string,
+    checkpointId: string,
+    options: OperationOptions = {},
+  ): Promise<void> {
+    const params = { trainingRunId, checkpointId };
+    await this.#call("deleteCheckpoint", null, options, { params });
+  }
+
+  async deleteCheckpointFromTinkerPath(
+    path: string,
+    options: OperationOptions = {},
+  ): Promise<void> {
+    await this.#call("deleteCheckpoint", null, options, { params: checkpointParams(path) });
+  }
+
+  /** Lets everybody use a checkpoint; a `ConflictError` says that they can already. */
+  async publishCheckpointFromTinkerPath(
+    path: string,
+    options: OperationOptions = {},
+  ): Promise<void> {
+    await this.#callOnConflictAtOnce("publishCheckpoint", path, options);
+  }
+
+  /** Makes a checkpoint private; a `ConflictError` says that it is already. */
+  async unpublishCheckpointFromTinkerPath(
+    path: string,
+    options: OperationOptions = {},
+  ): Promise<void> {
+    await this.#callOnConflictAtOnce("unpublishCheckpoint", path, options);
+  }
+
+  /** Lets a checkpoint expire after so many seconds from now; null keeps it for good. */
+  async setCheckpointTtlFromTinkerPath(
+    path: string,
+    ttlSeconds: number | null,
+    options: OperationOptions = {},
+  ): Promise<void> {
+    if (ttlSeconds === undefined) {
+      throw new ArgumentError("ttlSeconds", "pass a number of seconds, or null for no expiry");
+    }
+    checkTtl(ttlSeconds);
+    const params = checkpointParams(path);
+    await this.#call("setCheckpointTtl", { ttlSeconds }, options, { params });
+  }
+
+  async getSession(sessionId: string, options: ScopeOptions = {}): Promise<GetSessionResponse> {
+    return this.#call("getSession", null, options, {
+      params: { sessionId },
+      query: scope(options),
+    });
+  }
+
+  /** Session ids, newest first; 20 unless `limit` says otherwise. */
+  async listSessions(options: PageOptions & ScopeOptions = {}): Promise<ListSessionsResponse> {
+    return this.#call("listSessions", null, options, {
+      query: { ...page(options, 20), ...scope(options) },
+    });
+  }
+
+  /** Moves a session to a project. */
+  async assignSessionProject(
+    sessionId: string,
+    projectId: string,
+    options: OperationOptions = {},
+  ): Promise<void> {
+    if (!projectId) throw new ArgumentError("projectId", "must not be empty");
+    await this.#call("assignSessionProject", { projectId }, options, { params: { sessionId } });
+  }
+
+  /** Lets the server write a trace of a session; resolves to where it can be downloaded. */
+  async exportSessionTrace(sessionId: string, options: OperationOptions = {}): Promise<string> {
+    return this.#with("exportSessionTrace", options, async (connection, signal) => {
+      const { exportTrace } = await import("./rest/export-trace.js");
+      return exportTrace(connection, sessionId, signal);
+    });
+  }
+
+  /** What a sampler samples from. */
+  async getSampler(samplerId: string, options: OperationOptions = {}): Promise<GetSamplerResponse> {
+    return this.#call("getSampler", null, options, { params: { samplerId } });
+  }
+
+  /** Who did what on a day; needs an administrator's key. */
+  async getAuditLog(options: AuditLogOptions = {}): Promise<AuditLogResponse> {
+    const { eventType = "all", day } = options;
+    if (day !== undefined && !/^\d{4}-\d\d-\d\d$/.test(day)) {
+      throw new ArgumentError("day", `must be YYYY-MM-DD, got ${JSON.stringify(day)}`);
+    }
+    return this.#call("getAuditLog", null, options, { query: { eventType, day } });
+  }
+
+  /** What was used, hour by hour. */
+  async getBillingUsage(options: BillingUsageOptions): Promise<BillingUsageResponse> {
+    const { billingWindow } = await import("./rest/billing-window.js");
+    return this.#call("getBillingUsage", null, options, { query: billingWindow(options) });
+  }
+
+  /** Whose key this is; asks nobody. */
+  async whoami(options: OperationOptions = {}): Promise<WhoamiResponse> {
+    return this.#with("whoami", options, async (connection) => {
+      const { identityOf } = await import("./rest/identity.js");
+      return identityOf(connection);
+    });
+  }
+
+  /** Unlike elsewhere a conflict is no lock that will go away, so it is told at once. */
+  async #callOnConflictAtOnce(
+    name: "publishCheckpoint" | "unpublishCheckpoint",
+    path: string,
+    options: OperationOptions,
+  ): Promise<void> {
+    const params = checkpointParams(path);
+    await this.#with(name, options, (connection, signal) =>
+      connection.retrying(
+        name,
+        () => connection.api.call(name, null, { params, signal, retriesConflicts: false }),
+        { signal, isRetryable: isRetryableExceptConflict },
+      ),
+    );
+  }
+
+  #call<N extends RouteName>(
+    name: N,
+    request: RequestOf<N>,
+    options: OperationOptions,
+    details: Pick<CallOptions, "params" | "query"> = {},
+  ): Promise<ResponseOf<N>> {
+    return this.#with(name, options, (connection, signal) =>
+      connection.retrying(name, () => connection.api.call(name, request, { ...details, signal }), {
+        signal,
+      }),
+    );
+  }
+
+  #with<T>(
+    what: string,
+    options: OperationOptions,
+    call: (connection: Connection, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const surroundings = { runtime: this.#runtime, telemetry: noTelemetry, closed: neverClosed };
+    return bounded(what, options, surroundings, async (signal) => {
+      const connection = await this.#connect(signal);
+      return bounded(what, { signal }, connection, (inner) => call(connection, inner));
+    });
+  }
+}
+
+/** The connection knows when it is closed; before it is open there is nothing to close. */
+const neverClosed = new AbortController().signal;
+
+function isRetryableExceptConflict(error: APIError): boolean {
+  return error.isRetryable && !(error instanceof ConflictError);
+}
+
+function checkpointParams(path: string): Readonly<Record<string, string>> {
+  const { trainingRunId, checkpointId } = CheckpointPath.parse(path);
+  return { trainingRunId, checkpointId };
+}
+
+function scope({ accessScope = "owned" }: ScopeOptions): { readonly accessScope: string } {
+  if (accessScope === "owned" || accessScope === "accessible") return { accessScope };
+  throw new ArgumentError("accessScope", 'must be "owned" or "accessible"');
+}
+
+function page({ limit, offset = 0 }: PageOptions, defaultLimit: number) {
+  const bounds = { limit: limit ?? defaultLimit, offset };
+  for (const [name, value] of Object.entries(bounds)) {
+    if (!Number.isSafeInteger(value) || value < 0) {
+      throw new ArgumentError(name, `must be a whole number of 0 or more, got ${value}`);
+    }
+  }
+  return bounds;
+}

@@ -1,0 +1,52 @@
+import type { DownloadProgress } from "../checkpoints/download-archive.js";
+import type { OperationOptions } from "../futures/operation.js";
+
+/** Whose things to look at: one's own, or everything one may see. */
+export type AccessScope = "owned" | "accessible";
+
+/** Whose things to look at. */
+export interface ScopeOptions extends OperationOptions {
+  /** @default "owned" */
+  readonly accessScope?: AccessScope | undefined;
+}
+
+/** Which part of a list. */
+export interface PageOptions extends OperationOptions {
+  readonly limit?: number | undefined;
+  /** @default 0 */
+  readonly offset?: number | undefined;
+}
+
+/** Which training runs. */
+export interface ListTrainingRunsOptions extends PageOptions, ScopeOptions {
+  readonly projectId?: string | undefined;
+}
+
+/** Which entries of the audit log. */
+export interface AuditLogOptions extends OperationOptions {
+  /** @default "all" */
+  readonly eventType?: "all" | "checkpoints" | undefined;
+  /** A UTC day, `YYYY-MM-DD`; today by default. */
+  readonly day?: string | undefined;
+}
+
+/** The hours whose usage is asked for. */
+export interface BillingUsageOptions extends OperationOptions {
+  /** Inclusive. */
+  readonly startingOn: Date | string;
+  /** Exclusive; at most 14 days later. */
+  readonly endingBefore: Date | string;
+}
+
+/** Where a downloaded checkpoint goes. */
+export interface DownloadCheckpointOptions extends OperationOptions {
+  /** The folder to make; its parents are made too. */
+  readonly directory: string;
+  /**
+   * Replaces a folder that exists.
+   * @default false
+   */
+  readonly overwrite?: boolean | undefined;
+  /** Hears of every piece that arrived. */
+  readonly onProgress?: ((progress: DownloadProgress) => void) | undefined;
+}

@@ -1,0 +1,55 @@
+import { ArgumentError } from "../errors/argument-error.js";
+
+/** How samples are tried again. */
+export interface RetryConfig {
+  /**
+   * Gives up when none of a client's samples made progress for this long.
+   * @default 7200000
+   */
+  readonly progressTimeoutMs?: number | undefined;
+  /** @default 500 */
+  readonly retryDelayBaseMs?: number | undefined;
+  /** @default 10000 */
+  readonly retryDelayMaxMs?: number | undefined;
+  /**
+   * Share of the delay that is random.
+   * @default 0.25
+   */
+  readonly jitterFactor?: number | undefined;
+  /**
+   * False makes every sample once.
+   * @default true
+   */
+  readonly enableRetries?: boolean | undefined;
+  /**
+   * False lets samples wait without end when nothing makes progress.
+   * @default true
+   */
+  readonly enableStuckDetection?: boolean | undefined;
+}
+
+/** A complete and checked `RetryConfig`. */
+export type CompleteRetryConfig = Readonly<
+  Record<"progressTimeoutMs" | "retryDelayBaseMs" | "retryDelayMaxMs" | "jitterFactor", number> &
+    Record<"enableRetries" | "enableStuckDetection", boolean>
+>;
+
+/** Fills defaults in and refuses what cannot be meant. */
+export function completeRetryConfig(config: RetryConfig = {}): CompleteRetryConfig {
+  const complete: CompleteRetryConfig = {
+    progressTimeoutMs: config.progressTimeoutMs ?? 7_200_000,
+    retryDelayBaseMs: config.retryDelayBaseMs ?? 500,
+    retryDelayMaxMs: config.retryDelayMaxMs ?? 10_000,
+    jitterFactor: config.jitterFactor ?? 0.25,
+    enableRetries: config.enableRetries ?? true,
+    enableStuckDetection: config.enableStuckDetection ?? true,
+  };
+  const check = (name: keyof RetryConfig, isValid: boolean, wanted: string): void => {
+    if (!isValid) throw new ArgumentError(`retryConfig.${name}`, `must be ${wanted}`);
+  };
+  check("progressTimeoutMs", complete.progressTimeoutMs > 0, "above 0");
+  check("retryDelayBaseMs", complete.retryDelayBaseMs >= 0, "0 or more");
+  check("retryDelayMaxMs", complete.retryDelayMaxMs >= 0, "0 or more");
+  check("jitterFactor", complete.jitterFactor >= 0 && complete.jitterFactor <= 1, "from 0 to 1");
+  return complete;
+}

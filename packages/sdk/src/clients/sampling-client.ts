@@ -1,0 +1,72 @@
+import type { ApiFuture } from "../futures/api-future.js";
+import type { OperationOptions } from "../futures/operation.js";
+import type { RuntimeOptions } from "../runtime/runtime.js";
+import type { Tokenizer } from "../tokenizers/tokenizer.js";
+import type { ModelInputLike } from "../types/model-input.js";
+import type { SampleResponse, SamplingParamsInput } from "../types/sampling.js";
+import type { SamplingClientState } from "./sampling/transfer-state.js";
+
+/** What to sample. */
+export interface SampleOptions extends OperationOptions {
+  readonly prompt: ModelInputLike;
+  /** @default {} */
+  readonly samplingParams?: SamplingParamsInput | undefined;
+  /**
+   * How many continuations of the prompt.
+   * @default 1
+   */
+  readonly numSamples?: number | undefined;
+  /**
+   * Also returns the logprob of every prompt token.
+   * @default false
+   */
+  readonly includePromptLogprobs?: boolean | undefined;
+  /**
+   * Also returns this many most probable tokens at every prompt position.
+   * @default 0
+   */
+  readonly topkPromptLogprobs?: number | undefined;
+}
+
+/**
+ * Samples from one set of weights. Made by a `ServiceClient` or a `TrainingClient`. Any number of
+ * samples may be asked for at once; limits and retries are seen to inside.
+ */
+export abstract class SamplingClient implements AsyncDisposable {
+  /** Rebuilds a client from what `transfer` gave, in another thread or process. */
+  static async receive(
+    state: SamplingClientState,
+    options: RuntimeOptions = {},
+  ): Promise<SamplingClient> {
+    const { receiveSamplingClient } = await import("./sampling/receive-sampling-client.js");
+    return receiveSamplingClient(state, options);
+  }
+
+  /** The server's id of this sampler. */
+  abstract get samplingSessionId(): string;
+
+  /** Continues a prompt. */
+  abstract sample(options: SampleOptions): ApiFuture<SampleResponse>;
+
+  /** The logprob of every prompt token under the model; null where there is none (the first). */
+  abstract computeLogprobs(
+    prompt: ModelInputLike,
+    options?: OperationOptions,
+  ): ApiFuture<(number | null)[]>;
+
+  /** The name of the model that the weights belong to. */
+  abstract getBaseModel(options?: OperationOptions): Promise<string>;
+
+  /** The tokenizer of the model. */
+  abstract getTokenizer(options?: OperationOptions): Promise<Tokenizer>;
+
+  /** What another thread needs to sample in the same session, as plain data; holds the credential. */
+  abstract transfer(): SamplingClientState;
+
+  /** Frees what a received client holds; one that was created lives and ends with its service. */
+  abstract close(): Promise<void>;
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

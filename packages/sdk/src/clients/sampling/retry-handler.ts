@@ -1,0 +1,195 @@
+import {
+  APIConnectionError,
+  APIError,
+  APIStatusError,
+  toAttempt,
+  type Attempt,
+} from "../../errors/api-error.js";
+import { RequestExpiredError } from "../../errors/request-failed-error.js";
+import { isUserError } from "../../errors/tinker-error.js";
+import type { Operation } from "../../futures/operation.js";
+import type { CancelTimer } from "../../runtime/clock.js";
+import type { Runtime } from "../../runtime/runtime.js";
+import { Semaphore } from "../../runtime/semaphore.js";
+import { sleep } from "../../runtime/sleep.js";
+import type { TelemetrySink } from "../../telemetry/sink.js";
+import type { CompleteRetryConfig } from "../retry-config.js";
+
+const countEveryMs = 2_000;
+
+/** What one call through the handler needs. */
+export interface RetriedCall<T> {
+  /** One attempt; a fresh request each time. */
+  readonly attempt: () => Promise<T>;
+  readonly operation: Operation;
+}
+
+/**
+ * Makes samples again until they succeed.
+ *
+ * - A number of calls runs at once, the others wait in line.
+ * - Lost connections, expired results (410), 408, 409, 429 and 5xx are tried again, without a limit on
+ *   attempts; a request that the server worked on and that failed is not.
+ * - Stuck detection is shared: as long as any call succeeds, all are considered alive. When none has
+ *   for the progress timeout, every running call fails.
+ */
+export class RetryHandler {
+  readonly #runtime: Runtime;
+  readonly #telemetry: TelemetrySink;
+  readonly #config: CompleteRetryConfig;
+  readonly #slots: Semaphore;
+  readonly #running = new Set<Operation>();
+  #waitingCount = 0;
+  #doneCount = 0;
+  #lastCountedAt = Number.NEGATIVE_INFINITY;
+  #lastProgressAt = 0;
+  #cancelWatch: CancelTimer | undefined;
+
+  constructor(
+    runtime: Runtime,
+    telemetry: TelemetrySink,
+    config: CompleteRetryConfig,
+    maxConcurrent: number,
+  ) {
+    this.#runtime = runtime;
+    this.#telemetry = telemetry;
+    this.#config = config;
+    this.#slots = new Semaphore(maxConcurrent);
+  }
+
+  async run<T>(call: RetriedCall<T>): Promise<T> {
+    const { operation } = call;
+    this.#waitingCount++;
+    try {
+      await this.#slots.acquire(operation.signal);
+    } finally {
+      this.#waitingCount--;
+    }
+    this.#enter(operation);
+    try {
+      const result = await this.#repeat(call);
+      this.#lastProgressAt = this.#runtime.clock.now();
+      this.#doneCount++;
+      this.#logCounts();
+      return result;
+    } finally {
+      this.#leave(operation);
+      this.#slots.release();
+    }
+  }
+
+  async #repeat<T>({ attempt, operation }: RetriedCall<T>): Promise<T> {
+    const { clock, random, events } = this.#runtime;
+    const { signal } = operation;
+    const startedAt = clock.now();
+    for (let count = 0; ; count++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (signal.aborted) throw error;
+        const isRetried = this.#config.enableRetries && mayBeRetried(error);
+        this.#report(error, isRetried, count, startedAt);
+        if (!isRetried) throw error;
+        const delayMs = delayOf(count, this.#config, random);
+        const failed = toFailedAttempt(error, delayMs);
+        operation.failedAttempt(failed);
+        if (events.isActive) {
+          const { status, message } = failed;
+          events.emit({
+            type: "retry",
+            endpoint: "sample",
+            by: "sample",
+            status,
+            message,
+            delayMs,
+          });
+        }
+        await sleep(clock, delayMs, signal);
+      }
+    }
+  }
+
+  #logCounts(): void {
+    const { clock, logger } = this.#runtime;
+    const now = clock.now();
+    if (now - this.#lastCountedAt < countEveryMs) return;
+    this.#lastCountedAt = now;
+    logger.debug(
+      `samples: ${this.#waitingCount} waiting, ${this.#running.size} running, ${this.#doneCount} done`,
+    );
+  }
+
+  #enter(operation: Operation): void {
+    if (this.#running.size === 0) this.#lastProgressAt = this.#runtime.clock.now();
+    this.#running.add(operation);
+    if (this.#config.enableStuckDetection) this.#watch();
+  }
+
+  #leave(operation: Operation): void {
+    this.#running.delete(operation);
+    if (this.#running.size > 0) return;
+    this.#cancelWatch?.();
+    this.#cancelWatch = undefined;
+  }
+
+  // One timer for all calls; it looks at the last progress when it fires and waits on if there was any.
+  #watch(): void {
+    if (this.#cancelWatch) return;
+    const { clock } = this.#runtime;
+    const leftMs = this.#lastProgressAt + this.#config.progressTimeoutMs - clock.now();
+    this.#cancelWatch = clock.schedule(Math.max(0, leftMs), () => {
+      this.#cancelWatch = undefined;
+      const quietMs = clock.now() - this.#lastProgressAt;
+      if (quietMs >= this.#config.progressTimeoutMs) this.#failAll(quietMs);
+      else if (this.#running.size > 0) this.#watch();
+    });
+  }
+
+  #failAll(quietMs: number): void {
+    const error = new APIConnectionError(
+      `No progress: none of the ${this.#running.size} running samples finished within ${Math.round(quietMs / 1000)} s.`,
+    );
+    this.#runtime.logger.error(error.message);
+    for (const operation of this.#running) operation.abort(error);
+  }
+
+  #report(error: unknown, shouldRetry: boolean, attemptCount: number, startedAt: number): void {
+    const { clock } = this.#runtime;
+    const isUser = isUserError(error);
+    const elapsedMs = clock.now() - startedAt;
+    this.#telemetry.log(
+      "RetryHandler.execute.exception",
+      shouldRetry || isUser ? "WARNING" : "ERROR",
+      {
+        func: "sample",
+        exception: String(error),
+        exception_type: error instanceof Error ? error.name : typeof error,
+        exception_stack: error instanceof Error ? (error.stack ?? null) : null,
+        status_code: error instanceof APIStatusError ? error.status : null,
+        should_retry: shouldRetry,
+        is_user_error: isUser,
+        attempt_count: attemptCount,
+        start_time: (clock.wallTime() - elapsedMs) / 1000,
+        current_time: clock.wallTime() / 1000,
+        elapsed_time: elapsedMs / 1000,
+      },
+    );
+  }
+}
+
+function mayBeRetried(error: unknown): boolean {
+  return (error instanceof APIError || error instanceof RequestExpiredError) && error.isRetryable;
+}
+
+function toFailedAttempt(error: unknown, delayMs: number): Attempt {
+  if (error instanceof APIError) return toAttempt(error, delayMs);
+  const message = error instanceof Error ? error.message : String(error);
+  return { status: 410, message, delayMs, mayHaveBeenApplied: true };
+}
+
+function delayOf(count: number, config: CompleteRetryConfig, random: () => number): number {
+  const { retryDelayBaseMs, retryDelayMaxMs, jitterFactor } = config;
+  const delayMs = Math.min(retryDelayBaseMs * 2 ** count, retryDelayMaxMs);
+  const jittered = delayMs + delayMs * jitterFactor * (2 * random() - 1);
+  return Math.min(Math.max(0, jittered), retryDelayMaxMs);
+}

@@ -1,0 +1,36 @@
+import { ArgumentError } from "../../errors/argument-error.js";
+import { ModelInput } from "../../types/model-input.js";
+import type { SamplingParams } from "../../types/sampling.js";
+import { checkSamplingParams } from "../../types/validate.js";
+import type { SampleOptions } from "../sampling-client.js";
+
+/** A checked sample request without its number. */
+export interface SampleCall {
+  readonly prompt: ModelInput;
+  readonly numSamples: number;
+  readonly samplingParams: SamplingParams;
+  readonly promptLogprobs: boolean;
+  readonly topkPromptLogprobs: number;
+}
+
+/** Fills defaults in and refuses what cannot be sampled. */
+export function checkSampleCall(options: SampleOptions): SampleCall {
+  const { numSamples = 1, topkPromptLogprobs = 0 } = options;
+  if (!Number.isSafeInteger(numSamples) || numSamples < 1) {
+    throw new ArgumentError("numSamples", `must be a whole number of 1 or more, got ${numSamples}`);
+  }
+  if (!Number.isSafeInteger(topkPromptLogprobs) || topkPromptLogprobs < 0) {
+    throw new ArgumentError("topkPromptLogprobs", "must be a whole number of 0 or more");
+  }
+  const prompt = ModelInput.from(options.prompt);
+  if (prompt.chunks.every((chunk) => chunk.type === "encoded_text" && chunk.tokens.length === 0)) {
+    throw new ArgumentError("prompt", "must not be empty; pass token ids or chunks");
+  }
+  return {
+    prompt,
+    numSamples,
+    samplingParams: checkSamplingParams(options.samplingParams ?? {}),
+    promptLogprobs: options.includePromptLogprobs ?? false,
+    topkPromptLogprobs,
+  };
+}

@@ -1,0 +1,43 @@
+import { TinkerError } from "../../errors/tinker-error.js";
+import type { ConnectionOptions } from "../../session/connection-plan.js";
+import type { ConnectionSnapshot } from "../../session/connection.js";
+import { localBaseUrl } from "../../transport/base-url.js";
+import { accessHeaders } from "../../transport/default-headers.js";
+import type { Sampler } from "./sampler.js";
+
+/** A sampling client as plain data: can be posted to a worker. Holds the credential; keep it secret. */
+export interface SamplingClientState {
+  readonly sessionId: string;
+  readonly samplingSessionId: string;
+  readonly options: Omit<ConnectionOptions, "fetch">;
+  readonly snapshot: ConnectionSnapshot;
+}
+
+/** Describes a sampling client so that another thread can go on with it. */
+export function transferState({ session, samplingSessionId }: Sampler): SamplingClientState {
+  const { plan } = session.connection;
+  const { fetch, defaultHeaders, defaultQuery, sockets, dialect, telemetry } = plan.options;
+  if (fetch || plan.baseUrl === localBaseUrl) {
+    throw new TinkerError(
+      `A sampling client that does not use the network (${fetch ? "fetch option" : localBaseUrl}) cannot be handed to another thread; serve the engine and use its URL.`,
+      { code: "not_transferable" },
+    );
+  }
+  return {
+    sessionId: session.sessionId,
+    samplingSessionId,
+    // What came from the environment is written down: the other thread may have another one.
+    options: {
+      baseUrl: plan.baseUrl,
+      apiKey: plan.credential.key,
+      timeoutMs: plan.timeoutMs,
+      maxRetries: plan.maxRetries,
+      defaultHeaders: { ...accessHeaders(plan.runtime.env), ...defaultHeaders },
+      defaultQuery,
+      sockets,
+      dialect,
+      telemetry,
+    },
+    snapshot: session.connection.snapshot(),
+  };
+}

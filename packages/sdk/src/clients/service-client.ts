@@ -1,0 +1,249 @@
+import { ArgumentError } from "../errors/argument-error.js";
+import { CancelledError } from "../errors/cancelled-error.js";
+import type { OperationOptions } from "../futures/operation.js";
+import { readVariable } from "../runtime/environment.js";
+import { createRuntime, type Runtime } from "../runtime/runtime.js";
+import { planConnection, type ConnectionPlan } from "../session/connection-plan.js";
+import type { Connection } from "../session/connection.js";
+import type { Session } from "../session/session.js";
+import { noTelemetry } from "../telemetry/sink.js";
+import type { GetServerCapabilitiesResponse } from "../types/service.js";
+import { checkLoraConfig } from "../types/validate.js";
+import type { WeightsInfoResponse } from "../types/weights.js";
+import { bounded } from "./bounded.js";
+import type { UserMetadata } from "./create-model.js";
+import { RestClient } from "./rest-client.js";
+import { completeRetryConfig, type RetryConfig } from "./retry-config.js";
+import type { SamplingClient } from "./sampling-client.js";
+import { checkSamplingSource, type SamplingSource } from "./sampling-source.js";
+import type { ServiceClientOptions } from "./service-options.js";
+import { SharedOpening } from "./shared-opening.js";
+import type { TrainingClient } from "./training-client.js";
+import { checkTinkerPath } from "./training/checkpoint-arguments.js";
+
+/** What kind of adapter to train, and on which model. */
+export interface CreateLoraTrainingClientOptions extends OperationOptions {
+  /** The name of a model that the server supports. */
+  readonly baseModel: string;
+  /** @default 32 */
+  readonly rank?: number | undefined;
+  /** Makes the adapter's first weights repeatable. */
+  readonly seed?: number | bigint | undefined;
+  /** @default true */
+  readonly trainMlp?: boolean | undefined;
+  /** @default true */
+  readonly trainAttn?: boolean | undefined;
+  /** @default true */
+  readonly trainUnembed?: boolean | undefined;
+  /** Facts about the run, kept with it. */
+  readonly userMetadata?: UserMetadata | undefined;
+}
+
+/** How training goes on from a checkpoint. */
+export interface CreateFromStateOptions extends OperationOptions {
+  /** Another model of the same shape, such as one with a longer context. */
+  readonly baseModel?: string | undefined;
+  readonly userMetadata?: UserMetadata | undefined;
+  /** A credential of the checkpoint's owner, when that is somebody else. */
+  readonly weightsAccessToken?: string | undefined;
+}
+
+/** What to sample from, and how. */
+export interface CreateSamplingClientOptions extends OperationOptions, SamplingSource {
+  readonly retryConfig?: RetryConfig | undefined;
+}
+
+/** A session and what makes clients in it; loaded together, so that making keeps the order of calls. */
+interface OpenSession {
+  readonly session: Session;
+  readonly makers: typeof import("./client-makers.js");
+}
+
+/**
+ * The way into the API. Making one sends nothing: the connection is opened with the first call, a
+ * session with the first training or sampling client.
+ */
+export class ServiceClient implements AsyncDisposable {
+  readonly #options: ServiceClientOptions;
+  readonly #runtime: Runtime;
+  readonly #connection: SharedOpening<Connection>;
+  readonly #session: SharedOpening<OpenSession>;
+  readonly #closing = new AbortController();
+
+  constructor(options: ServiceClientOptions = {}) {
+    const runtime = createRuntime(options);
+    const plan = planConnection(options, runtime);
+    this.#options = options;
+    this.#runtime = runtime;
+    if (options.onEvent) runtime.events.subscribe(options.onEvent);
+    const { signal } = this.#closing;
+    this.#connection = new SharedOpening(() => open(plan, signal));
+    this.#session = new SharedOpening(async () => {
+      const connection = await this.#connection.get();
+      const { openSession } = await import("../session/open-session.js");
+      const makers = await import("./client-makers.js");
+      const { userMetadata, projectId = readVariable(runtime.env, "TINKER_PROJECT_ID") } = options;
+      const session = await openSession(connection, { userMetadata, projectId }, signal);
+      return { makers, session };
+    });
+  }
+
+  /** @internal */
+  get runtime(): Runtime {
+    return this.#runtime;
+  }
+
+  /** What the server offers. */
+  async getServerCapabilities(
+    options: OperationOptions = {},
+  ): Promise<GetServerCapabilitiesResponse> {
+    return this.#bounded("getServerCapabilities", options, async (signal) => {
+      const connection = await this.#connection.get(signal);
+      return bounded("getServerCapabilities", { signal }, connection, () =>
+        connection.retrying(
+          "getServerCapabilities",
+          () => connection.api.call("getServerCapabilities", null, { signal }),
+          { signal },
+        ),
+      );
+    });
+  }
+
+  /** Starts training a fresh LoRA adapter. */
+  async createLoraTrainingClient(
+    options: CreateLoraTrainingClientOptions,
+  ): Promise<TrainingClient> {
+    const { baseModel, userMetadata, rank = 32, seed } = options;
+    const { trainMlp, trainAttn, trainUnembed } = options;
+    if (typeof baseModel !== "string" || baseModel === "") {
+      throw new ArgumentError("baseModel", "must name a model; getServerCapabilities lists them");
+    }
+    const loraConfig = checkLoraConfig(
+      { rank, seed, trainMlp, trainAttn, trainUnembed },
+      "options",
+    );
+    const model = { baseModel, loraConfig, userMetadata };
+    return this.#inSession("createLoraTrainingClient", options, ({ session, makers }, signal) =>
+      makers.makeTrainingClient(session, makers.createModel(session, model, { signal })),
+    );
+  }
+
+  /** Goes on training from a checkpoint; the optimizer starts anew. */
+  createTrainingClientFromState(
+    path: string,
+    options: CreateFromStateOptions = {},
+  ): Promise<TrainingClient> {
+    return this.#createFromState(path, false, options);
+  }
+
+  /** Goes on training from a checkpoint with the optimizer as it was. */
+  createTrainingClientFromStateWithOptimizer(
+    path: string,
+    options: CreateFromStateOptions = {},
+  ): Promise<TrainingClient> {
+    return this.#createFromState(path, true, options);
+  }
+
+  /** A client that samples from saved weights or a base model. */
+  async createSamplingClient(options: CreateSamplingClientOptions): Promise<SamplingClient> {
+    checkSamplingSource(options);
+    const { retryConfig } = options;
+    completeRetryConfig(retryConfig);
+    return this.#inSession("createSamplingClient", options, ({ session, makers }, signal) =>
+      makers.createSamplingSession(session, options, { signal, retryConfig }),
+    );
+  }
+
+  /** A client for runs, checkpoints, sessions and the account; opens no session. */
+  createRestClient(): RestClient {
+    const connect = (signal?: AbortSignal): Promise<Connection> => {
+      this.#closing.signal.throwIfAborted();
+      return this.#connection.get(signal);
+    };
+    return new RestClient(connect, this.#runtime);
+  }
+
+  /** Ends everything under way and frees sockets and timers; the server notices by itself. */
+  async close(): Promise<void> {
+    this.#closing.abort(new CancelledError("The client was closed."));
+    const [session, connection] = await Promise.allSettled([
+      this.#session.current,
+      this.#connection.current,
+    ]);
+    if (session.status === "fulfilled") session.value?.session.stop();
+    if (connection.status === "fulfilled") await connection.value?.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #createFromState(
+    path: string,
+    optimizer: boolean,
+    options: CreateFromStateOptions,
+  ): Promise<TrainingClient> {
+    checkTinkerPath(path);
+    const { baseModel, userMetadata, weightsAccessToken } = options;
+    const model = { path, optimizer, baseModel, userMetadata, weightsAccessToken };
+    return this.#inSession("createTrainingClientFromState", options, (opened, signal) => {
+      const describe = () => this.#describeWeights(path, weightsAccessToken, signal);
+      return opened.makers.makeTrainingClientFromState(opened.session, model, describe, signal);
+    });
+  }
+
+  /** Weights of somebody else are described to a client with their owner's credential. */
+  async #describeWeights(
+    path: string,
+    weightsAccessToken: string | undefined,
+    signal: AbortSignal,
+  ): Promise<WeightsInfoResponse> {
+    const own = this.createRestClient();
+    if (weightsAccessToken === undefined) {
+      return own.getWeightsInfoByTinkerPath(path, { signal });
+    }
+    const owner = new ServiceClient({ ...this.#options, apiKey: weightsAccessToken });
+    try {
+      return await owner.createRestClient().getWeightsInfoByTinkerPath(path, { signal });
+    } finally {
+      await owner.close();
+    }
+  }
+
+  /** Runs `use` with a session that has not ended, without a pause after looking at that. */
+  #inSession<T>(
+    what: string,
+    options: OperationOptions,
+    use: (opened: OpenSession, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    return this.#bounded(what, options, async (signal) => {
+      for (;;) {
+        const opening = this.#session.get(signal);
+        const current = this.#session.current;
+        const opened = await opening;
+        if (!opened.session.hasEnded) return use(opened, signal);
+        this.#session.forget(current);
+      }
+    });
+  }
+
+  // Errors are reported by what runs inside; before a connection is open there is nobody to tell.
+  #bounded<T>(
+    what: string,
+    options: OperationOptions,
+    call: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const surroundings = {
+      runtime: this.#runtime,
+      telemetry: noTelemetry,
+      closed: this.#closing.signal,
+    };
+    return bounded(what, options, surroundings, call);
+  }
+}
+
+/** Loaded with the first call, so that importing the package stays cheap. */
+async function open(plan: ConnectionPlan, signal: AbortSignal): Promise<Connection> {
+  const { openConnection } = await import("../session/open-connection.js");
+  return openConnection(plan, { signal });
+}

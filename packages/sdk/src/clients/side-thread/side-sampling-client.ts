@@ -1,0 +1,89 @@
+import { ApiFuture } from "../../futures/api-future.js";
+import { checkBounds, Operation, type OperationOptions } from "../../futures/operation.js";
+import { onAbort } from "../../runtime/cancellation.js";
+import type { OperationName } from "../../runtime/events.js";
+import type { Session } from "../../session/session.js";
+import type { Tokenizer } from "../../tokenizers/tokenizer.js";
+import { ModelInput, type ModelInputLike } from "../../types/model-input.js";
+import type { SampleResponse } from "../../types/sampling.js";
+import { SamplingClient, type SampleOptions } from "../sampling-client.js";
+import { checkSampleCall } from "../sampling/sample-call.js";
+import type { SamplingClientState } from "../sampling/transfer-state.js";
+import type { SideCall } from "./messages.js";
+import { sharedSideThread, type SideThread } from "./side-thread.js";
+
+/** Tells the side thread to forget clients that nobody holds any more. */
+const collected = new FinalizationRegistry<() => Promise<void>>((release) => void release());
+
+/** Samples in the side thread; everything else is done here by the client it stands for. */
+export class SideSamplingClient extends SamplingClient {
+  readonly #client: SamplingClient;
+  readonly #session: Session;
+  readonly #thread: SideThread;
+  readonly #targetId: number;
+  readonly #release: () => Promise<void>;
+
+  constructor(client: SamplingClient, session: Session) {
+    super();
+    this.#client = client;
+    this.#session = session;
+    const thread = sharedSideThread(session.runtime.clock);
+    const targetId = thread.register(client.transfer());
+    this.#thread = thread;
+    this.#targetId = targetId;
+    // Must not hold this client, or it would never be collected.
+    const release = (): Promise<void> => {
+      stopListening();
+      return thread.drop(targetId);
+    };
+    const stopListening = onAbort(session.closed, () => void thread.drop(targetId));
+    this.#release = release;
+    collected.register(this, release);
+  }
+
+  override get samplingSessionId(): string {
+    return this.#client.samplingSessionId;
+  }
+
+  override sample(options: SampleOptions): ApiFuture<SampleResponse> {
+    checkSampleCall(options);
+    const { signal: _signal, timeoutMs: _timeoutMs, prompt, ...rest } = options;
+    const plain = { ...rest, prompt: { chunks: ModelInput.from(prompt).chunks } };
+    return this.#start("sample", options, { method: "sample", options: plain });
+  }
+
+  override computeLogprobs(
+    prompt: ModelInputLike,
+    options: OperationOptions = {},
+  ): ApiFuture<(number | null)[]> {
+    checkSampleCall({ prompt });
+    const plain = { chunks: ModelInput.from(prompt).chunks };
+    return this.#start("computeLogprobs", options, { method: "computeLogprobs", prompt: plain });
+  }
+
+  override getBaseModel(options?: OperationOptions): Promise<string> {
+    return this.#client.getBaseModel(options);
+  }
+
+  override getTokenizer(options?: OperationOptions): Promise<Tokenizer> {
+    return this.#client.getTokenizer(options);
+  }
+
+  override transfer(): SamplingClientState {
+    return this.#client.transfer();
+  }
+
+  override async close(): Promise<void> {
+    await this.#release();
+    await this.#client.close();
+  }
+
+  #start<T>(name: OperationName, options: OperationOptions, call: SideCall): ApiFuture<T> {
+    checkBounds(options);
+    const operation = new Operation(name, this.samplingSessionId, this.#session.runtime);
+    return ApiFuture.start(operation, options, this.#session, async () => {
+      const result = await this.#thread.call(this.#targetId, call, operation.signal);
+      return result as T;
+    });
+  }
+}

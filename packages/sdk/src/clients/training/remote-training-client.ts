@@ -1,0 +1,273 @@
+import { CancelledError } from "../../errors/cancelled-error.js";
+import { ResultError } from "../../errors/request-failed-error.js";
+import { ApiFuture } from "../../futures/api-future.js";
+import { checkBounds, Operation, type OperationOptions } from "../../futures/operation.js";
+import { abortable } from "../../runtime/abortable.js";
+import type { OperationName } from "../../runtime/events.js";
+import type { Session } from "../../session/session.js";
+import type { Tokenizer } from "../../tokenizers/tokenizer.js";
+import type { DatumLike } from "../../types/datum.js";
+import type {
+  AdamParamsInput,
+  ForwardBackwardOutput,
+  GetInfoResponse,
+  LossFnType,
+  OptimStepResponse,
+} from "../../types/training.js";
+import { checkAdamParams } from "../../types/validate.js";
+import type {
+  LoadWeightsResponse,
+  SaveWeightsForSamplerResponse,
+  SaveWeightsResponse,
+} from "../../types/weights.js";
+import { bounded } from "../bounded.js";
+import { createSamplingSession } from "../create-sampling-session.js";
+import { makeSamplingClient } from "../make-sampling-client.js";
+import { completeRetryConfig } from "../retry-config.js";
+import type { SamplingClient } from "../sampling-client.js";
+import { TrainingClient } from "../training-client.js";
+import type {
+  LoadStateOptions,
+  PassOptions,
+  SamplerOptions,
+  SaveSamplerOptions,
+  SaveStateOptions,
+  TrainStepOptions,
+  TrainStepResult,
+} from "../training-options.js";
+import { checkCheckpointName, checkTinkerPath, checkTtl } from "./checkpoint-arguments.js";
+import {
+  checkCustomData,
+  forwardData,
+  logprobsOf,
+  surrogateData,
+  type CustomLossFn,
+} from "./custom-loss.js";
+import { preparePass, runPass } from "./run-pass.js";
+import { runRequest } from "./run-request.js";
+import { TrainingRun } from "./training-run.js";
+
+/** Trains a model at a server. */
+export class RemoteTrainingClient extends TrainingClient {
+  readonly #run: TrainingRun;
+
+  constructor(session: Session, modelId: string) {
+    super();
+    this.#run = new TrainingRun(session, modelId);
+  }
+
+  override get modelId(): string {
+    return this.#run.modelId;
+  }
+
+  override forward(
+    data: readonly DatumLike[],
+    lossFn: LossFnType,
+    options: PassOptions = {},
+  ): ApiFuture<ForwardBackwardOutput> {
+    const pass = preparePass(this.#run, data, lossFn, options.lossFnConfig, true);
+    return this.#start("forward", options, (operation) => runPass(this.#run, operation, pass));
+  }
+
+  override forwardBackward(
+    data: readonly DatumLike[],
+    lossFn: LossFnType,
+    options: PassOptions = {},
+  ): ApiFuture<ForwardBackwardOutput> {
+    const pass = preparePass(this.#run, data, lossFn, options.lossFnConfig, false);
+    return this.#start("forwardBackward", options, (operation) =>
+      runPass(this.#run, operation, pass),
+    );
+  }
+
+  override forwardBackwardCustom(
+    data: readonly DatumLike[],
+    lossFn: CustomLossFn,
+    options: OperationOptions = {},
+  ): ApiFuture<ForwardBackwardOutput> {
+    const run = this.#run;
+    const datums = checkCustomData(data);
+    const pass = preparePass(run, forwardData(datums), "cross_entropy", undefined, true);
+    return this.#start("forwardBackwardCustom", options, async (operation) => {
+      const logprobs = logprobsOf(await runPass(run, operation, pass), datums.length);
+      const { loss, gradients, metrics } = await abortable(
+        Promise.resolve(lossFn(datums, logprobs)),
+        operation.signal,
+      );
+      const surrogate = surrogateData(datums, logprobs, loss, gradients);
+      const backward = preparePass(run, surrogate, "cross_entropy", undefined, false);
+      const output = await runPass(run, operation, backward);
+      return { ...output, metrics: { ...output.metrics, ...metrics } };
+    });
+  }
+
+  override optimStep(
+    adamParams: AdamParamsInput = {},
+    options: OperationOptions = {},
+  ): ApiFuture<OptimStepResponse> {
+    const params = checkAdamParams(adamParams);
+    return this.#start("optimStep", options, (operation) =>
+      runRequest(this.#run, operation, "optimStep", (seqId) => ({
+        adamParams: params,
+        modelId: this.modelId,
+        seqId,
+      })),
+    );
+  }
+
+  override async trainStep(
+    data: readonly DatumLike[],
+    lossFn: LossFnType,
+    options: TrainStepOptions = {},
+  ): Promise<TrainStepResult> {
+    const { lossFnConfig, adamParams } = options;
+    const params = checkAdamParams(adamParams);
+    const prepared = preparePass(this.#run, data, lossFn, lossFnConfig, false);
+    let isAccepted = false;
+    const pass = this.#start("forwardBackward", options, (operation) =>
+      runPass(this.#run, operation, prepared, () => {
+        isAccepted = true;
+      }),
+    );
+    const step = this.#start("optimStep", options, (operation) =>
+      runRequest(this.#run, operation, "optimStep", (seqId) => {
+        if (!isAccepted) throw new CancelledError("optimStep was not sent: its pass failed.");
+        return { adamParams: params, modelId: this.modelId, seqId };
+      }),
+    );
+    const [forwardBackward, optimStep] = await Promise.allSettled([pass, step]);
+    if (forwardBackward.status === "rejected") throw forwardBackward.reason;
+    if (optimStep.status === "rejected") throw optimStep.reason;
+    return { forwardBackward: forwardBackward.value, optimStep: optimStep.value };
+  }
+
+  override saveState(name: string, options: SaveStateOptions = {}): ApiFuture<SaveWeightsResponse> {
+    const { ttlSeconds, overwrite } = options;
+    checkCheckpointName(name);
+    checkTtl(ttlSeconds);
+    return this.#start("saveState", options, (operation) =>
+      runRequest(this.#run, operation, "saveWeights", (seqId) => ({
+        modelId: this.modelId,
+        path: name,
+        seqId,
+        ttlSeconds,
+        overwrite,
+      })),
+    );
+  }
+
+  override loadState(path: string, options: LoadStateOptions = {}): ApiFuture<LoadWeightsResponse> {
+    return this.#load(path, false, options);
+  }
+
+  override loadStateWithOptimizer(
+    path: string,
+    options: LoadStateOptions = {},
+  ): ApiFuture<LoadWeightsResponse> {
+    return this.#load(path, true, options);
+  }
+
+  override saveWeightsForSampler(
+    name: string,
+    options: SaveSamplerOptions = {},
+  ): ApiFuture<SaveWeightsForSamplerResponse> {
+    const { ttlSeconds } = options;
+    checkCheckpointName(name);
+    checkTtl(ttlSeconds);
+    return this.#start("saveWeightsForSampler", options, async (operation) => {
+      const { path, ...rest } = await runRequest(
+        this.#run,
+        operation,
+        "saveWeightsForSampler",
+        (seqId) => ({ modelId: this.modelId, path: name, seqId, ttlSeconds }),
+      );
+      return { ...rest, path: expectField(path, "path", operation) };
+    });
+  }
+
+  override saveWeightsAndGetSamplingClient(
+    options: SamplerOptions = {},
+  ): ApiFuture<SamplingClient> {
+    const { session } = this.#run;
+    completeRetryConfig(options.retryConfig);
+    return this.#start("saveWeightsForSampler", options, async (operation) => {
+      const { samplingSessionId } = await runRequest(
+        this.#run,
+        operation,
+        "saveWeightsForSampler",
+        (seqId) => ({
+          modelId: this.modelId,
+          samplingSessionSeqId: session.nextSamplingSessionSeqId(),
+          seqId,
+        }),
+      );
+      const id = expectField(samplingSessionId, "sampling_session_id", operation);
+      return makeSamplingClient(session, id, options.retryConfig);
+    });
+  }
+
+  override createSamplingClient(
+    modelPath: string,
+    options: SamplerOptions = {},
+  ): Promise<SamplingClient> {
+    return createSamplingSession(this.#run.session, { modelPath }, options);
+  }
+
+  override async getInfo(options: OperationOptions = {}): Promise<GetInfoResponse> {
+    const { session, modelId } = this.#run;
+    const info = await bounded("getInfo", options, session, (signal) =>
+      session.retrying(
+        "getInfo",
+        () => session.connection.api.call("getInfo", { modelId }, { signal }),
+        { signal },
+      ),
+    );
+    const tokenizerId = info.modelData.tokenizerId?.split(":")[0] ?? null;
+    return { ...info, modelData: { ...info.modelData, tokenizerId } };
+  }
+
+  override async getTokenizer(options: OperationOptions = {}): Promise<Tokenizer> {
+    const { session } = this.#run;
+    return bounded("getTokenizer", options, session, async (signal) => {
+      const { modelData } = await this.getInfo({ signal });
+      const { loadModelTokenizer } = await import("../../tokenizers/load-model-tokenizer.js");
+      return loadModelTokenizer(modelData, session.connection);
+    });
+  }
+
+  #load(
+    path: string,
+    optimizer: boolean,
+    options: LoadStateOptions,
+  ): ApiFuture<LoadWeightsResponse> {
+    const { weightsAccessToken } = options;
+    checkTinkerPath(path);
+    return this.#start("loadState", options, (operation) =>
+      runRequest(this.#run, operation, "loadWeights", (seqId) => ({
+        modelId: this.modelId,
+        seqId,
+        path,
+        optimizer,
+        weightsAccessToken,
+      })),
+    );
+  }
+
+  // `work` runs inside this call, so that its place in the order is taken before anything is awaited.
+  #start<T>(
+    name: OperationName,
+    options: OperationOptions,
+    work: (operation: Operation) => Promise<T>,
+  ): ApiFuture<T> {
+    checkBounds(options);
+    const { session } = this.#run;
+    const operation = new Operation(name, this.modelId, session.runtime);
+    return ApiFuture.start(operation, options, session, () => work(operation));
+  }
+}
+
+function expectField(value: string | null, name: string, operation: Operation): string {
+  if (value !== null) return value;
+  const requestId = operation.status.requestIds.at(-1) ?? "";
+  throw new ResultError(requestId, `The server saved the weights but returned no ${name}.`);
+}

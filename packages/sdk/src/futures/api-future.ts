@@ -1,0 +1,164 @@
+import type { Attempt } from "../errors/api-error.js";
+import { APITimeoutError } from "../errors/api-error.js";
+import { CancelledError } from "../errors/cancelled-error.js";
+import { abortable } from "../runtime/abortable.js";
+import type { TelemetrySink } from "../telemetry/sink.js";
+import type { FutureState, FutureStatus, FutureTimings } from "./future-status.js";
+import { checkBounds, type Operation, type OperationOptions } from "./operation.js";
+import { statusUpdates } from "./status-updates.js";
+
+/** What surrounds an operation. */
+export interface OperationSurroundings {
+  readonly telemetry: TelemetrySink;
+  /** Aborts when the client is closed. */
+  readonly closed: AbortSignal;
+}
+
+let nextOperationId = 0;
+
+/**
+ * The result of an operation that was started when it was called.
+ *
+ * - Awaiting it any number of times gives the same result; nothing is sent again.
+ * - One that fails and that nobody awaits does not end the process.
+ * - `signal` and `timeoutMs` of the call give the operation up; those of `result` only the waiting.
+ */
+export class ApiFuture<T> implements Promise<T> {
+  readonly [Symbol.toStringTag] = "ApiFuture";
+  readonly #operation: Operation;
+  readonly #promise: Promise<T>;
+
+  private constructor(operation: Operation, promise: Promise<T>) {
+    this.#operation = operation;
+    this.#promise = promise;
+    promise.catch(() => {});
+  }
+
+  /**
+   * Starts an operation.
+   * @internal
+   */
+  static start<T>(
+    operation: Operation,
+    options: OperationOptions,
+    surroundings: OperationSurroundings,
+    work: () => Promise<T>,
+  ): ApiFuture<T> {
+    checkBounds(options);
+    operation.bind(options, surroundings.closed);
+    return new ApiFuture(operation, supervise(operation, surroundings.telemetry, work));
+  }
+
+  /** The server's id of the request (the last one accepted, of several); null before that. */
+  get requestId(): string | null {
+    return this.#operation.status.requestIds.at(-1) ?? null;
+  }
+
+  get state(): FutureState {
+    return this.#operation.status.state;
+  }
+
+  /** State, reason of a pause, request ids and number of polls at this moment. */
+  get status(): FutureStatus {
+    return this.#operation.status;
+  }
+
+  /** Where the time went so far. */
+  get timings(): FutureTimings {
+    return this.#operation.timings;
+  }
+
+  /** Failed tries that were made good by another one, oldest first (the last hundred). */
+  get attempts(): readonly Attempt[] {
+    return this.#operation.attempts;
+  }
+
+  /** Waits for the result, within bounds of its own: when they end, the operation goes on. */
+  async result(options: OperationOptions = {}): Promise<T> {
+    checkBounds(options);
+    const { signal, timeoutMs } = options;
+    if (timeoutMs === undefined) return abortable(this.#promise, signal);
+    const { clock } = this.#operation.runtime;
+    const timeout = new AbortController();
+    const cancelTimer = clock.schedule(timeoutMs, () =>
+      timeout.abort(
+        new APITimeoutError(
+          `${this.#operation.name} has no result after ${timeoutMs} ms; it is ${this.state} and goes on.`,
+        ),
+      ),
+    );
+    try {
+      return await abortable(abortable(this.#promise, signal), timeout.signal);
+    } finally {
+      cancelTimer();
+    }
+  }
+
+  /** Gives the operation up. What the server already has is not undone. */
+  cancel(reason: unknown = new CancelledError()): void {
+    this.#operation.abort(reason);
+  }
+
+  /** Calls back whenever the status changes; returns how to stop. */
+  onState(listener: (status: FutureStatus) => void): () => void {
+    return this.#operation.onStatus(listener);
+  }
+
+  /** The status now and after every change, until the operation is over. */
+  [Symbol.asyncIterator](): AsyncIterator<FutureStatus, undefined> {
+    return statusUpdates(this.#operation);
+  }
+
+  // oxlint-disable-next-line unicorn/no-thenable -- being awaitable is the purpose
+  then<A = T, B = never>(
+    onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.#promise.then(onFulfilled, onRejected);
+  }
+
+  catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
+    return this.#promise.catch(onRejected);
+  }
+
+  finally(onFinally?: (() => void) | null): Promise<T> {
+    return this.#promise.finally(onFinally);
+  }
+}
+
+async function supervise<T>(
+  operation: Operation,
+  telemetry: TelemetrySink,
+  work: () => Promise<T>,
+): Promise<T> {
+  const { events, clock } = operation.runtime;
+  const { name, subject, signal } = operation;
+  const operationId = nextOperationId++;
+  const startedAt = clock.now();
+  const end = (error?: unknown): void => {
+    if (!events.isActive) return;
+    events.emit({
+      type: "operationEnd",
+      operationId,
+      operation: name,
+      subject,
+      durationMs: clock.now() - startedAt,
+      requestIds: operation.status.requestIds,
+      ...(error === undefined ? {} : { error }),
+    });
+  };
+  if (events.isActive)
+    events.emit({ type: "operationStart", operationId, operation: name, subject });
+  try {
+    signal.throwIfAborted();
+    const result = await work();
+    operation.finish("done");
+    end();
+    return result;
+  } catch (error) {
+    if (!signal.aborted) await telemetry.captureFatal(error);
+    operation.finish("failed");
+    end(error);
+    throw error;
+  }
+}

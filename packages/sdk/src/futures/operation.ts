@@ -1,0 +1,177 @@
+import type { Attempt } from "../errors/api-error.js";
+import { APITimeoutError } from "../errors/api-error.js";
+import { ArgumentError } from "../errors/argument-error.js";
+import { Canceller, onAbort, type Cancellation } from "../runtime/cancellation.js";
+import type { CancelTimer } from "../runtime/clock.js";
+import type { OperationName } from "../runtime/events.js";
+import type { Runtime } from "../runtime/runtime.js";
+import type { QueueState } from "../types/futures.js";
+import type { FutureState, FutureStatus, FutureTimings } from "./future-status.js";
+
+/** Bounds that a caller sets on an operation. */
+export interface OperationOptions {
+  /** Gives the operation up when it aborts. */
+  readonly signal?: AbortSignal | undefined;
+  /** Gives the operation up after this time. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Attempts kept for looking at; a long outage must not fill the memory. */
+const maxKeptAttempts = 100;
+
+/** The part of an operation's time that is spent on something. */
+export type Phase = keyof FutureTimings;
+
+/** What is known about an operation under way; the inside of an `ApiFuture`. */
+export class Operation {
+  readonly name: OperationName;
+  readonly subject: string;
+  readonly runtime: Runtime;
+  readonly #canceller = new Canceller();
+  readonly #timings: Record<Phase, number> = {
+    waitMs: 0,
+    encodeMs: 0,
+    submitMs: 0,
+    queueMs: 0,
+    downloadMs: 0,
+    decodeMs: 0,
+  };
+  readonly #requestIds: string[] = [];
+  readonly #unlink: (() => void)[] = [];
+  #attempts: Attempt[] | undefined;
+  #listeners: Set<(status: FutureStatus) => void> | undefined;
+  #state: FutureState = "queued";
+  #reason: string | null = null;
+  #queueState: QueueState | null = null;
+  #pollCount = 0;
+
+  constructor(name: OperationName, subject: string, runtime: Runtime) {
+    this.name = name;
+    this.subject = subject;
+    this.runtime = runtime;
+  }
+
+  /** Aborts when the caller gives up, time is over or the client is closed. */
+  get signal(): Cancellation {
+    return this.#canceller;
+  }
+
+  get status(): FutureStatus {
+    return {
+      state: this.#state,
+      reason: this.#reason,
+      queueState: this.#queueState,
+      requestIds: [...this.#requestIds],
+      pollCount: this.#pollCount,
+    };
+  }
+
+  get timings(): FutureTimings {
+    return { ...this.#timings };
+  }
+
+  get attempts(): readonly Attempt[] {
+    return this.#attempts ?? [];
+  }
+
+  /** Lets the caller's bounds and the client's end give the operation up. */
+  bind({ signal, timeoutMs }: OperationOptions, closed: AbortSignal): void {
+    this.#link(onAbort(closed, (reason) => this.abort(reason)));
+    this.#link(onAbort(signal, (reason) => this.abort(reason)));
+    if (timeoutMs === undefined) return;
+    this.#link(
+      this.runtime.clock.schedule(timeoutMs, () => this.abort(this.#timeoutError(timeoutMs))),
+    );
+  }
+
+  abort(reason: unknown): void {
+    this.#canceller.abort(reason);
+  }
+
+  /** Adds the time since `startedAt` to a phase. */
+  spent(phase: Phase, startedAt: number): void {
+    this.#timings[phase] += this.runtime.clock.now() - startedAt;
+  }
+
+  /** Adds a known time to a phase. */
+  add(phase: Phase, durationMs: number): void {
+    this.#timings[phase] += durationMs;
+  }
+
+  readonly failedAttempt = (attempt: Attempt): void => {
+    this.#attempts ??= [];
+    this.#attempts.push(attempt);
+    if (this.#attempts.length > maxKeptAttempts) this.#attempts.shift();
+  };
+
+  accepted(requestId: string): void {
+    this.#requestIds.push(requestId);
+    this.#change("running", null, this.#queueState);
+  }
+
+  polled(): void {
+    this.#pollCount++;
+  }
+
+  /** The server told how its queue stands; a reason means that it is paused. */
+  queued(queueState: QueueState, reason: string | null): void {
+    this.#change(reason === null ? "running" : "paused", reason, queueState);
+  }
+
+  /** It is not worked on for a reason that has nothing to do with the server's queue. */
+  paused(reason: string): void {
+    this.#change("paused", reason, this.#queueState);
+  }
+
+  resumed(): void {
+    this.#change("running", null, this.#queueState);
+  }
+
+  finish(state: "done" | "failed"): void {
+    for (const unlink of this.#unlink.splice(0)) unlink();
+    this.#change(state, null, this.#queueState);
+    this.#listeners?.clear();
+  }
+
+  onStatus(listener: (status: FutureStatus) => void): () => void {
+    this.#listeners ??= new Set();
+    this.#listeners.add(listener);
+    return () => this.#listeners?.delete(listener);
+  }
+
+  #change(state: FutureState, reason: string | null, queueState: QueueState | null): void {
+    const isNews =
+      state !== this.#state || reason !== this.#reason || queueState !== this.#queueState;
+    this.#state = state;
+    this.#reason = reason;
+    this.#queueState = queueState;
+    if (!isNews || !this.#listeners) return;
+    for (const listener of this.#listeners) {
+      try {
+        listener(this.status);
+      } catch (error) {
+        this.runtime.logger.error(`a listener of a future threw and is ignored: ${String(error)}`);
+      }
+    }
+  }
+
+  #link(undo: CancelTimer): void {
+    this.#unlink.push(undo);
+  }
+
+  #timeoutError(timeoutMs: number): APITimeoutError {
+    const ids = this.#requestIds.length > 0 ? ` (request ${this.#requestIds.join(", ")})` : "";
+    const reason = this.#reason === null ? "" : `, paused because ${this.#reason}`;
+    return new APITimeoutError(
+      `${this.name} of ${this.subject} was not finished after ${timeoutMs} ms; it was ${this.#state}${reason}${ids}.`,
+      { attempts: this.attempts },
+    );
+  }
+}
+
+/** Refuses bounds that cannot be meant. */
+export function checkBounds({ timeoutMs }: OperationOptions): void {
+  if (timeoutMs !== undefined && !(timeoutMs > 0)) {
+    throw new ArgumentError("timeoutMs", `must be above 0, got ${timeoutMs}`);
+  }
+}

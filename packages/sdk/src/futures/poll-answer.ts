@@ -1,0 +1,56 @@
+import { WireError } from "../errors/wire-error.js";
+import type { HttpResponse } from "../transport/message.js";
+import type {
+  CompleteMetadataResponse,
+  RequestFailedResponse,
+  TryAgainResponse,
+} from "../types/futures.js";
+import { guardWire } from "../wire/guard-wire.js";
+import { decodeJson } from "../wire/json-codec.js";
+import { parseJson } from "../wire/json-text.js";
+import type { WireTypeName, WireValue } from "../wire/wire-types.js";
+
+/** What the server says when it is asked for a result; there is no envelope around it. */
+export type PollAnswer<N extends WireTypeName> =
+  | { readonly kind: "pending"; readonly answer: TryAgainResponse }
+  | { readonly kind: "announced"; readonly answer: CompleteMetadataResponse }
+  | { readonly kind: "failed"; readonly answer: RequestFailedResponse }
+  | { readonly kind: "result"; readonly form: "proto" | "json"; readonly value: WireValue<N> };
+
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
+type ProtoCodec = typeof import("../wire/proto-codec.js");
+let protoCodec: ProtoCodec | undefined;
+
+/** Reads the answer to a poll for a result of type `typeName`; throws `WireError`. */
+export async function readPollAnswer<N extends WireTypeName>(
+  typeName: N,
+  { headers, body }: HttpResponse,
+): Promise<PollAnswer<N>> {
+  if (headers["content-type"]?.includes("application/x-protobuf")) {
+    protoCodec ??= await import("../wire/proto-codec.js");
+    if (!protoCodec.hasProto(typeName)) {
+      throw new WireError("decode", typeName, "", "the server sent protobuf, expected JSON");
+    }
+    return {
+      kind: "result",
+      form: "proto",
+      value: protoCodec.decodeProto(typeName, body),
+    };
+  }
+  const json = guardWire(typeName, "decode", () => parseJson(decoder.decode(body)));
+  const fields = typeof json === "object" && json !== null ? (json as Record<string, unknown>) : {};
+  if (fields["type"] === "try_again") {
+    return { kind: "pending", answer: decodeJson("TryAgainResponse", json) };
+  }
+  if (fields["status"] === "complete_metadata") {
+    return { kind: "announced", answer: decodeJson("CompleteMetadataResponse", json) };
+  }
+  if ("error" in fields) {
+    return {
+      kind: "failed",
+      answer: decodeJson("RequestFailedResponse", { category: "unknown", ...fields }),
+    };
+  }
+  return { kind: "result", form: "json", value: decodeJson(typeName, json) };
+}

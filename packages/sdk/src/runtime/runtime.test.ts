@@ -1,0 +1,214 @@
+import { getEventListeners } from "node:events";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { abortable } from "./abortable.js";
+import { ByteSemaphore } from "./byte-semaphore.js";
+import { Canceller, onAbort } from "./cancellation.js";
+import { systemClock } from "./clock.js";
+import { EventHub } from "./events.js";
+import { defaultLogger } from "./logger.js";
+import { Semaphore } from "./semaphore.js";
+import { serveEvents } from "./serve-events.js";
+import { sleep } from "./sleep.js";
+import { TurnLine } from "./turn-line.js";
+
+describe("waiting", () => {
+  it("sleeps until it is given up, and leaves no listener either way", async () => {
+    const controller = new AbortController();
+    await sleep(systemClock, 1, controller.signal);
+    const sleeping = sleep(systemClock, 60_000, controller.signal);
+    controller.abort(new Error("enough"));
+    await expect(sleeping).rejects.toThrow("enough");
+    expect(getEventListeners(controller.signal, "abort")).toEqual([]);
+  });
+
+  it("abortable stops waiting, while the promise itself goes on", async () => {
+    const canceller = new Canceller();
+    const waiting = abortable(new Promise(() => {}), canceller);
+    canceller.abort("reason");
+    await expect(waiting).rejects.toBe("reason");
+    await expect(abortable(Promise.resolve(1), canceller)).rejects.toBe("reason");
+    await expect(abortable(Promise.resolve(1))).resolves.toBe(1);
+  });
+});
+
+describe("cancellation", () => {
+  it("puts one listener on a signal however many listen, and takes it away with the last", () => {
+    const { signal } = new AbortController();
+    const stops = Array.from({ length: 100 }, () => onAbort(signal, () => {}));
+    expect(getEventListeners(signal, "abort")).toHaveLength(1);
+    for (const stop of stops) {
+      stop();
+      stop();
+    }
+    expect(getEventListeners(signal, "abort")).toEqual([]);
+  });
+
+  it.each(["AbortController", "Canceller"] as const)("tells everybody once (%s)", (kind) => {
+    const source = kind === "Canceller" ? new Canceller() : new AbortController();
+    const signal = source instanceof Canceller ? source : source.signal;
+    const heard: unknown[] = [];
+    const listener = (reason: unknown): void => void heard.push(reason);
+    onAbort(signal, listener);
+    onAbort(signal, listener);
+    onAbort(signal, listener)();
+    source.abort("why");
+    source.abort("again");
+    onAbort(signal, (reason) => heard.push(`late ${String(reason)}`));
+    expect(heard).toEqual(["why", "why", "late why"]);
+    expect(() => signal.throwIfAborted()).toThrow();
+  });
+});
+
+describe("a semaphore", () => {
+  it("serves in order and skips those who gave up", async () => {
+    const semaphore = new Semaphore(1);
+    await semaphore.acquire();
+    const order: string[] = [];
+    const gone = new Canceller();
+    const first = semaphore.acquire().then(() => order.push("first"));
+    const second = semaphore.acquire(gone).catch(() => order.push("gave up"));
+    const third = semaphore.acquire().then(() => order.push("third"));
+    gone.abort("x");
+    await second;
+    semaphore.release();
+    await first;
+    semaphore.release();
+    await third;
+    expect(order).toEqual(["gave up", "first", "third"]);
+    expect(semaphore.tryAcquire()).toBe(false);
+    semaphore.release();
+    expect(semaphore.tryAcquire()).toBe(true);
+  });
+
+  it("refuses at once what was given up before", async () => {
+    const gone = new Canceller();
+    gone.abort(new Error("gone"));
+    await expect(new Semaphore(1).acquire(gone)).rejects.toThrow("gone");
+    await expect(new ByteSemaphore(1).acquire(1, gone)).rejects.toThrow("gone");
+  });
+});
+
+describe("a byte semaphore", () => {
+  it("lets a request of any size pass, alone", async () => {
+    const semaphore = new ByteSemaphore(10);
+    await semaphore.acquire(1_000);
+    expect(semaphore.availableBytes).toBe(-990);
+    let hasPassed = false;
+    const next = semaphore.acquire(1).then(() => (hasPassed = true));
+    await serveEvents();
+    expect(hasPassed).toBe(false);
+    semaphore.release(1_000);
+    await next;
+    expect(semaphore.availableBytes).toBe(9);
+  });
+
+  it("never admits anybody while the balance is negative, and loses no byte", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ size: fc.nat(50), gaveUp: fc.boolean() }), { maxLength: 40 }),
+        async (requests) => {
+          const semaphore = new ByteSemaphore(20);
+          const held: number[] = [];
+          const waiting = requests.map(async ({ size, gaveUp }) => {
+            const canceller = new Canceller();
+            const passing = semaphore.acquire(size, canceller);
+            if (gaveUp) canceller.abort("x");
+            await passing.then(
+              () => held.push(size),
+              () => {},
+            );
+          });
+          for (let round = 0; round < requests.length; round++) {
+            await serveEvents();
+            // At most one request may have taken the balance below zero.
+            const largest = Math.max(0, ...held);
+            expect(semaphore.availableBytes).toBeGreaterThanOrEqual(-largest);
+            const size = held.shift();
+            if (size !== undefined) semaphore.release(size);
+          }
+          await Promise.all(waiting);
+          for (const size of held) semaphore.release(size);
+          expect(semaphore.availableBytes).toBe(20);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe("a line of turns", () => {
+  it("keeps the order of taking, whoever ends early, and leaves nobody waiting", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ endsEarly: fc.boolean(), rounds: fc.nat(3) }), { maxLength: 20 }),
+        async (operations) => {
+          const line = new TurnLine();
+          const ran: number[] = [];
+          let running = 0;
+          await Promise.all(
+            operations.map(async ({ endsEarly, rounds }, index) => {
+              const turn = line.take();
+              if (endsEarly) {
+                for (let round = 0; round < rounds; round++) await serveEvents();
+                turn.end();
+                return;
+              }
+              await turn.ready;
+              running++;
+              expect(running).toBe(1);
+              for (let round = 0; round < rounds; round++) await serveEvents();
+              ran.push(index);
+              running--;
+              turn.end();
+            }),
+          );
+          const expected = [...operations.keys()].filter((index) => !operations[index]!.endsEarly);
+          expect(ran).toEqual(expected);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe("events and logs", () => {
+  it("a listener that throws is reported once and does not disturb the others", () => {
+    const lines: string[] = [];
+    const silent = (): void => {};
+    const hub = new EventHub({
+      debug: silent,
+      info: silent,
+      warn: silent,
+      error: (line) => lines.push(line),
+    });
+    const heard: string[] = [];
+    hub.subscribe(() => {
+      throw new Error("broken listener");
+    });
+    const stop = hub.subscribe(({ type }) => heard.push(type));
+    hub.emit({ type: "sessionStart", sessionId: "s" });
+    hub.emit({ type: "sessionStart", sessionId: "s" });
+    stop();
+    hub.emit({ type: "sessionStart", sessionId: "s" });
+    expect(heard).toEqual(["sessionStart", "sessionStart"]);
+    expect(lines).toEqual([expect.stringContaining("broken listener")]);
+  });
+
+  it.each([
+    [undefined, ["warn", "error"]],
+    ["info", ["info", "warn", "error"]],
+    ["DEBUG", ["debug", "info", "warn", "error"]],
+  ])("TINKER_LOG=%s writes %j", (level, expected) => {
+    const written: string[] = [];
+    const original = console.warn;
+    console.warn = (line: string) => void written.push(line.split(" ")[1]!.replace(":", ""));
+    try {
+      const logger = defaultLogger({ TINKER_LOG: level });
+      for (const name of ["debug", "info", "warn", "error"] as const) logger[name]("x");
+    } finally {
+      console.warn = original;
+    }
+    expect(written).toEqual(expected);
+  });
+});

@@ -1,0 +1,35 @@
+import { systemClock, type Clock } from "./clock.js";
+import type { Environment } from "./environment.js";
+import { EventHub } from "./events.js";
+import { defaultLogger, type Logger } from "./logger.js";
+
+/** What a client takes from its surroundings; every part can be replaced. */
+export interface Runtime {
+  readonly clock: Clock;
+  /** Uniform in [0, 1); spreads retries over time. */
+  readonly random: () => number;
+  readonly env: Environment;
+  readonly logger: Logger;
+  readonly events: EventHub;
+}
+
+/** Parts of a `Runtime` that a caller may give. */
+export interface RuntimeOptions {
+  readonly clock?: Clock | undefined;
+  readonly random?: (() => number) | undefined;
+  readonly env?: Environment | undefined;
+  readonly logger?: Logger | undefined;
+}
+
+/** The surroundings of one client. */
+export function createRuntime(options: RuntimeOptions = {}): Runtime {
+  const env = options.env ?? process.env;
+  const logger = options.logger ?? defaultLogger(env);
+  return {
+    clock: options.clock ?? systemClock,
+    random: options.random ?? Math.random,
+    env,
+    logger,
+    events: new EventHub(logger),
+  };
+}

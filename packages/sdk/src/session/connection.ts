@@ -1,0 +1,132 @@
+import type { APIError, Attempt } from "../errors/api-error.js";
+import { CancelledError } from "../errors/cancelled-error.js";
+import { ByteSemaphore } from "../runtime/byte-semaphore.js";
+import type { Cancellation } from "../runtime/cancellation.js";
+import type { Runtime } from "../runtime/runtime.js";
+import type { TelemetrySink } from "../telemetry/sink.js";
+import type { Api } from "../transport/api.js";
+import type { BaseUrl } from "../transport/base-url.js";
+import type { FetchHandler } from "../transport/fetch-transport.js";
+import type { TokenExchange } from "../transport/token-exchange.js";
+import type { ClientConfigResponse, ClientDynamicConfigResponse } from "../types/service.js";
+import type { BillingPause } from "./billing-pause.js";
+import type { ConnectionPlan } from "./connection-plan.js";
+import type { DialectChoice } from "./dialect.js";
+import type { DynamicConfig } from "./dynamic-config.js";
+import { executeWithRetries } from "./execute-with-retries.js";
+
+/** What a copy of a connection in another thread needs to go on without asking the server. */
+export interface ConnectionSnapshot {
+  readonly config: ClientConfigResponse;
+  readonly dynamicConfig: ClientDynamicConfigResponse;
+  readonly token: string | undefined;
+}
+
+/** The parts of an open connection. */
+export interface ConnectionParts {
+  readonly plan: ConnectionPlan;
+  readonly api: Api;
+  readonly config: ClientConfigResponse;
+  readonly dynamicConfig: DynamicConfig;
+  readonly dialect: DialectChoice;
+  readonly billing: BillingPause;
+  readonly telemetry: TelemetrySink;
+  readonly tokens: TokenExchange | undefined;
+  readonly baseUrl: BaseUrl;
+  readonly handler: FetchHandler | undefined;
+  readonly closeTransport: () => Promise<void>;
+}
+
+/** How a call inside the retry loop is made. */
+export interface RetryOptions {
+  readonly signal?: Cancellation | undefined;
+  readonly isRetryable?: (error: APIError) => boolean;
+  readonly onAttempt?: ((attempt: Attempt) => void) | undefined;
+  readonly telemetry?: TelemetrySink;
+}
+
+/** An open way to one server: endpoints, credential, flags, dialect and limits. */
+export class Connection {
+  readonly #parts: ConnectionParts;
+  readonly #closing = new AbortController();
+  /** Bytes of large results that may be on their way at once. */
+  readonly inflightResponses: ByteSemaphore;
+
+  constructor(parts: ConnectionParts) {
+    this.#parts = parts;
+    this.inflightResponses = new ByteSemaphore(parts.config.inflightResponseBytesSemaphoreSize);
+  }
+
+  get plan(): ConnectionPlan {
+    return this.#parts.plan;
+  }
+
+  get runtime(): Runtime {
+    return this.#parts.plan.runtime;
+  }
+
+  get api(): Api {
+    return this.#parts.api;
+  }
+
+  /** The server's flags. */
+  get config(): ClientConfigResponse {
+    return this.#parts.config;
+  }
+
+  get dynamicConfig(): DynamicConfig {
+    return this.#parts.dynamicConfig;
+  }
+
+  get dialect(): DialectChoice {
+    return this.#parts.dialect;
+  }
+
+  get billing(): BillingPause {
+    return this.#parts.billing;
+  }
+
+  get telemetry(): TelemetrySink {
+    return this.#parts.telemetry;
+  }
+
+  get baseUrl(): BaseUrl {
+    return this.#parts.baseUrl;
+  }
+
+  /** Answers in place of the network, where something does. */
+  get handler(): FetchHandler | undefined {
+    return this.#parts.handler;
+  }
+
+  /** The token that stands for the key, when the server exchanges keys. */
+  get token(): string | undefined {
+    return this.#parts.tokens?.token;
+  }
+
+  /** Aborts when the connection is closed. */
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** Runs a call in the retry loop. */
+  retrying<T>(endpoint: string, call: () => Promise<T>, options: RetryOptions = {}): Promise<T> {
+    const { runtime, billing, telemetry } = this;
+    return executeWithRetries(call, { runtime, billing, telemetry, endpoint, ...options });
+  }
+
+  snapshot(): ConnectionSnapshot {
+    const { config, token } = this;
+    return { config, dynamicConfig: this.dynamicConfig.current, token };
+  }
+
+  /** Ends everything under way and frees sockets and timers; nothing is sent to the server. */
+  async close(): Promise<void> {
+    if (this.closed.aborted) return;
+    this.#closing.abort(new CancelledError("The client was closed."));
+    this.dynamicConfig.stop();
+    this.telemetry.stop();
+    this.#parts.tokens?.stop();
+    await this.#parts.closeTransport();
+  }
+}

@@ -1,0 +1,89 @@
+import { ByteSemaphore } from "../runtime/byte-semaphore.js";
+import type { Cancellation } from "../runtime/cancellation.js";
+import type { Clock } from "../runtime/clock.js";
+import { Semaphore } from "../runtime/semaphore.js";
+import { sleep } from "../runtime/sleep.js";
+
+const maxInDispatch = 400;
+const maxThrottled = 10;
+const throttledByteFactor = 20;
+const recentMs = 10_000;
+const checkEveryMs = 1_000;
+const largeRequestBytes = 131_072;
+
+/** What a request holds while it is in dispatch. */
+export interface DispatchPermit {
+  readonly isThrottled: boolean;
+  readonly countedBytes: number;
+}
+
+/**
+ * Limits the samples that are on their way to the server, for all sampling clients of a session.
+ *
+ * - 400 may be in dispatch at once, within a budget of bytes.
+ * - The server says 429 when it has too much; then nobody sends for a second (five after a large
+ *   request), and from then until ten seconds after that only ten at a time, each counted as twenty
+ *   times its size.
+ */
+export class SampleGate {
+  readonly #clock: Clock;
+  readonly #slots = new Semaphore(maxInDispatch);
+  readonly #throttledSlots = new Semaphore(maxThrottled);
+  readonly #bytes: ByteSemaphore;
+  #backoffUntil: number | undefined;
+
+  constructor(clock: Clock, sizeBytes: number) {
+    this.#clock = clock;
+    this.#bytes = new ByteSemaphore(sizeBytes);
+  }
+
+  /** Waits until a request of this size may be sent; `leave` gives the permit back. */
+  async enter(sizeBytes: number, signal: Cancellation): Promise<DispatchPermit> {
+    if (!this.#slots.tryAcquire()) await this.#slots.acquire(signal);
+    let isThrottled = false;
+    try {
+      if (this.#isBackoffRecent()) {
+        await this.#throttledSlots.acquire(signal);
+        isThrottled = true;
+      }
+      const countedBytes = this.#isBackoffRecent() ? sizeBytes * throttledByteFactor : sizeBytes;
+      if (!this.#bytes.tryAcquire(countedBytes)) await this.#bytes.acquire(countedBytes, signal);
+      return { isThrottled, countedBytes };
+    } catch (error) {
+      this.#leaveSlots(isThrottled);
+      throw error;
+    }
+  }
+
+  leave({ isThrottled, countedBytes }: DispatchPermit): void {
+    this.#bytes.release(countedBytes);
+    this.#leaveSlots(isThrottled);
+  }
+
+  /** Whether somebody has to hold back at the moment. */
+  get isBackingOff(): boolean {
+    return this.#backoffUntil !== undefined && this.#clock.now() < this.#backoffUntil;
+  }
+
+  /** The server has too much: nobody sends for a while. */
+  backOff(sizeBytes: number): void {
+    const pauseMs = sizeBytes <= largeRequestBytes ? 1_000 : 5_000;
+    this.#backoffUntil = this.#clock.now() + pauseMs;
+  }
+
+  /** Waits until nobody has to hold back any more. */
+  async waitForBackoff(signal: Cancellation): Promise<void> {
+    while (this.isBackingOff) {
+      await sleep(this.#clock, checkEveryMs, signal);
+    }
+  }
+
+  #leaveSlots(isThrottled: boolean): void {
+    if (isThrottled) this.#throttledSlots.release();
+    this.#slots.release();
+  }
+
+  #isBackoffRecent(): boolean {
+    return this.#backoffUntil !== undefined && this.#clock.now() - this.#backoffUntil < recentMs;
+  }
+}

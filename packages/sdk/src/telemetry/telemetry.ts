@@ -1,0 +1,197 @@
+import { APIError, APIStatusError } from "../errors/api-error.js";
+import type { CancelTimer } from "../runtime/clock.js";
+import { defer, type Deferred } from "../runtime/deferred.js";
+import type { Runtime } from "../runtime/runtime.js";
+import { sleep } from "../runtime/sleep.js";
+import { sdkVersion } from "../runtime/version.js";
+import { Timestamp } from "../schema/timestamp.js";
+import type { Api, RequestOf } from "../transport/api.js";
+import type { Severity, TelemetryEventInput } from "../types/telemetry.js";
+import { durationText } from "./duration-text.js";
+import { describeException } from "./exception-event.js";
+import { redact } from "./redact.js";
+import type { TelemetrySink } from "./sink.js";
+
+const batchSize = 100;
+const flushEveryMs = 10_000;
+const queueLimit = 10_000;
+const resendAfterMs = 1_000;
+const longestResendDelayMs = 60_000;
+const longestDelayOfAnErrorMs = 1_000;
+
+const statusesOfMissingEndpoints = new Set([404, 405, 501]);
+
+const processUuid = crypto.randomUUID();
+const platforms: Readonly<Record<string, string>> = { darwin: "Darwin", win32: "Windows" };
+
+/** What telemetry needs to run. */
+export interface TelemetryOptions {
+  readonly api: Api;
+  readonly runtime: Runtime;
+  /** The session it reports about; none for clients that have no session. */
+  readonly sessionId?: string;
+}
+
+/** Starts reporting to the server. */
+export function openTelemetry(options: TelemetryOptions): TelemetrySink {
+  return new Telemetry(options);
+}
+
+type EventBody = TelemetryEventInput extends infer E
+  ? E extends TelemetryEventInput
+    ? Omit<E, "eventId" | "eventSessionIndex" | "timestamp">
+    : never
+  : never;
+
+/**
+ * Reports errors and diagnostics in the background.
+ *
+ * - Events are sent in batches, every ten seconds or when an error reaches the caller.
+ * - The queue is bounded: what does not fit is dropped with a warning.
+ * - A batch that the server refuses is sent again, after a second at first and then ever more rarely;
+ *   one that cannot be encoded is dropped. A server without the endpoint is left alone.
+ * - An error waits for its report for a second at most, and not at all while the last report is stuck.
+ */
+class Telemetry implements TelemetrySink {
+  readonly #api: Api;
+  readonly #runtime: Runtime;
+  readonly #hasSession: boolean;
+  readonly #sessionId: string;
+  readonly #startedAt: number;
+  readonly #stopping = new AbortController();
+  #queue: TelemetryEventInput[] = [];
+  #nextIndex = 0;
+  #pushed = 0;
+  #flushed = 0;
+  #flushing: Promise<void> | undefined;
+  #cancelTimer: CancelTimer | undefined;
+  #waiters: { readonly target: number; readonly done: Deferred<void> }[] = [];
+  #isStuck = false;
+
+  constructor({ api, runtime, sessionId }: TelemetryOptions) {
+    this.#api = api;
+    this.#runtime = runtime;
+    this.#hasSession = sessionId !== undefined;
+    this.#sessionId = sessionId ?? `sessionless-${crypto.randomUUID()}`;
+    this.#startedAt = runtime.clock.now();
+    if (this.#hasSession) this.#push([{ event: "SESSION_START", severity: "INFO" }]);
+  }
+
+  log(eventName: string, severity: Severity, data: Readonly<Record<string, unknown>>): void {
+    const eventData = redact(data) as Record<string, unknown>;
+    this.#push([{ event: "GENERIC_EVENT", severity, eventName, eventData }]);
+  }
+
+  async captureFatal(error: unknown): Promise<void> {
+    const duration = durationText(this.#runtime.clock.now() - this.#startedAt);
+    this.#push([
+      describeException(error),
+      ...(this.#hasSession
+        ? [{ event: "SESSION_END" as const, severity: "INFO" as const, duration }]
+        : []),
+    ]);
+    if (this.#stopping.signal.aborted) return;
+    void this.#flush();
+    if (!this.#isStuck) await this.#drain();
+  }
+
+  stop(): void {
+    this.#stopping.abort(new Error("telemetry was stopped"));
+    this.#cancelTimer?.();
+    this.#queue = [];
+    this.#release(Number.POSITIVE_INFINITY);
+  }
+
+  #push(bodies: readonly EventBody[]): void {
+    if (this.#stopping.signal.aborted) return;
+    const { clock, logger, events } = this.#runtime;
+    if (this.#queue.length + bodies.length > queueLimit) {
+      logger.warn(`telemetry: the queue is full, dropped ${bodies.length} event(s)`);
+      events.emit({ type: "telemetryDropped", events: bodies.length });
+      return;
+    }
+    for (const body of bodies) {
+      this.#queue.push({
+        ...body,
+        eventId: crypto.randomUUID(),
+        eventSessionIndex: this.#nextIndex++,
+        timestamp: new Timestamp(clock.wallTime()),
+      });
+    }
+    this.#pushed += bodies.length;
+    this.#cancelTimer ??= clock.schedule(flushEveryMs, () => void this.#flush());
+  }
+
+  /** Waits until everything pushed so far was handled, or a second has passed. */
+  async #drain(): Promise<void> {
+    if (this.#flushed >= this.#pushed) return;
+    const waiter = { target: this.#pushed, done: defer() };
+    this.#waiters.push(waiter);
+    const giveUp = new AbortController();
+    const timeout = sleep(this.#runtime.clock, longestDelayOfAnErrorMs, giveUp.signal)
+      .then(() => {
+        this.#isStuck = true;
+      })
+      .catch(() => {});
+    await Promise.race([waiter.done.promise, timeout]);
+    giveUp.abort();
+    this.#waiters = this.#waiters.filter((other) => other !== waiter);
+  }
+
+  #flush(): Promise<void> {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    this.#flushing ??= this.#sendAll().finally(() => {
+      this.#flushing = undefined;
+    });
+    return this.#flushing;
+  }
+
+  async #sendAll(): Promise<void> {
+    while (this.#queue.length > 0) {
+      const batch = this.#queue.slice(0, batchSize);
+      if (!(await this.#sendBatch(batch))) return;
+      this.#queue.splice(0, batch.length);
+      this.#release(this.#flushed + batch.length);
+    }
+  }
+
+  /** Sends until it is accepted or hopeless; false when telemetry was stopped meanwhile. */
+  async #sendBatch(events: TelemetryEventInput[]): Promise<boolean> {
+    const { clock, logger } = this.#runtime;
+    const { signal } = this.#stopping;
+    for (let delayMs = resendAfterMs; ; delayMs = Math.min(delayMs * 2, longestResendDelayMs)) {
+      try {
+        await this.#api.call("telemetry", this.#toRequest(events), { isBackground: true, signal });
+        this.#isStuck = false;
+        return true;
+      } catch (error) {
+        if (error instanceof APIStatusError && statusesOfMissingEndpoints.has(error.status)) {
+          logger.debug("telemetry: the server does not take any");
+          this.stop();
+        }
+        if (signal.aborted) return false;
+        if (!(error instanceof APIError)) return true;
+        logger.debug(`telemetry: will be sent again: ${error.message}`);
+        await sleep(clock, delayMs, signal, true).catch(() => {});
+      }
+    }
+  }
+
+  #toRequest(events: TelemetryEventInput[]): RequestOf<"telemetry"> {
+    return {
+      events,
+      platform: platforms[process.platform] ?? "Linux",
+      sdkVersion,
+      sessionId: this.#sessionId,
+      processUuid,
+    };
+  }
+
+  #release(flushed: number): void {
+    this.#flushed = Math.min(flushed, this.#pushed);
+    for (const { target, done } of this.#waiters) {
+      if (this.#flushed >= target) done.resolve();
+    }
+  }
+}

@@ -1,0 +1,164 @@
+import type { Client } from "undici";
+import type { Cancellation } from "../runtime/cancellation.js";
+import { Semaphore } from "../runtime/semaphore.js";
+import { WaitList } from "../runtime/wait-list.js";
+
+/** One undici client: a socket of HTTP/1.1, or of HTTP/2 with many streams. */
+export interface Connection {
+  readonly client: Client;
+  /** Requests it carries at once. */
+  capacity: number;
+  active: number;
+  /** Lost or condemned; never handed out again. */
+  isDead: boolean;
+}
+
+/** How many requests and sockets a pool allows. */
+export interface PoolLimits {
+  /** Requests that may be sent and not yet be answered or parked. */
+  readonly maxFresh: number;
+  readonly maxConnections: number;
+}
+
+/** Opens a connection; calls back when it turns out to be HTTP/2. */
+export type OpenConnection = (onMultiplexed: () => void) => Client;
+
+const streamsPerConnection = 100;
+
+/**
+ * The connections of one kind of work to one server.
+ *
+ * - A long poll may wait for a minute, and thousands of them may be open. They must not keep others
+ *   from being sent, nor may a burst open thousands of sockets for requests that take a millisecond.
+ *   So a small number of *fresh* requests may be under way; one that has waited a while is *parked*:
+ *   it keeps its socket but gives its place to the next.
+ * - The connection used last is used first, so a burst's surplus goes idle and is closed.
+ * - undici's own pool looks through all its clients for a free one; with thousands of parked
+ *   requests that costs more than the request. Here a free connection is the top of a stack.
+ */
+export class ConnectionPool {
+  readonly #open: OpenConnection;
+  readonly #limits: PoolLimits;
+  readonly #fresh: Semaphore;
+  readonly #waitingForConnection = new WaitList();
+  readonly #free: Connection[] = [];
+  readonly #all = new Set<Connection>();
+
+  constructor(open: OpenConnection, limits: PoolLimits) {
+    this.#open = open;
+    this.#limits = limits;
+    this.#fresh = new Semaphore(limits.maxFresh);
+  }
+
+  /** The right to send at once; undefined when others are in line. */
+  tryTake(): Lease | undefined {
+    if (!this.#fresh.tryAcquire()) return undefined;
+    const connection = this.#pickFree();
+    if (connection) return this.#lease(connection);
+    this.#fresh.release();
+    return undefined;
+  }
+
+  /** Waits for the right to send; `park` or `giveBack` ends being fresh. */
+  async take(signal?: Cancellation): Promise<Lease> {
+    await this.#fresh.acquire(signal);
+    try {
+      let connection = this.#pickFree();
+      while (!connection) {
+        await this.#waitingForConnection.wait(signal);
+        connection = this.#pickFree();
+      }
+      return this.#lease(connection);
+    } catch (error) {
+      this.#fresh.release();
+      throw error;
+    }
+  }
+
+  async destroy(): Promise<void> {
+    await Promise.all([...this.#all].map((connection) => connection.client.destroy()));
+  }
+
+  #lease(connection: Connection): Lease {
+    return new Lease(connection, this.#fresh, (isUsable) => this.#giveBack(connection, isUsable));
+  }
+
+  #pickFree(): Connection | undefined {
+    let connection = this.#free.at(-1);
+    while (connection?.isDead) {
+      this.#free.pop();
+      connection = this.#free.at(-1);
+    }
+    connection ??= this.#all.size < this.#limits.maxConnections ? this.#add() : undefined;
+    if (!connection) return undefined;
+    connection.active++;
+    if (connection.active >= connection.capacity) this.#free.pop();
+    return connection;
+  }
+
+  #add(): Connection {
+    const client = this.#open(() => {
+      const wasFull = connection.active >= connection.capacity;
+      connection.capacity = streamsPerConnection;
+      if (wasFull && !connection.isDead) this.#offer(connection);
+    });
+    const connection: Connection = { client, capacity: 1, active: 0, isDead: false };
+    client.on("disconnect", () => this.#forget(connection));
+    this.#all.add(connection);
+    this.#free.push(connection);
+    return connection;
+  }
+
+  #giveBack(connection: Connection, isUsable: boolean): void {
+    const wasFull = connection.active >= connection.capacity;
+    connection.active--;
+    if (!isUsable) {
+      this.#forget(connection);
+    } else if (wasFull && !connection.isDead) {
+      this.#offer(connection);
+    }
+  }
+
+  #offer(connection: Connection): void {
+    this.#free.push(connection);
+    this.#waitingForConnection.wakeFirst();
+  }
+
+  #forget(connection: Connection): void {
+    if (connection.isDead) return;
+    connection.isDead = true;
+    this.#all.delete(connection);
+    // Streams of others on the same connection end by themselves; then it goes. One that is gone
+    // already has nothing to say.
+    const { client, active } = connection;
+    (active > 0 ? client.close() : client.destroy()).catch(() => {});
+    this.#waitingForConnection.wakeFirst();
+  }
+}
+
+/** The right to use a connection for one request. */
+export class Lease {
+  readonly connection: Connection;
+  readonly #fresh: Semaphore;
+  readonly #onGiveBack: (isUsable: boolean) => void;
+  #isFresh = true;
+
+  constructor(connection: Connection, fresh: Semaphore, onGiveBack: (isUsable: boolean) => void) {
+    this.connection = connection;
+    this.#fresh = fresh;
+    this.#onGiveBack = onGiveBack;
+  }
+
+  /** The request has waited a while: let another one be sent. */
+  park(): void {
+    if (!this.#isFresh) return;
+    this.#isFresh = false;
+    this.#fresh.release();
+  }
+
+  /** The request is over; a connection that is not usable any more is closed. */
+  giveBack(isUsable: boolean): void {
+    this.park();
+    this.#onGiveBack(isUsable);
+  }
+}

@@ -1,0 +1,59 @@
+import { APIConnectionError, APIError, toAttempt, type Attempt } from "../errors/api-error.js";
+import type { Runtime } from "../runtime/runtime.js";
+import { sleep } from "../runtime/sleep.js";
+import type { HttpRequest, HttpResponse, Send } from "./message.js";
+import { toStatusError } from "./response-error.js";
+import { retryDelayMs, shouldRetry } from "./retry-policy.js";
+
+/** How one HTTP call is tried again. */
+export interface HttpRetryOptions {
+  readonly maxRetries: number;
+  readonly retriesConflicts: boolean;
+  /** The endpoint, for events. */
+  readonly endpoint: string;
+  readonly runtime: Runtime;
+}
+
+/**
+ * Tries one HTTP call again when no answer arrives or the answer asks for it. The idempotency key
+ * stays the same over all attempts; a header counts them. What is left at the end is the answer, or
+ * the error with every attempt that was made.
+ */
+export async function sendWithRetries(
+  send: Send,
+  request: HttpRequest,
+  options: HttpRetryOptions,
+): Promise<HttpResponse> {
+  const { clock, random, events } = options.runtime;
+  const attempts: Attempt[] = [];
+  for (let retryIndex = 0; ; retryIndex++) {
+    let failure: APIError;
+    let response: HttpResponse | undefined;
+    try {
+      response = await send(retryIndex === 0 ? request : { ...request, retryCount: retryIndex });
+      if (response.status >= 200 && response.status < 300) return response;
+      failure = toStatusError(response, request);
+      const isFinalConflict = response.status === 409 && !options.retriesConflicts;
+      if (isFinalConflict || !shouldRetry(response)) throw failure;
+    } catch (error) {
+      if (!(error instanceof APIConnectionError)) throw withAttempts(error, attempts);
+      failure = error;
+    }
+    if (retryIndex >= options.maxRetries) throw withAttempts(failure, attempts);
+    const delayMs = retryDelayMs(retryIndex, response?.headers, clock.wallTime(), random);
+    const attempt = toAttempt(failure, delayMs);
+    attempts.push(attempt);
+    if (events.isActive) {
+      const { endpoint } = options;
+      const { status, message } = attempt;
+      events.emit({ type: "retry", endpoint, by: "http", status, message, delayMs });
+    }
+    await sleep(clock, delayMs, request.signal, request.isBackground);
+  }
+}
+
+function withAttempts(error: unknown, earlier: readonly Attempt[]): unknown {
+  if (!(error instanceof APIError)) return error;
+  error.attempts = [...earlier, toAttempt(error, null)];
+  return error;
+}

@@ -1,0 +1,91 @@
+import type { CancelTimer } from "../runtime/clock.js";
+import type { Runtime } from "../runtime/runtime.js";
+import { expiryOf } from "./jwt.js";
+
+const refreshBeforeExpiryMs = 300_000;
+const retryRefreshMs = 60_000;
+const lastMomentMs = 60_000;
+
+/**
+ * Keeps a short-lived token that was exchanged for a key.
+ *
+ * - A 401 is not retried anywhere, so expiry is handled ahead of time: in the background five minutes
+ *   before, and on demand when less than a minute is left. All who need one share a single fetch, but
+ *   not one in the background, which would not keep the process alive for them.
+ * - A failed refresh is tried again after a minute; meanwhile the old token serves.
+ */
+export class TokenExchange {
+  readonly #fetchToken: (isBackground: boolean) => Promise<string>;
+  readonly #runtime: Runtime;
+  #token: string | undefined;
+  #fetchingOnDemand: Promise<void> | undefined;
+  #cancelRefresh: CancelTimer | undefined;
+  #isStopped = false;
+
+  constructor(
+    runtime: Runtime,
+    fetchToken: (isBackground: boolean) => Promise<string>,
+    seed?: string,
+  ) {
+    this.#runtime = runtime;
+    this.#fetchToken = fetchToken;
+    this.#token = seed;
+    if (seed !== undefined) this.#scheduleRefresh();
+  }
+
+  /** The token as it is, for identity and for copies. */
+  get token(): string | undefined {
+    return this.#token;
+  }
+
+  /** Gets the first token; fails when the exchange does. */
+  async start(): Promise<void> {
+    this.#token = await this.#fetchToken(false);
+    this.#scheduleRefresh();
+  }
+
+  /** A token that is good for the next minute, or the best there is. */
+  async current(): Promise<string | undefined> {
+    if (this.#remainingMs() <= lastMomentMs) {
+      this.#fetchingOnDemand ??= this.#refresh(false).finally(() => {
+        this.#fetchingOnDemand = undefined;
+      });
+      await this.#fetchingOnDemand;
+    }
+    return this.#token;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancelRefresh?.();
+  }
+
+  async #refresh(isBackground: boolean): Promise<void> {
+    try {
+      this.#token = await this.#fetchToken(isBackground);
+      this.#scheduleRefresh();
+    } catch (error) {
+      this.#runtime.logger.warn(
+        `could not renew the access token, trying again in a minute: ${String(error)}`,
+      );
+      this.#scheduleRefresh(retryRefreshMs);
+    }
+  }
+
+  #scheduleRefresh(delayMs = this.#untilRefreshMs()): void {
+    this.#cancelRefresh?.();
+    if (this.#isStopped) return;
+    this.#cancelRefresh = this.#runtime.clock.schedule(delayMs, () => void this.#refresh(true));
+  }
+
+  #untilRefreshMs(): number {
+    const expiry = this.#token === undefined ? undefined : expiryOf(this.#token);
+    if (expiry === undefined) return retryRefreshMs;
+    return Math.max(0, expiry - refreshBeforeExpiryMs - this.#runtime.clock.wallTime());
+  }
+
+  #remainingMs(): number {
+    const expiry = this.#token === undefined ? undefined : expiryOf(this.#token);
+    return expiry === undefined ? 0 : expiry - this.#runtime.clock.wallTime();
+  }
+}

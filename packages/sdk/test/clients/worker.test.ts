@@ -1,0 +1,78 @@
+import { Worker } from "node:worker_threads";
+import { SamplingClient, type SamplingClientState } from "tinker-ts";
+import { expect } from "vitest";
+import type { FakeService } from "../support/fake-service.js";
+import { json } from "../support/scripted-server.js";
+import { serviceTest as it } from "../support/service-test.js";
+
+// Code that is evaluated in a worker is CommonJS, hence the imports by call.
+const workerCode = `
+(async () => {
+  const { parentPort, workerData } = await import("node:worker_threads");
+  const { SamplingClient } = await import("tinker-ts");
+  const sampling = await SamplingClient.receive(workerData.state, { env: {} });
+  const { sequences } = await sampling.sample({ prompt: [1, 2] });
+  parentPort.postMessage([...sequences[0].tokens]);
+  await sampling.close();
+})();
+`;
+
+const inWorker = (state: SamplingClientState) =>
+  new Promise<unknown>((resolve, reject) => {
+    const worker = new Worker(workerCode, { eval: true, workerData: { state } });
+    worker.once("message", resolve);
+    worker.once("error", reject);
+  });
+
+const seqIds = (service: FakeService) =>
+  service.server.requestsTo("sample").map(({ json: body }) => Number(body?.["seq_id"]));
+
+it("a sampling client samples on in a worker, in the same session", async ({ service }) => {
+  service.flags["pjwt_auth_enabled"] = true;
+  const claims = Buffer.from(JSON.stringify({ exp: Date.now() / 1000 + 3600 })).toString(
+    "base64url",
+  );
+  service.server.handle("authToken", () => json({ jwt: `eyJh.${claims}.x` }));
+  const sampling = await service.client().createSamplingClient({ baseModel: "m" });
+  const state = sampling.transfer();
+  expect(structuredClone(state)).toEqual(state);
+  const asked = service.server.seen.length;
+  expect(await inWorker(state)).toEqual([7, 8]);
+  const fromWorker = service.server.seen.slice(asked);
+  expect(fromWorker.map(({ endpoint }) => endpoint)).toEqual(["sample", "retrieveFuture"]);
+  expect(fromWorker[0]!.headers["x-api-key"]).toBe(`eyJh.${claims}.x`);
+  expect(fromWorker[0]!.json).toMatchObject({ sampling_session_id: sampling.samplingSessionId });
+});
+
+it("copies use numbers of their own, far below 2^53", async ({ service }) => {
+  const sampling = await service.client().createSamplingClient({ baseModel: "m" });
+  const state = sampling.transfer();
+  const options = { clock: service.clock, env: {} };
+  const copies = await Promise.all(
+    Array.from({ length: 20 }, () => SamplingClient.receive(state, options)),
+  );
+  await Promise.all(
+    [sampling, ...copies].flatMap((c) => [c.sample({ prompt: [1] }), c.sample({ prompt: [2] })]),
+  );
+  const numbers = seqIds(service);
+  expect(new Set(numbers).size).toBe(42);
+  for (const number of numbers) expect(number + 1e9).toBeLessThan(2 ** 53);
+  const bases = numbers.filter((number) => number > 1).map((number) => Math.floor(number / 1e9));
+  expect(new Set(bases).size).toBe(20);
+  // They share one connection and one heartbeat, which end with the last of them.
+  const beats = () => service.server.requestsTo("sessionHeartbeat").length;
+  const before = beats();
+  await service.clock.advance(10_000);
+  await service.server.until(() => beats() === before + 2);
+  for (const copy of copies) await copy.close();
+  expect(service.server.requestsTo("createSession")).toHaveLength(1);
+});
+
+it("a client that does not use the network says that it cannot be handed over", async ({
+  service,
+}) => {
+  const sampling = await service
+    .client({ fetch: () => Response.json({ session_id: "s", sampling_session_id: "x" }) })
+    .createSamplingClient({ baseModel: "m" });
+  expect(() => sampling.transfer()).toThrow(/cannot be handed to another thread/);
+});

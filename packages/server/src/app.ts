@@ -1,0 +1,102 @@
+import { randomBytes } from "node:crypto";
+import { ApiKeys } from "./auth/api-keys.js";
+import { Authenticator } from "./auth/authenticator.js";
+import { SignedLinks } from "./auth/signed-links.js";
+import { createCore } from "./core.js";
+import type { EngineKit } from "./engine-port/engine-kit.js";
+import { unavailable } from "./errors/api-error.js";
+import { createHandlers } from "./handlers/index.js";
+import { extraPages } from "./handlers/pages.js";
+import { refusalResponse } from "./http/answers.js";
+import { createHttpApp } from "./http/app.js";
+import { BodyBudget } from "./http/body-budget.js";
+import { TurnBudget } from "./http/turn-budget.js";
+import { resolveLimits } from "./limits.js";
+import type { LogLevel } from "./log/logger.js";
+import { resolveDataDir, resolveLogger, resolvePublicUrl, type AppOptions } from "./options.js";
+import { systemClock, type Clock } from "./time/clock.js";
+
+/** The Tinker API as one function. */
+export interface App {
+  /** Answers one request. */
+  handle(request: Request): Promise<Response>;
+  /** Tells others who find the data directory in use where this server listens. */
+  announce(url: string): void;
+  /** Finishes or leaves in the journal what runs, and lets go of the data directory. */
+  close(): Promise<void>;
+}
+
+/** What differs between a server and a program that serves itself. */
+export interface AppSetting {
+  readonly allowAnyModel: boolean;
+  readonly logLevel: LogLevel;
+  /** Sessions end with the process. */
+  readonly closesOldSessions: boolean;
+  /** Where the engine comes from. */
+  readonly loadKit: (options: AppOptions) => Promise<EngineKit>;
+  readonly clock?: Clock;
+}
+
+/** Opens the data directory and puts the API in front of it. */
+export async function openApp(options: AppOptions, setting: AppSetting): Promise<App> {
+  const limits = resolveLimits(options.limits);
+  const publicUrl = resolvePublicUrl(options.publicUrl);
+  const keys = new ApiKeys(options.apiKeys ?? []);
+  const logger = resolveLogger(options, setting.logLevel);
+  const clock = setting.clock ?? systemClock;
+  let kit: Promise<EngineKit> | undefined;
+  const core = await createCore({
+    dataDir: resolveDataDir(options.dataDir),
+    durability: options.durability ?? "process",
+    models: {
+      models: options.models ?? {},
+      allowAnyModel: options.allowAnyModel ?? setting.allowAnyModel,
+    },
+    limits,
+    clock,
+    logger,
+    loadKit: () => (kit ??= setting.loadKit(options)),
+    closesOldSessions: setting.closesOldSessions,
+  });
+  const { store, metrics } = core.context;
+  const secret = Buffer.from(
+    await store.write(() =>
+      store.settings.getOrMake("secret", () => randomBytes(32).toString("base64")),
+    ),
+    "base64",
+  );
+  const authenticator = new Authenticator(keys, secret, clock);
+  const links = new SignedLinks(secret, clock);
+  const handle = createHttpApp({
+    handlers: createHandlers(core, authenticator, links),
+    pages: extraPages(core, links, authenticator),
+    authenticator,
+    limits,
+    budget: new BodyBudget(limits.maxBodiesBytes),
+    turns: new TurnBudget(),
+    browsers: {
+      corsOrigins: options.corsOrigins ?? [],
+      hostNames: keys.isOpen ? publicNames(publicUrl) : null,
+    },
+    logger,
+    publicUrl,
+    onAnswer: (route, status, elapsedMs) => {
+      metrics.httpRequests.add(1, { route, status: String(status) });
+      metrics.httpSeconds.observe(elapsedMs / 1000, { route });
+    },
+  });
+  let closing: Promise<void> | undefined;
+  return {
+    async handle(request) {
+      if (closing) return refusalResponse(unavailable("the server is shutting down"));
+      return handle(request);
+    },
+    announce: (url) => store.lock.announce(url),
+    close: () => (closing ??= core.close()),
+  };
+}
+
+/** The name under which a proxy in front makes the server known. */
+function publicNames(publicUrl: string | null): string[] {
+  return publicUrl === null ? [] : [new URL(publicUrl).hostname];
+}

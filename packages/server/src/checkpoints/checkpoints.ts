@@ -1,0 +1,116 @@
+import type { Context } from "../context/context.js";
+import { conflict, notFound } from "../errors/api-error.js";
+import type { CheckpointKind, CheckpointRecord } from "../store/checkpoints-table.js";
+import { parsePath, pathOf } from "./checkpoint-names.js";
+import type { StateFolders } from "./state-folders.js";
+
+/** Saved weights: who may use them, how long they stay, and their files. */
+export class Checkpoints {
+  readonly #context: Context;
+  readonly #onRemoved: (folder: string) => void;
+  readonly folders: StateFolders;
+
+  constructor(context: Context, folders: StateFolders, onRemoved: (folder: string) => void) {
+    this.#context = context;
+    this.folders = folders;
+    this.#onRemoved = onRemoved;
+  }
+
+  /** The checkpoint at a path, when one of `readers` owns it or it is public. */
+  readable(tinkerPath: string, readers: readonly string[]): CheckpointRecord {
+    const { trainingRunId, checkpointType, name } = parsePath(tinkerPath);
+    const found = this.#current(trainingRunId, checkpointType, name);
+    if (found && (found.isPublic || readers.includes(found.owner))) return found;
+    throw notFound(`checkpoint ${tinkerPath}`);
+  }
+
+  /** A checkpoint of a run that belongs to `owner`. */
+  owned(runId: string, type: CheckpointKind, name: string, owner: string): CheckpointRecord {
+    const found = this.#current(runId, type, name);
+    if (found?.owner === owner) return found;
+    throw notFound(`checkpoint ${pathOf({ runId, type, name })}`);
+  }
+
+  /** Notes that an ephemeral checkpoint is in use, to the minute. */
+  noteUse({ folder, isEphemeral, usedAt }: CheckpointRecord): void {
+    const { store, clock, logger } = this.#context;
+    if (!isEphemeral || clock.now() - usedAt < 60_000) return;
+    store
+      .write(() => store.checkpoints.markUsed(folder, clock.now()))
+      .catch((error: unknown) => logger.warn("cannot note a use", { error: String(error) }));
+  }
+
+  async setPublic(checkpoint: CheckpointRecord, isPublic: boolean): Promise<void> {
+    if (checkpoint.isPublic === isPublic) {
+      const state = isPublic ? "public" : "private";
+      throw conflict(`checkpoint ${pathOf(checkpoint)} is already ${state}`);
+    }
+    const event = isPublic ? "checkpoint.published" : "checkpoint.unpublished";
+    await this.#change(checkpoint, event, () =>
+      this.#context.store.checkpoints.setPublic(checkpoint.folder, isPublic),
+    );
+  }
+
+  async setTtl(checkpoint: CheckpointRecord, ttlMs: number | null): Promise<void> {
+    const expiresAt = ttlMs === null ? null : this.#context.clock.now() + ttlMs;
+    await this.#change(checkpoint, "checkpoint.ttl_changed", () =>
+      this.#context.store.checkpoints.setExpiry(checkpoint.folder, expiresAt),
+    );
+  }
+
+  /** Deletes a checkpoint and its files. */
+  async remove(checkpoint: CheckpointRecord, event = "checkpoint.deleted"): Promise<void> {
+    const { store, clock, logger } = this.#context;
+    await this.#change(checkpoint, event, () =>
+      store.checkpoints.markDeleted(checkpoint.folder, clock.now()),
+    );
+    await this.removeFiles(checkpoint.folder);
+    const level = checkpoint.isEphemeral ? "debug" : "info";
+    logger[level](event.replace(".", " "), { path: pathOf(checkpoint) });
+  }
+
+  /** Deletes the files of a checkpoint whose record says that it is deleted. */
+  async removeFiles(folder: string): Promise<void> {
+    this.#onRemoved(folder);
+    await this.folders.remove([folder]);
+  }
+
+  /** Deletes what has expired and the ephemeral ones that are unused for too long or too many. */
+  async sweep(): Promise<void> {
+    const { store, clock, limits } = this.#context;
+    const now = clock.now();
+    for (const expired of store.checkpoints.expired(now)) {
+      await this.remove(expired, "checkpoint.expired");
+    }
+    const ephemeral = store.checkpoints.ephemeral();
+    let keptBytes = ephemeral.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    for (const checkpoint of ephemeral) {
+      const isStale = checkpoint.usedAt < now - limits.ephemeralTtlMs;
+      if (!isStale && keptBytes <= limits.maxEphemeralBytes) break;
+      keptBytes -= checkpoint.sizeBytes;
+      await this.remove(checkpoint, "checkpoint.dropped");
+    }
+  }
+
+  #current(runId: string, type: CheckpointKind, name: string): CheckpointRecord | undefined {
+    const { store, clock } = this.#context;
+    const found = store.checkpoints.get(runId, type, name);
+    const isExpired = found?.expiresAt != null && found.expiresAt <= clock.now();
+    return isExpired ? undefined : found;
+  }
+
+  async #change(checkpoint: CheckpointRecord, event: string, change: () => void): Promise<void> {
+    const { store, clock } = this.#context;
+    await store.write(() => {
+      change();
+      if (checkpoint.isEphemeral) return;
+      store.audit.add({
+        at: clock.now(),
+        owner: checkpoint.owner,
+        event,
+        modelId: checkpoint.runId,
+        tinkerPath: pathOf(checkpoint),
+      });
+    });
+  }
+}

@@ -1,0 +1,48 @@
+import { mkdir } from "node:fs/promises";
+import { Readable, Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { ApiError, badRequest } from "../errors/api-error.js";
+
+/** The files that make an adapter; nothing else of an archive is unpacked. */
+const adapterFiles = new Set([
+  "adapter_config.json",
+  "adapter_model.safetensors",
+  "optimizer.safetensors",
+]);
+
+/** Unpacks the adapter in a tar archive (packed or not) into a folder; links and paths are ignored. */
+export async function unpackAdapter(
+  body: ReadableStream<Uint8Array> | null,
+  folder: string,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!body) throw badRequest("body", "is empty; send a tar archive of a PEFT adapter");
+  const tar = await import("tar");
+  await mkdir(folder, { recursive: true });
+  let sizeBytes = 0;
+  const limit = new Transform({
+    transform(part: Uint8Array, _encoding, done) {
+      sizeBytes += part.length;
+      done(sizeBytes > maxBytes ? tooLarge(maxBytes) : null, part);
+    },
+  });
+  const unpack = tar.x({
+    cwd: folder,
+    strict: true,
+    filter: (name, entry) =>
+      adapterFiles.has(name.replace(/^\.\//, "")) && "type" in entry && entry.type === "File",
+  });
+  try {
+    await pipeline(Readable.from(body), limit, unpack, { signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ApiError) throw error;
+    throw badRequest("body", `is not a tar archive: ${String(error)}`);
+  }
+}
+
+function tooLarge(maxBytes: number): ApiError {
+  const headers = { connection: "close" };
+  return new ApiError(413, `the archive is larger than ${maxBytes} bytes`, { headers });
+}

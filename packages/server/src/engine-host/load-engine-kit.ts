@@ -1,0 +1,89 @@
+import type { LoraAdapter, LoraTarget } from "@tinker-ts/engine";
+import type { DownloadProgress } from "@tinker-ts/hub";
+import type { EngineKit, StoredAdapter } from "../engine-port/engine-kit.js";
+import type { LoraSettings } from "../store/models-table.js";
+import { adapterOptions } from "./adapter-options.js";
+import { toEnginePort } from "./real-engine.js";
+
+/** What the engine may use. */
+export interface EngineSettings {
+  readonly threads?: number;
+  readonly memoryBytes?: number;
+}
+
+/** Loads the engine package; it is large, so this happens when the first model is needed. */
+export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit> {
+  const engine = await import("@tinker-ts/engine");
+  const { threads, memoryBytes } = settings;
+  return {
+    createEngine: async () =>
+      toEnginePort(
+        await engine.Engine.create({
+          ...(threads === undefined ? {} : { threads }),
+          ...(memoryBytes === undefined ? {} : { memoryBytes }),
+        }),
+      ),
+    async findModel(location, { onProgress, signal }) {
+      const { resolveModel } = await import("@tinker-ts/hub");
+      const { folder } = await resolveModel(location, {
+        onProgress: (progress) => onProgress(describeProgress(progress)),
+        signal,
+      });
+      return folder;
+    },
+    readFacts: (folder) => engine.readModelConfig(folder),
+    async writeAdapter(folder, stored) {
+      const { optimizer = null } = stored.state;
+      await engine.writeAdapter(folder, toLoraAdapter(stored), { optimizer });
+    },
+    async readAdapter(folder, modelFolder) {
+      const config = await engine.readModelConfig(modelFolder);
+      const adapter = await engine.readAdapter(folder, { config });
+      const optimizer = await engine.readOptimizer(folder, adapter);
+      return { tensors: adapter.tensors, ...(optimizer ? { optimizer } : {}) };
+    },
+    async readForeignAdapter(folder, modelFolder) {
+      const model = await engine.openModelFolder(modelFolder);
+      try {
+        const adapter = await engine.readAdapter(folder, model);
+        const optimizer = await engine.readOptimizer(folder, adapter);
+        const { rank, alpha, trainAttn, trainMlp, trainUnembed } = adapter;
+        const seed = String(adapter.seed ?? 0);
+        return {
+          lora: { rank, alpha, seed, trainAttn, trainMlp, trainUnembed },
+          state: { tensors: adapter.tensors, ...(optimizer ? { optimizer } : {}) },
+        };
+      } finally {
+        await model.close();
+      }
+    },
+  };
+}
+
+function describeProgress({ file, bytes, totalBytes }: DownloadProgress): string {
+  const megabytes = (count: number): string => (count / 1e6).toFixed(0);
+  return `${file}, ${megabytes(bytes)} of ${megabytes(totalBytes)} MB`;
+}
+
+function toLoraAdapter({ lora, baseModel, state }: StoredAdapter): LoraAdapter {
+  const { rank, alpha, trainAttn, trainMlp, trainUnembed } = lora;
+  const { seed } = adapterOptions(lora);
+  const flags = { trainAttn, trainMlp, trainUnembed };
+  return {
+    rank,
+    alpha,
+    ...flags,
+    seed,
+    targets: targetsOf(lora),
+    baseModel,
+    tensors: state.tensors,
+  };
+}
+
+function targetsOf(lora: LoraSettings): LoraTarget[] {
+  const targets: LoraTarget[] = [];
+  if (lora.trainAttn) targets.push("q_proj", "k_proj", "v_proj", "o_proj");
+  if (lora.trainMlp) targets.push("gate_proj", "up_proj", "down_proj");
+  if (lora.trainUnembed) targets.push("lm_head");
+  return targets;
+}

@@ -1,0 +1,197 @@
+import { toFailure, type StoppedError } from "../errors/failure.js";
+import type { RequestHead } from "../store/requests-table.js";
+import type { EngineGuard } from "./engine-guard.js";
+import type { LiveModel } from "./live-model.js";
+import type { LiveModels } from "./live-models.js";
+import { operations } from "./operations/index.js";
+import { jsonResult, type OperationOutput, type OperationParts } from "./operations/operation.js";
+import { noLeftovers } from "./snapshots.js";
+
+/** What a runner works with. */
+export interface RunnerParts extends OperationParts {
+  readonly lives: LiveModels;
+  readonly guard: EngineGuard;
+  /** Called when the model has ended: unloaded, or it could not be created. */
+  readonly onEnded: (modelId: string, reason: string) => void;
+}
+
+/** The model a runner belongs to. */
+export interface RunnerModel {
+  readonly modelId: string;
+  readonly owner: string;
+  readonly sessionId: string;
+  readonly baseModel: string;
+  readonly applied: number;
+}
+
+/** What a request has done, and to which state in memory. */
+interface Performed {
+  readonly output: OperationOutput;
+  readonly live: LiveModel | null;
+  readonly tookMs: number;
+}
+
+/** Where a request stands in its lane. */
+interface Place {
+  /** Whose turn it is afterwards; null when the request never had its turn. */
+  readonly nextSeq: number | null;
+  readonly startedAt: number | null;
+}
+
+/** How often a request is tried when the engine breaks under it. */
+const maxAttempts = 2;
+
+/**
+ * Carries the requests of one model out.
+ *
+ * - The outcome, the model's progress, the journal entry and the usage are one transaction.
+ * - A request that fails leaves the model as it was; when it may have changed something in memory, that
+ *   is thrown away and brought back from disk.
+ */
+export class ModelRunner {
+  readonly #parts: RunnerParts;
+  readonly #model: RunnerModel;
+  #applied: number;
+
+  constructor(parts: RunnerParts, model: RunnerModel) {
+    this.#parts = parts;
+    this.#model = model;
+    this.#applied = model.applied;
+  }
+
+  /** Runs a request to its committed outcome; never rejects. */
+  async run(request: RequestHead, nextSeq: number, signal: AbortSignal): Promise<void> {
+    const place = { nextSeq, startedAt: this.#parts.context.clock.now() };
+    const performed = await this.#parts.guard
+      .run(maxAttempts, () => this.#perform(request, signal))
+      .catch((error: unknown) => ({ error }));
+    const problem =
+      "error" in performed ? performed : await this.#commit(request, performed, place);
+    if (!problem) return;
+    // The engine takes back what fails in the middle; a load is several calls, and what could not be
+    // committed has been done.
+    const isChanged = !("error" in performed) || request.kind === "load_weights";
+    if (isChanged) await this.#parts.lives.drop(this.#model.modelId);
+    await this.#fail(request, signal.aborted ? signal.reason : problem.error, place);
+  }
+
+  /** Fails a request that never had its turn; never rejects. */
+  async refuse(request: RequestHead, error: StoppedError): Promise<void> {
+    await this.#fail(request, error, { nextSeq: null, startedAt: null });
+  }
+
+  async #perform(request: RequestHead, signal: AbortSignal): Promise<Performed> {
+    signal.throwIfAborted();
+    if (request.kind === "unload_model") {
+      return { output: await this.#unload(), live: null, tookMs: 0 };
+    }
+    if (request.kind === "sample") throw new Error("samples have no place in a model's lane");
+    const live = await this.#parts.lives.get(this.#model.modelId);
+    const payload = await this.#parts.context.ledger.payload(request.requestId);
+    const { clock } = this.#parts.context;
+    const startedAt = clock.now();
+    const input = { live, request, payload, signal };
+    const output = await operations[request.kind](this.#parts, input);
+    return { output, live, tookMs: clock.now() - startedAt };
+  }
+
+  async #unload(): Promise<OperationOutput> {
+    const { modelId } = this.#model;
+    const { context, snapshots, lives } = this.#parts;
+    const reason = "its client unloaded it";
+    // First of all, because it waits for a snapshot that is being written.
+    await lives.drop(modelId);
+    let leftovers = noLeftovers;
+    return {
+      ...jsonResult("UnloadModelResponse", { modelId, type: "unload_model" }),
+      usage: [],
+      change: "none",
+      commit: () => {
+        context.store.models.setState(modelId, "unloaded", reason);
+        leftovers = snapshots.forget(modelId);
+      },
+      afterCommit: async () => {
+        await snapshots.discard(leftovers);
+        this.#parts.onEnded(modelId, reason);
+      },
+    };
+  }
+
+  /** Makes what was done count; returns the problem when it could not. */
+  async #commit(
+    request: RequestHead,
+    { output, live, tookMs }: Performed,
+    place: Place & { nextSeq: number },
+  ): Promise<{ error: unknown } | undefined> {
+    const { store, clock, ledger } = this.#parts.context;
+    const { modelId } = this.#model;
+    const finishedAt = clock.now();
+    const applied = this.#applied + (output.change === "none" ? 0 : 1);
+    try {
+      await ledger.finish(
+        request,
+        { state: "done", resultType: output.resultType, bytes: output.result },
+        {
+          startedAt: place.startedAt,
+          finishedAt,
+          applied: output.change === "journaled" ? applied : null,
+          tokens: output.usage.reduce((sum, { amount }) => sum + amount, 0),
+        },
+        () => {
+          store.models.advance(modelId, place.nextSeq, applied, finishedAt);
+          store.usage.add(this.#model, output.usage, finishedAt);
+          output.commit?.();
+        },
+      );
+    } catch (error) {
+      await this.#quietly(output.undo);
+      return { error };
+    }
+    this.#applied = applied;
+    if (live) this.#noteChange(live, request, output, tookMs);
+    await this.#quietly(output.afterCommit);
+    return undefined;
+  }
+
+  #noteChange(
+    live: LiveModel,
+    request: RequestHead,
+    { change }: OperationOutput,
+    tookMs: number,
+  ): void {
+    if (change === "none") return;
+    if (change === "replaced") live.noteReplaced();
+    else live.noteApplied(request.kind === "forward_backward", request.payloadBytes, tookMs);
+    this.#parts.snapshots.consider(live);
+  }
+
+  async #fail(request: RequestHead, error: unknown, place: Place): Promise<void> {
+    const { store, clock, ledger, logger } = this.#parts.context;
+    const { modelId } = this.#model;
+    const failure = toFailure(error, logger);
+    const finishedAt = clock.now();
+    const isCreation = request.seq === 0;
+    const reason = `it could not be created: ${failure.error}`;
+    const facts = { startedAt: place.startedAt, finishedAt, applied: null, tokens: 0 };
+    await this.#quietly(() =>
+      ledger.finish(request, failure, facts, () => {
+        if (place.nextSeq !== null) {
+          store.models.advance(modelId, place.nextSeq, this.#applied, finishedAt);
+        }
+        if (isCreation) store.models.setState(modelId, "failed", reason);
+      }),
+    );
+    if (isCreation) this.#parts.onEnded(modelId, reason);
+  }
+
+  async #quietly(action: (() => Promise<void>) | undefined): Promise<void> {
+    try {
+      await action?.();
+    } catch (error) {
+      this.#parts.context.logger.error("cleaning up after a request failed", {
+        model: this.#model.modelId,
+        error: error instanceof Error ? error.message : String(error),
+      });
+    }
+  }
+}

@@ -1,0 +1,150 @@
+import { decodeJson } from "tinker-ts/wire";
+import { checkName, pathOf } from "../../checkpoints/checkpoint-names.js";
+import { badRequest } from "../../errors/api-error.js";
+import type { CheckpointKind, CheckpointRecord } from "../../store/checkpoints-table.js";
+import {
+  jsonResult,
+  type Operation,
+  type OperationInput,
+  type OperationParts,
+} from "./operation.js";
+
+/** Saves weights and optimizer state under a name. */
+export const saveWeights: Operation = async (parts, input) => {
+  const request = decodeJson("SaveWeightsRequest", input.payload);
+  const save = await write(parts, input, {
+    type: "training",
+    name: checkName(request.path ?? defaultName(input)),
+    ttlSeconds: request.ttlSeconds,
+    isEphemeral: false,
+    isOverwriteAllowed: request.overwrite,
+  });
+  return {
+    ...save,
+    ...jsonResult("SaveWeightsResponse", { path: pathOf(save.record), type: "save_weights" }),
+  };
+};
+
+/** Saves weights to sample from: under a name, or for one sampling session. */
+export const saveWeightsForSampler: Operation = async (parts, input) => {
+  const request = decodeJson("SaveWeightsForSamplerRequest", input.payload);
+  const { samplingSessionSeqId: samplerSeq } = request;
+  const isEphemeral = request.path === null && samplerSeq !== null;
+  const name = isEphemeral ? `ephemeral-${samplerSeq}` : (request.path ?? defaultName(input));
+  const save = await write(parts, input, {
+    type: "sampler",
+    name: checkName(name),
+    ttlSeconds: request.ttlSeconds,
+    isEphemeral,
+    isOverwriteAllowed: false,
+  });
+  const frozen = await input.live.adapter.snapshot();
+  const samplerId = isEphemeral ? `${input.live.model.sessionId}:sample:${samplerSeq}` : null;
+  return {
+    ...save,
+    ...jsonResult("SaveWeightsForSamplerResponseInternal", {
+      type: "save_weights_for_sampler",
+      ...(samplerId === null ? { path: pathOf(save.record) } : { samplingSessionId: samplerId }),
+    }),
+    commit: () => {
+      save.commit();
+      if (samplerId !== null) addSampler(parts, samplerId, save.record);
+    },
+    afterCommit: async () => {
+      parts.weights.put(save.record.folder, frozen);
+      await save.afterCommit();
+    },
+    undo: async () => {
+      await frozen.release();
+      await save.undo();
+    },
+  };
+};
+
+interface SaveOptions {
+  readonly type: CheckpointKind;
+  readonly name: string;
+  readonly ttlSeconds: number | null;
+  readonly isEphemeral: boolean;
+  readonly isOverwriteAllowed: boolean;
+}
+
+/** Writes the files; the checkpoint exists once its record is committed. */
+async function write(parts: OperationParts, { live }: OperationInput, options: SaveOptions) {
+  const { context, checkpoints } = parts;
+  const { store, clock } = context;
+  const { type, name, isEphemeral } = options;
+  const { modelId, sessionId, owner, baseModel, lora } = live.model;
+  checkTtl(options.ttlSeconds);
+  const previous = store.checkpoints.get(modelId, type, name);
+  if (previous && !options.isOverwriteAllowed) throw nameTaken(previous);
+  const hasOptimizer = type === "training";
+  const state = await live.adapter.exportState({ optimizer: hasOptimizer });
+  const written = await checkpoints.folders.write({ lora, baseModel, state });
+  const now = clock.now();
+  const record: CheckpointRecord = {
+    ...written,
+    runId: modelId,
+    type,
+    name,
+    owner,
+    sessionId,
+    baseModel,
+    lora,
+    hasOptimizer,
+    isPublic: false,
+    isEphemeral,
+    createdAt: now,
+    usedAt: now,
+    expiresAt: options.ttlSeconds === null ? null : now + options.ttlSeconds * 1000,
+    deletedAt: null,
+  };
+  return {
+    record,
+    usage: [{ kind: "checkpoint", amount: 1 }] as const,
+    change: "none" as const,
+    commit: () => {
+      if (previous) store.checkpoints.markDeleted(previous.folder, now);
+      store.checkpoints.insert(record);
+      if (isEphemeral) return;
+      const tinkerPath = pathOf(record);
+      store.audit.add({ at: now, owner, event: "checkpoint.created", modelId, tinkerPath });
+    },
+    afterCommit: async () => {
+      if (previous) await checkpoints.removeFiles(previous.folder);
+      if (!isEphemeral) context.logger.info("checkpoint saved", { path: pathOf(record) });
+    },
+    undo: () => checkpoints.folders.remove([written.folder]),
+  };
+}
+
+function addSampler(parts: OperationParts, samplerId: string, record: CheckpointRecord): void {
+  const { store, clock } = parts.context;
+  if (store.samplers.get(samplerId)) {
+    throw badRequest("sampling_session_seq_id", `sampling session ${samplerId} exists already`);
+  }
+  store.samplers.insert({
+    samplerId,
+    sessionId: record.sessionId,
+    owner: record.owner,
+    baseModel: record.baseModel,
+    modelPath: pathOf(record),
+    createdAt: clock.now(),
+  });
+}
+
+function defaultName({ request, live }: OperationInput): string {
+  return String(request.seq ?? live.applied).padStart(6, "0");
+}
+
+function checkTtl(ttlSeconds: number | null): void {
+  if (ttlSeconds !== null && ttlSeconds <= 0) {
+    throw badRequest("ttl_seconds", `must be above 0, got ${ttlSeconds}; leave it out to keep it`);
+  }
+}
+
+function nameTaken(previous: CheckpointRecord) {
+  const wayOut =
+    previous.type === "training" ? "choose another name or set overwrite" : "choose another name";
+  return badRequest("path", `checkpoint ${pathOf(previous)} exists already; ${wayOut}`);
+}

@@ -1,0 +1,115 @@
+import type { StateFolders } from "../checkpoints/state-folders.js";
+import type { PortWeights } from "../engine-port/engine-port.js";
+import type { ServerLimits } from "../limits.js";
+import type { CheckpointRecord } from "../store/checkpoints-table.js";
+import { adapterOptions } from "./adapter-options.js";
+import type { BaseModels } from "./base-models.js";
+
+interface Held {
+  readonly weights: Promise<PortWeights>;
+  users: number;
+  isDropped: boolean;
+}
+
+/**
+ * Weights of checkpoints, frozen for sampling in the engine's memory.
+ *
+ * - Loaded on first use; a save puts its own there at once.
+ * - The longest unused ones go when there are too many, never one that is in use.
+ */
+export class SamplerWeights {
+  readonly #bases: BaseModels;
+  readonly #folders: StateFolders;
+  readonly #maxHeld: number;
+  /** By checkpoint folder, the longest unused first. */
+  readonly #held = new Map<string, Held>();
+
+  constructor(
+    bases: BaseModels,
+    folders: StateFolders,
+    limits: Pick<ServerLimits, "maxLoadedSamplers">,
+  ) {
+    this.#bases = bases;
+    this.#folders = folders;
+    this.#maxHeld = limits.maxLoadedSamplers;
+  }
+
+  get count(): number {
+    return this.#held.size;
+  }
+
+  /** Runs `work` with the weights of a checkpoint; they stay in memory at least that long. */
+  async use<T>(
+    checkpoint: CheckpointRecord,
+    work: (weights: PortWeights) => Promise<T>,
+  ): Promise<T> {
+    const held = this.#held.get(checkpoint.folder) ?? this.#load(checkpoint);
+    this.#held.delete(checkpoint.folder);
+    this.#held.set(checkpoint.folder, held);
+    held.users++;
+    try {
+      return await work(await held.weights);
+    } finally {
+      held.users--;
+      if (held.isDropped) this.#release(held);
+      else this.#trim();
+    }
+  }
+
+  /** Keeps the weights that a save has just frozen. */
+  put(folder: string, weights: PortWeights): void {
+    this.#held.set(folder, { weights: Promise.resolve(weights), users: 0, isDropped: false });
+    this.#trim();
+  }
+
+  /** Takes the weights of a deleted checkpoint out of memory once nobody uses them. */
+  drop(folder: string): void {
+    const held = this.#held.get(folder);
+    if (!held) return;
+    this.#held.delete(folder);
+    held.isDropped = true;
+    this.#release(held);
+  }
+
+  /** Forgets everything, after the engine broke. */
+  reset(): void {
+    this.#held.clear();
+  }
+
+  #load(checkpoint: CheckpointRecord): Held {
+    const weights = this.#freeze(checkpoint);
+    const held: Held = { weights, users: 0, isDropped: false };
+    weights.catch(() => {
+      if (this.#held.get(checkpoint.folder) === held) this.#held.delete(checkpoint.folder);
+    });
+    return held;
+  }
+
+  async #freeze(checkpoint: CheckpointRecord): Promise<PortWeights> {
+    const base = await this.#bases.load(checkpoint.baseModel);
+    const { folder: modelFolder } = await this.#bases.find(checkpoint.baseModel);
+    const state = await this.#folders.read(checkpoint.folder, modelFolder);
+    const adapter = await base.createAdapter(adapterOptions(checkpoint.lora));
+    try {
+      await adapter.importState({ tensors: state.tensors }, { optimizer: false });
+      return await adapter.snapshot();
+    } finally {
+      await adapter.release();
+    }
+  }
+
+  #trim(): void {
+    let excess = this.#held.size - this.#maxHeld;
+    for (const [folder, held] of this.#held) {
+      if (excess <= 0) return;
+      if (held.users > 0) continue;
+      this.drop(folder);
+      excess--;
+    }
+  }
+
+  #release(held: Held): void {
+    if (held.users > 0) return;
+    held.weights.then((weights) => weights.release()).catch(() => {});
+  }
+}

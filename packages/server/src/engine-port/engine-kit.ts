@@ -1,0 +1,36 @@
+import type { LoraSettings } from "../store/models-table.js";
+import type { EnginePort, PortAdapterState } from "./engine-port.js";
+
+/** What is known of a base model without loading its weights. */
+export interface ModelFacts {
+  readonly architecture: string;
+  readonly contextLength: number;
+  readonly vocabSize: number;
+}
+
+/** An adapter on its way to disk. */
+export interface StoredAdapter {
+  readonly lora: LoraSettings;
+  readonly baseModel: string;
+  readonly state: PortAdapterState;
+}
+
+/** Everything the server takes from the engine package; loaded when first needed. */
+export interface EngineKit {
+  createEngine(): Promise<EnginePort>;
+  /** The folder of a model: a folder as it is, a hub id from the cache or the hub. */
+  findModel(
+    location: string,
+    options: { onProgress: (text: string) => void; signal: AbortSignal },
+  ): Promise<string>;
+  readFacts(folder: string): Promise<ModelFacts>;
+  /** Writes a PEFT adapter, with Adam's state where there is one; the folder appears complete or not at all. */
+  writeAdapter(folder: string, adapter: StoredAdapter): Promise<void>;
+  /** Reads an adapter back; `modelFolder` is that of its base model. */
+  readAdapter(folder: string, modelFolder: string): Promise<PortAdapterState>;
+  /** Reads an adapter that was made elsewhere, with the settings it was made with. */
+  readForeignAdapter(
+    folder: string,
+    modelFolder: string,
+  ): Promise<Pick<StoredAdapter, "lora" | "state">>;
+}

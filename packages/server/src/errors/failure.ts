@@ -1,0 +1,51 @@
+import { randomBytes } from "node:crypto";
+import type { Logger } from "../log/logger.js";
+import { ApiError } from "./api-error.js";
+
+/** Whose fault a failure is. */
+export type FailureCategory = "user" | "server" | "unknown";
+
+/** What a client is told about a request that failed. */
+export interface Failure {
+  readonly state: "failed";
+  readonly error: string;
+  readonly category: FailureCategory;
+}
+
+/** Why work was given up on purpose; the text is for the client. */
+export class StoppedError extends Error {
+  override readonly name = "StoppedError";
+  readonly category: FailureCategory;
+
+  constructor(message: string, category: FailureCategory = "user") {
+    super(message);
+    this.category = category;
+  }
+}
+
+/** Tells mistakes of the user, which are told in full, from faults of the server, which go to the log. */
+export function toFailure(error: unknown, logger: Logger): Failure {
+  if (error instanceof StoppedError) return failed(error.message, error.category);
+  if (error instanceof ApiError && error.status < 500) return failed(error.message, "user");
+  if (isEngineError(error) && error.category === "user") return failed(error.message, "user");
+  const reference = randomBytes(4).toString("hex");
+  logger.error("a request failed in the server", {
+    reference,
+    error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  });
+  return failed(`the server failed; its log has the details under ${reference}`, "server");
+}
+
+/** Whether the engine itself broke, so that nothing in its memory can be used any more. */
+export function isEngineCrash(error: unknown): boolean {
+  return isEngineError(error) && error.code === "engine_failed";
+}
+
+function failed(error: string, category: FailureCategory): Failure {
+  return { state: "failed", error, category };
+}
+
+// By name and not by class: the packages they come from are loaded on demand only.
+function isEngineError(error: unknown): error is Error & { code: string; category: string } {
+  return error instanceof Error && (error.name === "EngineError" || error.name === "HubError");
+}

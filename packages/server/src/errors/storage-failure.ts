@@ -1,0 +1,11 @@
+const storageCodes = /^(SQLITE_(FULL|IOERR|BUSY|READONLY)|ENOSPC|EDQUOT|EIO|EROFS|EMFILE)/;
+
+/** Whether the data directory could not be written to; trying again later may work. */
+export function isStorageFailure(error: unknown): error is Error {
+  return (
+    error instanceof Error &&
+    "code" in error &&
+    typeof error.code === "string" &&
+    storageCodes.test(error.code)
+  );
+}

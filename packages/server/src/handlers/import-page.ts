@@ -1,0 +1,95 @@
+import { randomBytes } from "node:crypto";
+import { credentialOf, type Authenticator } from "../auth/authenticator.js";
+import { checkName, parsePath, pathOf } from "../checkpoints/checkpoint-names.js";
+import { unpackAdapter } from "../checkpoints/unpack-adapter.js";
+import type { Core } from "../core.js";
+import { ApiError, badRequest, conflict } from "../errors/api-error.js";
+import type { ExtraPage } from "../http/app.js";
+import { emptyResponse } from "../http/answers.js";
+
+/**
+ * Uploads an adapter that was made elsewhere as a checkpoint of a run: PUT where GET gives the
+ * archive. An addition of this project, since the API itself cannot bring weights in.
+ */
+export function importPage(core: Core, authenticator: Authenticator): ExtraPage {
+  return {
+    method: "PUT",
+    path: "/api/v1/training_runs/:run/checkpoints/:folder/:name/archive",
+    async answer(request) {
+      const caller = authenticator.identify(credentialOf(request.headers));
+      if (!caller) throw new ApiError(401, "put a valid key into the header X-API-Key");
+      const [, run, id] =
+        /\/training_runs\/([^/]+)\/checkpoints\/([^/]+\/[^/]+)\/archive$/.exec(
+          decodeURIComponent(new URL(request.url).pathname),
+        ) ?? [];
+      const { trainingRunId, checkpointType, name } = parsePath(`tinker://${run}/${id}`);
+      const target = { runId: trainingRunId, type: checkpointType, name: checkName(name) };
+      await importCheckpoint(core, caller.owner, target, request);
+      return emptyResponse();
+    },
+  };
+}
+
+async function importCheckpoint(
+  { context, models, bases, checkpoints }: Core,
+  owner: string,
+  target: { runId: string; type: "training" | "sampler"; name: string },
+  request: Request,
+): Promise<void> {
+  const { store, clock, limits, logger } = context;
+  const { runId, type, name } = target;
+  const { sessionId, baseModel } = models.owned(runId, { owner, email: null, keyId: "" });
+  const refuseTaken = (): void => {
+    if (store.checkpoints.get(runId, type, name)) {
+      throw conflict(`checkpoint ${pathOf(target)} exists already; choose another name`);
+    }
+  };
+  refuseTaken();
+  const { folders } = checkpoints;
+  const upload = `upload-${randomBytes(12).toString("hex")}`;
+  try {
+    await unpackAdapter(request.body, folders.pathOf(upload), limits.maxBodyBytes, request.signal);
+    const base = await bases.find(baseModel);
+    const { lora, state } = await folders.readForeign(upload, base.folder).catch(explain);
+    const isTrainable = type === "training";
+    const kept = isTrainable ? state : { tensors: state.tensors };
+    const written = await folders.write({ lora, baseModel, state: kept });
+    const now = clock.now();
+    try {
+      await store.write(() => {
+        refuseTaken();
+        store.checkpoints.insert({
+          ...written,
+          ...target,
+          owner,
+          sessionId,
+          baseModel,
+          lora,
+          hasOptimizer: isTrainable && state.optimizer !== undefined,
+          isPublic: false,
+          isEphemeral: false,
+          createdAt: now,
+          usedAt: now,
+          expiresAt: null,
+          deletedAt: null,
+        });
+        const tinkerPath = pathOf(target);
+        const event = "checkpoint.imported";
+        store.audit.add({ at: now, owner, event, modelId: runId, tinkerPath });
+      });
+    } catch (error) {
+      await folders.remove([written.folder]);
+      throw error;
+    }
+    logger.info("checkpoint imported", { path: pathOf(target) });
+  } finally {
+    await folders.remove([upload]);
+  }
+}
+
+/** What is wrong with an adapter is for its owner to see. */
+function explain(error: unknown): never {
+  const isRefusal =
+    error instanceof Error && (error.name === "EngineError" || error.name === "HubError");
+  throw isRefusal ? badRequest("body", error.message.replace(/ \/\S*upload-\w+/g, "")) : error;
+}

@@ -1,0 +1,103 @@
+import type { Authenticator } from "../auth/authenticator.js";
+import type { Core } from "../core.js";
+import type { TokenizerFiles } from "../engine-host/base-models.js";
+import { badRequest } from "../errors/api-error.js";
+import { bytesResponse } from "../http/answers.js";
+import type { HandlersOf } from "../http/call.js";
+import { idempotencyKeyOf } from "../service/request-ids.js";
+
+const maxTelemetryEvents = 1000;
+
+/** What clients are told about themselves; everything not said here is the client's default. */
+const clientFlags = {
+  pjwtAuthEnabled: true,
+  credentialDefaultSource: "api_key",
+  parallelFwdbwdChunks: true,
+  // On one machine compressing costs more than it saves.
+  protoCompressFwdbwd: false,
+  usePyqwestTransport: false,
+  createModelViaLoadWeights: true,
+};
+
+/** Health, configuration, identity, sessions, telemetry. */
+export function serviceHandlers(
+  { context, bases, sessions }: Core,
+  authenticator: Authenticator,
+): HandlersOf<
+  | "healthz"
+  | "getServerCapabilities"
+  | "clientConfig"
+  | "clientDynamicConfig"
+  | "authToken"
+  | "createSession"
+  | "sessionHeartbeat"
+  | "telemetry"
+  | "getTokenizer"
+> {
+  return {
+    healthz: () => ({ status: "ok" }),
+
+    async getServerCapabilities() {
+      const supportedModels = await Promise.all(
+        bases.names.map(async (modelName) => {
+          const facts = await bases.peek(modelName).catch(() => undefined);
+          return { modelName, maxContextLength: facts?.contextLength ?? null };
+        }),
+      );
+      return { supportedModels };
+    },
+
+    clientConfig: () => clientFlags,
+
+    clientDynamicConfig: () => ({}),
+
+    authToken: ({ caller }) => ({ jwt: authenticator.issueToken(caller) }),
+
+    async createSession({ caller, body, headers }) {
+      const sessionId = await sessions.create(caller, body, idempotencyKeyOf(headers));
+      return { sessionId };
+    },
+
+    sessionHeartbeat({ caller, body }) {
+      sessions.touch(body.sessionId, caller);
+      return {};
+    },
+
+    telemetry({ body }) {
+      if (body.events.length > maxTelemetryEvents) {
+        throw badRequest("events", `at most ${maxTelemetryEvents} fit into one batch`);
+      }
+      for (const event of body.events) {
+        context.metrics.telemetryEvents.add(1, { event: event.event });
+        if (event.event === "UNHANDLED_EXCEPTION") {
+          const { errorType: type, errorMessage: message } = event;
+          context.logger.info("a client reports an exception", {
+            session: body.sessionId,
+            type,
+            message: message.slice(0, 200),
+          });
+        }
+      }
+      return { status: "accepted" };
+    },
+
+    async getTokenizer({ query }) {
+      const model = query["model"];
+      if (!model) throw badRequest("model", "name the base model: ?model=NAME");
+      return tokenizerResponse(model, await bases.tokenizer(model));
+    },
+  };
+}
+
+/** Puts the files together as they are: reading and writing ten megabytes of JSON would hold everyone up. */
+function tokenizerResponse(model: string, files: TokenizerFiles): Response {
+  const fields = [
+    `"model":${JSON.stringify(model)}`,
+    `"tokenizer":${files.tokenizer}`,
+    ...(files.tokenizerConfig === null ? [] : [`"tokenizer_config":${files.tokenizerConfig}`]),
+    ...(files.chatTemplate === null
+      ? []
+      : [`"chat_template":${JSON.stringify(files.chatTemplate)}`]),
+  ];
+  return bytesResponse(Buffer.from(`{${fields.join(",")}}`), "application/json");
+}

@@ -1,0 +1,103 @@
+import type { WireValue } from "tinker-ts/wire";
+import type { Authenticator } from "../auth/authenticator.js";
+import type { Principal } from "../auth/principal.js";
+import type { Core } from "../core.js";
+import { encodeLoadOrder } from "../engine-host/operations/load.js";
+import { ApiError } from "../errors/api-error.js";
+import type { Call, HandlersOf } from "../http/call.js";
+import { canonicalJson, canonicalPass, identityOf } from "../queue/canonical-payload.js";
+import { idempotencyKeyOf } from "../service/request-ids.js";
+import type { RequestKind } from "../store/requests-table.js";
+
+/** Creating, training, saving and loading models. */
+export function trainingHandlers(
+  { models, creation }: Core,
+  authenticator: Authenticator,
+): HandlersOf<
+  | "createModel"
+  | "getInfo"
+  | "unloadModel"
+  | "forwardBackward"
+  | "forward"
+  | "optimStep"
+  | "saveWeights"
+  | "saveWeightsForSampler"
+  | "loadWeights"
+> {
+  const submit = async (
+    { caller, headers }: Call,
+    request: { modelId: string; seqId: number | null },
+    kind: RequestKind,
+    payload: Uint8Array,
+    identity = identityOf(kind, payload),
+  ) => {
+    const { modelId, seqId: seq } = request;
+    const idempotencyKey = idempotencyKeyOf(headers);
+    const accepted = { modelId, seq, kind, payload, identity, idempotencyKey };
+    return { requestId: await models.submit(caller, accepted), modelId };
+  };
+  const pass = (call: Call, request: WireValue<"ForwardBackwardRequest">) => {
+    const kind = request.forwardOnly ? "forward" : "forward_backward";
+    return submit(call, request, kind, canonicalPass(request));
+  };
+
+  return {
+    async createModel({ caller, body }) {
+      const requestId = await creation.fresh(caller, body);
+      return { requestId, modelId: `${body.sessionId}:train:${body.modelSeqId}` };
+    },
+
+    getInfo: ({ caller, body }) => models.info(caller, body.modelId),
+
+    async unloadModel({ caller, body: { modelId } }) {
+      return { requestId: await models.unload(caller, modelId), modelId };
+    },
+
+    forwardBackward: (call) => pass(call, call.body),
+
+    forward: (call) => {
+      const { forwardInput: forwardBackwardInput, modelId, seqId } = call.body;
+      return pass(call, { forwardBackwardInput, modelId, seqId, forwardOnly: true });
+    },
+
+    optimStep: (call) =>
+      submit(call, call.body, "optim_step", canonicalJson("OptimStepRequest", call.body)),
+
+    saveWeights: (call) =>
+      submit(call, call.body, "save_weights", canonicalJson("SaveWeightsRequest", call.body)),
+
+    saveWeightsForSampler: (call) => {
+      const kind = "save_weights_for_sampler";
+      const type = "SaveWeightsForSamplerRequest";
+      // A client that retries such a save takes a new number for the sampling session it wants; the
+      // number therefore does not make it another request.
+      const same = canonicalJson(type, { ...call.body, samplingSessionSeqId: null });
+      const payload = canonicalJson(type, call.body);
+      return submit(call, call.body, kind, payload, identityOf(kind, same));
+    },
+
+    async loadWeights(call) {
+      const { caller, body } = call;
+      const readers = readersOf(authenticator, caller, body.weightsAccessToken);
+      const { modelId, seqId } = body;
+      if (modelId !== null) {
+        const payload = encodeLoadOrder({ request: body, readers });
+        return submit(call, { modelId, seqId }, "load_weights", payload);
+      }
+      const requestId = await creation.fromCheckpoint(caller, body, readers);
+      return { requestId, modelId: `${body.sessionId}:train:${body.modelSeqId}` };
+    },
+  };
+}
+
+/** Whose private checkpoints a load may read: the caller's, and those of the token's owner. */
+function readersOf(
+  authenticator: Authenticator,
+  caller: Principal,
+  token: string | null,
+): readonly string[] {
+  if (token === null) return [caller.owner];
+  const other = authenticator.identify(token);
+  if (!other) throw new ApiError(403, "weights_access_token: it is not known here or has expired");
+  return [caller.owner, other.owner];
+}

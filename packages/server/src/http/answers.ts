@@ -1,0 +1,66 @@
+import {
+  ArgumentError,
+  encodeJson,
+  stringifyJson,
+  WireError,
+  type WireInput,
+  type WireTypeName,
+} from "tinker-ts/wire";
+import { ApiError } from "../errors/api-error.js";
+
+/** A JSON answer; its length is always told, because clients take a 400 without one for a broken proxy. */
+export function jsonResponse(
+  json: unknown,
+  status = 200,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  const bytes = Buffer.from(stringifyJson(json));
+  return new Response(bytes, {
+    status,
+    headers: {
+      "content-type": "application/json",
+      "content-length": String(bytes.length),
+      ...headers,
+    },
+  });
+}
+
+/** The JSON answer of a wire type. */
+export function typedResponse<N extends WireTypeName>(
+  typeName: N,
+  value: WireInput<N>,
+  status = 200,
+): Response {
+  return jsonResponse(encodeJson(typeName, value), status);
+}
+
+/** An answer whose bytes are ready. */
+export function bytesResponse(bytes: Uint8Array, mediaType: string): Response {
+  return new Response(bytes as Uint8Array<ArrayBuffer>, {
+    headers: { "content-type": mediaType, "content-length": String(bytes.length) },
+  });
+}
+
+/** An answer without a body. */
+export function emptyResponse(): Response {
+  return new Response(null, { status: 204 });
+}
+
+/** What a client gets to see of an error, or undefined when it is nobody's business but the log's. */
+export function refusal(error: unknown): ApiError | undefined {
+  if (error instanceof ApiError) return error;
+  if (error instanceof WireError && error.direction === "decode") {
+    return new ApiError(400, error.message, { cause: error });
+  }
+  if (error instanceof ArgumentError) {
+    // Its fields are spelt as in TypeScript; a client of the API knows them by their wire names.
+    const field = error.field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    return new ApiError(400, error.message.replace(error.field, field), { cause: error });
+  }
+  return undefined;
+}
+
+/** The answer for a refusal. */
+export function refusalResponse(error: ApiError): Response {
+  return jsonResponse({ error: error.message, code: error.code }, error.status, error.headers);
+}

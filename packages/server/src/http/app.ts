@@ -1,0 +1,150 @@
+import { Hono, type Context } from "hono";
+import { encodeJson, routes, type Route, type RouteName, type WireTypeName } from "tinker-ts/wire";
+import { credentialOf, type Authenticator } from "../auth/authenticator.js";
+import type { Principal } from "../auth/principal.js";
+import { ApiError } from "../errors/api-error.js";
+import type { Logger } from "../log/logger.js";
+import { emptyResponse, jsonResponse } from "./answers.js";
+import type { BodyBudget } from "./body-budget.js";
+import type { Call, Handlers } from "./call.js";
+import { answerErrors } from "./error-answers.js";
+import { readBody, type BodyLimits } from "./read-body.js";
+import { checkOrigin, corsHeaders, preflightResponse, type BrowserRules } from "./same-origin.js";
+import type { TurnBudget } from "./turn-budget.js";
+
+/** A page outside the route table, such as a download; it authenticates by itself if it wants to. */
+export interface ExtraPage {
+  /** @default "GET" */
+  readonly method?: "GET" | "PUT";
+  readonly path: string;
+  readonly answer: (request: Request) => Promise<Response> | Response;
+}
+
+/** What the application is made of. */
+export interface AppParts {
+  readonly handlers: Handlers;
+  readonly pages: readonly ExtraPage[];
+  readonly authenticator: Authenticator;
+  readonly limits: BodyLimits;
+  readonly budget: BodyBudget;
+  readonly turns: TurnBudget;
+  readonly browsers: BrowserRules;
+  readonly logger: Logger;
+  /** Called after every answer, for the metrics. */
+  readonly onAnswer: (route: string, status: number, elapsedMs: number) => void;
+  /** Replaces the address in links when the server is reached through a proxy. */
+  readonly publicUrl: string | null;
+}
+
+/** The whole API as one function. */
+export type HttpApp = (request: Request) => Promise<Response>;
+
+/** Routes that need no credential. */
+const openRoutes: ReadonlySet<RouteName> = new Set<RouteName>(["healthz"]);
+
+/** Puts every endpoint of the route table behind one function from request to response. */
+export function createHttpApp(parts: AppParts): HttpApp {
+  const hono = new Hono({ strict: false });
+  for (const name of Object.keys(routes) as RouteName[]) {
+    const route: Route = routes[name];
+    hono.on(route.method, toHonoPath(route.path), (context) =>
+      guarded(parts, name, context.req.raw, () => handle(parts, name, route, context)),
+    );
+  }
+  for (const page of parts.pages) {
+    hono.on(page.method ?? "GET", page.path, (context) =>
+      guarded(parts, page.path, context.req.raw, async () => page.answer(context.req.raw)),
+    );
+  }
+  hono.options("*", (context) => preflightResponse(context.req.raw, parts.browsers));
+  hono.notFound((context) =>
+    guarded(parts, "unknown", context.req.raw, () => {
+      throw new ApiError(404, `there is no ${context.req.method} ${context.req.path}`);
+    }),
+  );
+  return async (request) => hono.fetch(request);
+}
+
+/** Everything around a handler that has nothing to do with what it answers. */
+async function guarded(
+  parts: AppParts,
+  name: string,
+  request: Request,
+  answer: () => Promise<Response>,
+): Promise<Response> {
+  const startedAt = performance.now();
+  const response = await answerErrors(parts.logger, async () => {
+    checkOrigin(request, parts.browsers);
+    return answer();
+  });
+  for (const [header, value] of Object.entries(corsHeaders(request, parts.browsers))) {
+    response.headers.set(header, value);
+  }
+  const elapsedMs = performance.now() - startedAt;
+  parts.onAnswer(name, response.status, elapsedMs);
+  parts.logger.debug(`${request.method} ${name}`, { status: response.status, ms: elapsedMs });
+  return response;
+}
+
+async function handle(
+  parts: AppParts,
+  name: RouteName,
+  route: Route,
+  context: Context,
+): Promise<Response> {
+  const request = context.req.raw;
+  const caller = openRoutes.has(name) ? nobody : authenticate(parts, request);
+  const body = route.request === null ? null : await takeBody(parts, route.request, request);
+  const call: Call = {
+    route,
+    caller,
+    body,
+    params: paramsOf(context),
+    query: context.req.query(),
+    headers: request.headers,
+    signal: request.signal,
+    origin: parts.publicUrl ?? new URL(request.url).origin,
+  };
+  // The table pairs every name with its own body and answer; a union of handlers cannot say that.
+  const handler = parts.handlers[name] as (call: Call) => unknown;
+  const answer = await handler(call);
+  if (answer instanceof Response) return answer;
+  if (route.response === null) return emptyResponse();
+  return jsonResponse(encodeJson(route.response, answer as never));
+}
+
+const nobody: Principal = { owner: "", email: null, keyId: "" };
+
+function authenticate(parts: AppParts, request: Request): Principal {
+  const credential = credentialOf(request.headers);
+  const caller = parts.authenticator.identify(credential);
+  if (caller) return caller;
+  const problem = credential === "" ? "no API key was sent" : "the API key is not known here";
+  throw new ApiError(401, `${problem}; put a valid key into the header X-API-Key`);
+}
+
+async function takeBody(
+  parts: AppParts,
+  typeName: WireTypeName,
+  request: Request,
+): Promise<unknown> {
+  const release = parts.budget.acquire(Number(request.headers.get("content-length") ?? 0));
+  try {
+    return await readBody(request, typeName, parts.limits, parts.turns);
+  } finally {
+    release();
+  }
+}
+
+/** `{name}` becomes a parameter; a checkpoint id, which holds one slash, becomes two. */
+function toHonoPath(path: string): string {
+  return path
+    .replace("{checkpointId}", ":checkpointFolder/:checkpointName")
+    .replace(/\{(\w+)\}/g, ":$1");
+}
+
+function paramsOf(context: Context): Record<string, string> {
+  const { checkpointFolder, checkpointName, ...params } = context.req.param();
+  if (checkpointFolder === undefined) return params;
+  return { ...params, checkpointId: `${checkpointFolder}/${checkpointName}` };
+}

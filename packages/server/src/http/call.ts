@@ -1,0 +1,36 @@
+import type { Route, routes, RouteName, WireInput, WireTypeName, WireValue } from "tinker-ts/wire";
+import type { Principal } from "../auth/principal.js";
+
+type RouteOf<N extends RouteName> = (typeof routes)[N];
+
+type BodyOf<R> = R extends { readonly request: infer T extends WireTypeName } ? WireValue<T> : null;
+
+type AnswerOf<R> = R extends { readonly response: infer T extends WireTypeName }
+  ? WireInput<T>
+  : void;
+
+/** One request after authentication and decoding, as a handler sees it. */
+export interface Call<Body = unknown> {
+  readonly route: Route;
+  readonly caller: Principal;
+  readonly body: Body;
+  /** The named parts of the path. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string>>;
+  readonly headers: Headers;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+  /** Where this server was reached, without a path; links in answers begin with it. */
+  readonly origin: string;
+}
+
+/** Handles one endpoint; may answer with a `Response` of its own where the table's type does not fit. */
+export type Handler<N extends RouteName = RouteName> = (
+  call: Call<BodyOf<RouteOf<N>>>,
+) => Promise<AnswerOf<RouteOf<N>> | Response> | AnswerOf<RouteOf<N>> | Response;
+
+/** A handler for every endpoint of the route table. */
+export type Handlers = { readonly [N in RouteName]: Handler<N> };
+
+/** Handlers of some endpoints. */
+export type HandlersOf<N extends RouteName> = Pick<Handlers, N>;

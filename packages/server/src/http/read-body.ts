@@ -1,0 +1,84 @@
+import {
+  decodeJson,
+  decodeProto,
+  decompressZstd,
+  hasProto,
+  WireError,
+  type WireTypeName,
+} from "tinker-ts/wire";
+import { ApiError } from "../errors/api-error.js";
+import type { TurnBudget } from "./turn-budget.js";
+
+/** How large a body may be. */
+export interface BodyLimits {
+  readonly maxBodyBytes: number;
+  readonly maxDecompressedBytes: number;
+}
+
+/** Reads, decompresses and decodes the body of a request; refuses what is too large before reading it. */
+export async function readBody(
+  request: Request,
+  typeName: WireTypeName,
+  limits: BodyLimits,
+  turns: TurnBudget,
+): Promise<unknown> {
+  const received = await readBytes(request, limits);
+  await turns.enter();
+  const bytes = await decompress(request, received, limits);
+  const mediaType = request.headers.get("content-type") ?? "application/json";
+  try {
+    if (mediaType.includes("application/x-protobuf")) {
+      if (!hasProto(typeName)) throw unsupported(`${typeName} has no protobuf form; send JSON`);
+      return decodeProto(typeName, bytes);
+    }
+    return decodeJson(typeName, bytes);
+  } catch (error) {
+    throw error instanceof WireError ? new ApiError(400, error.message, { cause: error }) : error;
+  }
+}
+
+async function readBytes(request: Request, limits: BodyLimits): Promise<Uint8Array> {
+  const declared = request.headers.get("content-length");
+  if (declared !== null) {
+    if (Number(declared) > limits.maxBodyBytes) throw tooLarge(limits.maxBodyBytes);
+    return new Uint8Array(await request.arrayBuffer());
+  }
+  const parts: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for await (const part of request.body ?? []) {
+    sizeBytes += part.length;
+    if (sizeBytes > limits.maxBodyBytes) throw tooLarge(limits.maxBodyBytes);
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
+
+async function decompress(
+  request: Request,
+  bytes: Uint8Array,
+  limits: BodyLimits,
+): Promise<Uint8Array> {
+  const encoding = request.headers.get("content-encoding")?.trim().toLowerCase() ?? "identity";
+  if (encoding === "identity" || encoding === "") return bytes;
+  if (encoding !== "zstd") {
+    throw unsupported(`content-encoding ${encoding} is not known; use zstd or none`);
+  }
+  try {
+    return await decompressZstd(bytes, limits.maxDecompressedBytes);
+  } catch (error) {
+    throw error instanceof WireError ? new ApiError(400, error.message, { cause: error }) : error;
+  }
+}
+
+function tooLarge(maxBytes: number): ApiError {
+  return new ApiError(
+    413,
+    `the body is larger than ${maxBytes} bytes; send fewer data per request`,
+    // The rest of the body is not read, so the connection cannot be used again.
+    { headers: { connection: "close" } },
+  );
+}
+
+function unsupported(message: string): ApiError {
+  return new ApiError(415, message);
+}

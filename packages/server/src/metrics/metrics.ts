@@ -1,0 +1,83 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { MetricsRegistry, type Counter, type Histogram } from "./registry.js";
+
+/** How often the event loop is looked at. */
+const sampleMs = 10;
+
+const secondBounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300];
+
+/** The numbers this server keeps about itself. */
+export class Metrics {
+  readonly registry = new MetricsRegistry();
+  readonly httpRequests: Counter;
+  readonly httpSeconds: Histogram;
+  readonly operations: Counter;
+  readonly queueSeconds: Histogram;
+  readonly computeSeconds: Histogram;
+  readonly tokens: Counter;
+  readonly snapshots: Counter;
+  readonly replays: Counter;
+  readonly telemetryEvents: Counter;
+  readonly #eventLoop = monitorEventLoopDelay({ resolution: sampleMs });
+
+  constructor() {
+    const { registry } = this;
+    this.httpRequests = registry.counter("tinker_http_requests_total", "Answers by route, status");
+    this.httpSeconds = registry.histogram(
+      "tinker_http_seconds",
+      "Time to answer by route, long polls included",
+      secondBounds,
+    );
+    this.operations = registry.counter("tinker_operations_total", "Finished requests by outcome");
+    this.queueSeconds = registry.histogram(
+      "tinker_queue_seconds",
+      "Time from acceptance to the start of the work",
+      secondBounds,
+    );
+    this.computeSeconds = registry.histogram(
+      "tinker_compute_seconds",
+      "Time the work itself took",
+      secondBounds,
+    );
+    this.tokens = registry.counter("tinker_tokens_total", "Tokens by what they were used for");
+    this.snapshots = registry.counter("tinker_snapshots_total", "Model states written to disk");
+    this.replays = registry.counter("tinker_replayed_operations_total", "Operations repeated");
+    this.telemetryEvents = registry.counter("tinker_telemetry_events_total", "Events from clients");
+    this.#eventLoop.enable();
+    registry.gauge("tinker_event_loop_delay_p99_seconds", "Since the last look", () =>
+      this.#takeEventLoopDelay(),
+    );
+    registry.gauge("tinker_resident_bytes", "Memory of the process", () =>
+      process.memoryUsage.rss(),
+    );
+  }
+
+  /** Counts a finished request and the time it waited and worked. */
+  noteFinished(
+    request: { readonly kind: string; readonly acceptedAt: number },
+    state: string,
+    facts: {
+      readonly startedAt: number | null;
+      readonly finishedAt: number;
+      readonly tokens: number;
+    },
+  ): void {
+    const { kind } = request;
+    this.operations.add(1, { kind, state });
+    this.tokens.add(facts.tokens, { kind });
+    if (facts.startedAt === null) return;
+    this.queueSeconds.observe((facts.startedAt - request.acceptedAt) / 1000, { kind });
+    this.computeSeconds.observe((facts.finishedAt - facts.startedAt) / 1000, { kind });
+  }
+
+  close(): void {
+    this.#eventLoop.disable();
+  }
+
+  #takeEventLoopDelay(): number {
+    // What is recorded is the time between two looks, of which the interval itself is no delay.
+    const betweenMs = this.#eventLoop.percentile(99) / 1e6;
+    this.#eventLoop.reset();
+    return Math.max(0, betweenMs - sampleMs) / 1000;
+  }
+}

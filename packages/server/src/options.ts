@@ -1,0 +1,54 @@
+import { homedir } from "node:os";
+import path from "node:path";
+import type { ApiKeyOptions } from "./auth/api-keys.js";
+import type { ServerLimits } from "./limits.js";
+import { createLogger, type Logger, type LogLevel } from "./log/logger.js";
+import type { Durability } from "./store/store.js";
+
+/** How the server is set up, with or without a port. */
+export interface AppOptions {
+  /** Where everything is kept. @default TINKER_TS_DATA_DIR, else ~/.tinker-ts */
+  readonly dataDir?: string;
+  /** Base models by the name clients use: a folder or a hub id. @default none */
+  readonly models?: Readonly<Record<string, string>>;
+  /**
+   * Whether clients may name any folder of this machine and any model of the hub.
+   * @default false for a server, true in process
+   */
+  readonly allowAnyModel?: boolean;
+  /** Keys that may use the server; none means that everyone may, as the owner "local". @default none */
+  readonly apiKeys?: readonly (string | ApiKeyOptions)[];
+  /** What a crash may cost: "process" survives kill -9, "power" also a power failure. @default "process" */
+  readonly durability?: Durability;
+  readonly limits?: Partial<ServerLimits>;
+  /** @default "info" for a server, "warn" in process */
+  readonly logLevel?: LogLevel;
+  /** Takes the log instead of standard error. */
+  readonly logger?: Logger;
+  /** Origins of web pages that may call. @default none */
+  readonly corsOrigins?: readonly string[];
+  /** Where clients reach the server when that is not where it listens; links in answers begin with it. */
+  readonly publicUrl?: string;
+  /** Threads of the engine. @default all cores */
+  readonly threads?: number;
+  /** Memory the engine may use for weights and activations. @default decided by the engine */
+  readonly memoryBytes?: number;
+}
+
+/** The data directory of an option, the environment, or the home folder. */
+export function resolveDataDir(given: string | undefined): string {
+  const chosen = given ?? (process.env["TINKER_TS_DATA_DIR"] || path.join(homedir(), ".tinker-ts"));
+  return path.resolve(chosen);
+}
+
+/** The logger of the options. */
+export function resolveLogger(options: AppOptions, defaultLevel: LogLevel): Logger {
+  return options.logger ?? createLogger(options.logLevel ?? defaultLevel);
+}
+
+/** The public address without a slash at its end. */
+export function resolvePublicUrl(given: string | undefined): string | null {
+  if (given === undefined) return null;
+  if (URL.canParse(given) && /^https?:/.test(given)) return given.replace(/\/+$/, "");
+  throw new RangeError(`publicUrl: ${given} is not an address such as https://example.org/tinker`);
+}

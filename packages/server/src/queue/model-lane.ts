@@ -1,0 +1,109 @@
+import { StoppedError } from "../errors/failure.js";
+import type { RequestHead } from "../store/requests-table.js";
+import type { QueueNote } from "./queue-note.js";
+import { SequenceQueue } from "./sequence-queue.js";
+
+/** Carries requests of a model out; neither function ever rejects. */
+export interface LaneWork {
+  /** Runs one request to its committed outcome; `nextSeq` is whose turn it is afterwards. */
+  readonly run: (request: RequestHead, nextSeq: number, signal: AbortSignal) => Promise<void>;
+  /** Fails a request that never ran. */
+  readonly refuse: (request: RequestHead, error: StoppedError) => Promise<void>;
+}
+
+/**
+ * The requests of one model, one at a time and in the order of their numbers.
+ *
+ * - Each request runs alone: repeating the journal must give the same bits.
+ * - The next one starts after the outcome of the one before is committed.
+ * - Stopping gives up what runs and fails what waits; pausing leaves both to the next start.
+ */
+export class ModelLane {
+  readonly modelId: string;
+  readonly #work: LaneWork;
+  readonly #queue: SequenceQueue<RequestHead>;
+  readonly #stopping = new AbortController();
+  #running: RequestHead | undefined;
+  #loop: Promise<void> | undefined;
+  #isPaused = false;
+  #pendingBytes = 0;
+
+  constructor(modelId: string, nextSeq: number, work: LaneWork) {
+    this.modelId = modelId;
+    this.#work = work;
+    this.#queue = new SequenceQueue(nextSeq);
+  }
+
+  get isIdle(): boolean {
+    return this.#loop === undefined;
+  }
+
+  /** The number whose turn it is. */
+  get nextSeq(): number {
+    return this.#queue.nextSeq;
+  }
+
+  /** Bytes of the requests that wait. */
+  get pendingBytes(): number {
+    return this.#pendingBytes;
+  }
+
+  get pendingCount(): number {
+    return this.#queue.size + (this.#running ? 1 : 0);
+  }
+
+  /** Takes an accepted request in. */
+  add(request: RequestHead): void {
+    if (this.#stopping.signal.aborted) {
+      void this.#work.refuse(request, this.#stopping.signal.reason as StoppedError);
+    } else if (!this.#isPaused) {
+      this.#queue.add(request);
+      this.#pendingBytes += request.payloadBytes;
+      // In a later turn, so that the loop is on record before it can end.
+      this.#loop ??= Promise.resolve().then(() => this.#run());
+    }
+  }
+
+  /** Why a request has not finished yet. */
+  note(request: RequestHead): QueueNote {
+    if (this.#running?.requestId === request.requestId) {
+      return { queueState: "active", reason: `${request.kind} is running` };
+    }
+    const missing = this.#queue.missingSeq;
+    if (missing !== null && request.seq !== null && !this.#running) {
+      return {
+        queueState: "paused_capacity",
+        reason: `waiting for request ${missing} of this model, which has not arrived`,
+      };
+    }
+    const ahead = Math.max(0, this.#queue.countBefore(request)) + (this.#running ? 1 : 0);
+    return { queueState: "active", reason: `${ahead} requests of this model come first` };
+  }
+
+  /** Gives up what runs and fails what waits or comes later, all with this reason. */
+  async stop(reason: string): Promise<void> {
+    const error = new StoppedError(reason);
+    this.#stopping.abort(error);
+    const waiting = this.#queue.drain();
+    this.#pendingBytes = 0;
+    await Promise.all(waiting.map((request) => this.#work.refuse(request, error)));
+    await this.#loop;
+  }
+
+  /** Lets what runs finish and starts nothing more; what waits stays in the store. */
+  async pause(): Promise<void> {
+    this.#isPaused = true;
+    this.#queue.drain();
+    await this.#loop;
+  }
+
+  async #run(): Promise<void> {
+    for (let request = this.#queue.take(); request; request = this.#queue.take()) {
+      this.#running = request;
+      this.#pendingBytes -= request.payloadBytes;
+      await this.#work.run(request, this.#queue.nextSeq, this.#stopping.signal);
+    }
+    this.#running = undefined;
+    this.#loop = undefined;
+  }
+}

@@ -1,0 +1,91 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { ManualClock } from "../../test/support/manual-clock.js";
+import { createLogger } from "../log/logger.js";
+import { Metrics } from "../metrics/metrics.js";
+import { Store } from "../store/store.js";
+import { RequestLedger, type RequestDraft } from "./request-ledger.js";
+
+let folder: string;
+let store: Store;
+let clock: ManualClock;
+let ledger: RequestLedger;
+let metrics: Metrics;
+beforeEach(() => {
+  folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-ledger-"));
+  store = new Store(folder, { durability: "process" });
+  clock = new ManualClock();
+  metrics = new Metrics();
+  ledger = new RequestLedger(store, clock, createLogger("silent"), metrics);
+});
+afterEach(async () => {
+  metrics.close();
+  await store.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const draft = (payload: Uint8Array): RequestDraft => ({
+  requestId: "r",
+  owner: "me",
+  sessionId: null,
+  modelId: null,
+  samplerId: null,
+  seq: null,
+  kind: "sample",
+  identity: Buffer.alloc(32, payload[0]),
+  payload,
+});
+const facts = { startedAt: null, finishedAt: 0, applied: null, tokens: 0 };
+const done = (bytes: Uint8Array) =>
+  ({ state: "done", resultType: "SampleResponse", bytes }) as const;
+
+it.each([
+  ["small", 10],
+  ["large", 100_000],
+])("gives a %s payload and result back", async (_, size) => {
+  const payload = Buffer.alloc(size, 1);
+  const head = (await ledger.accept(draft(payload), () => {}))!;
+  expect(Buffer.from(await ledger.payload("r")).equals(payload)).toBe(true);
+  await ledger.finish(head, done(Buffer.alloc(size, 2)), facts);
+  expect(await ledger.outcome("r")).toMatchObject({ state: "done", resultType: "SampleResponse" });
+  await expect(ledger.payload("r")).rejects.toThrow("is missing");
+});
+
+it("leaves no file behind for a request that is refused or known", async () => {
+  const payload = Buffer.alloc(100_000, 1);
+  const refuse = () => {
+    throw new Error("no");
+  };
+  await expect(ledger.accept(draft(payload), refuse)).rejects.toThrow("no");
+  expect(store.retention.blobs().size).toBe(0);
+  expect(await store.blobs.removeOthers(new Set())).toBe(0);
+  await Promise.all([
+    ledger.accept(draft(payload), () => {}),
+    ledger.accept(draft(payload), () => {}),
+  ]);
+  expect(await store.blobs.removeOthers(store.retention.blobs())).toBe(0);
+});
+
+it("keeps an outcome until the disk takes it", async () => {
+  const head = (await ledger.accept(draft(Buffer.from([1])), () => {}))!;
+  const write = store.write.bind(store);
+  let failures = 3;
+  store.write = (action) => {
+    if (failures-- <= 0) return write(action);
+    return Promise.reject(Object.assign(new Error("disk full"), { code: "SQLITE_FULL" }));
+  };
+  const waiting = ledger.waiters.wait("r", 60_000, new AbortController().signal);
+  const finished = ledger.finish(head, done(Buffer.from([2])), facts);
+  await clock.advance(5000);
+  await finished;
+  expect(await waiting).toMatchObject({ state: "done" });
+});
+
+it("records nothing after it was sealed, so that the request runs again at the next start", async () => {
+  const head = (await ledger.accept(draft(Buffer.from([1])), () => {}))!;
+  ledger.seal();
+  await ledger.finish(head, done(Buffer.from([2])), facts);
+  expect(store.requests.pending()).toHaveLength(1);
+});

@@ -1,0 +1,171 @@
+import { timingSafeEqual } from "node:crypto";
+import type { WireTypeName } from "tinker-ts/wire";
+import { conflict } from "../errors/api-error.js";
+import type { FailureCategory } from "../errors/failure.js";
+import { isStorageFailure } from "../errors/storage-failure.js";
+import type { Logger } from "../log/logger.js";
+import type { Metrics } from "../metrics/metrics.js";
+import { isLarge, readContent, storeContent } from "../store/content.js";
+import type { FinishedFacts, Outcome, RequestHead, RequestKind } from "../store/requests-table.js";
+import type { Store } from "../store/store.js";
+import type { Clock } from "../time/clock.js";
+import { Waiters } from "./waiters.js";
+
+/** A request on its way into the store. */
+export interface RequestDraft {
+  readonly requestId: string;
+  readonly owner: string;
+  readonly sessionId: string | null;
+  readonly modelId: string | null;
+  readonly samplerId: string | null;
+  readonly seq: number | null;
+  readonly kind: RequestKind;
+  readonly identity: Uint8Array;
+  readonly payload: Uint8Array;
+}
+
+/** How a request ended, with the result at hand. */
+export type Settled =
+  | { readonly state: "done"; readonly resultType: WireTypeName; readonly bytes: Uint8Array }
+  | { readonly state: "failed"; readonly error: string; readonly category: FailureCategory };
+
+const storeRetryMs = 1000;
+
+/**
+ * The book of accepted requests.
+ *
+ * - A request counts as accepted once it is committed; only then is its id told.
+ * - Accepting the same request again changes nothing; another one under the same id is a conflict.
+ * - An outcome is told to those who wait only after it is committed.
+ */
+export class RequestLedger {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #metrics: Metrics;
+  readonly waiters: Waiters<Settled>;
+  readonly #pending = new Map<string, RequestHead>();
+  #isSealed = false;
+
+  constructor(store: Store, clock: Clock, logger: Logger, metrics: Metrics) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#logger = logger;
+    this.#metrics = metrics;
+    this.waiters = new Waiters(clock);
+  }
+
+  /**
+   * Accepts a request. `admit` runs inside the transaction, for new requests only: it refuses by
+   * throwing and writes what has to exist together with the request.
+   * Returns the head of a new request, or null when it had been accepted before.
+   */
+  async accept(draft: RequestDraft, admit: () => void): Promise<RequestHead | null> {
+    if (isLarge(draft.payload) && this.#isKnown(draft)) return null;
+    const payload = await storeContent(draft.payload, this.#store.blobs);
+    const head: RequestHead = {
+      ...draft,
+      state: "pending",
+      payloadBytes: payload.sizeBytes,
+      applied: null,
+      acceptedAt: this.#clock.now(),
+      startedAt: null,
+      finishedAt: null,
+    };
+    let isNew = false;
+    try {
+      isNew = await this.#store.write(() => {
+        if (this.#isKnown(draft)) return false;
+        admit();
+        this.#store.requests.insert(head, payload);
+        return true;
+      });
+    } finally {
+      if (!isNew && payload.blob !== null) await this.#store.blobs.remove([payload.blob]);
+    }
+    if (!isNew) return null;
+    this.#pending.set(head.requestId, head);
+    return head;
+  }
+
+  /** Takes a request in that was accepted before this process started. */
+  resume(head: RequestHead): void {
+    this.#pending.set(head.requestId, head);
+  }
+
+  /** A request by its id; what is pending is known without asking the store. */
+  find(requestId: string): RequestHead | undefined {
+    return this.#pending.get(requestId) ?? this.#store.requests.head(requestId);
+  }
+
+  /** The payload of a request that has not finished or is in the journal. */
+  async payload(requestId: string): Promise<Uint8Array> {
+    const content = this.#store.requests.payload(requestId);
+    const bytes = content && (await readContent(content, this.#store.blobs));
+    if (!bytes) throw new Error(`the payload of request ${requestId} is missing`);
+    return bytes;
+  }
+
+  /** Commits how a request ended, together with what `also` writes, and tells those who wait. */
+  async finish(
+    request: Pick<RequestHead, "requestId" | "kind" | "acceptedAt">,
+    settled: Settled,
+    facts: FinishedFacts,
+    also: () => void = () => {},
+  ): Promise<void> {
+    if (this.#isSealed) return;
+    const outcome = await this.#untilStored(() => this.#toOutcome(settled));
+    const unused = await this.#untilStored(() =>
+      this.#store.write(() => {
+        also();
+        return this.#store.requests.finish(request.requestId, outcome, facts);
+      }),
+    );
+    this.#pending.delete(request.requestId);
+    this.waiters.settle(request.requestId, settled);
+    this.#metrics.noteFinished(request, settled.state, facts);
+    if (unused !== null) await this.#store.blobs.remove([unused]);
+  }
+
+  /** How a finished request ended, or undefined when it is pending, unknown or its answer was dropped. */
+  async outcome(requestId: string): Promise<Settled | undefined> {
+    const outcome = this.#store.requests.outcome(requestId);
+    if (!outcome || outcome.state === "failed") return outcome;
+    const bytes = await readContent(outcome.result, this.#store.blobs);
+    if (!bytes) return undefined;
+    return { state: "done", resultType: outcome.resultType as WireTypeName, bytes };
+  }
+
+  /** Records no more outcomes: what ends from now on ends because the server does, and runs again later. */
+  seal(): void {
+    this.#isSealed = true;
+  }
+
+  #isKnown(draft: RequestDraft): boolean {
+    const known = this.#store.requests.head(draft.requestId);
+    if (!known) return false;
+    if (known.owner === draft.owner && timingSafeEqual(known.identity, draft.identity)) return true;
+    throw conflict(
+      `request ${draft.requestId} was already made with another content (${known.kind}); a sequence number can be used once`,
+    );
+  }
+
+  async #toOutcome(settled: Settled): Promise<Outcome> {
+    if (settled.state === "failed") return settled;
+    const result = await storeContent(settled.bytes, this.#store.blobs);
+    return { state: "done", resultType: settled.resultType, result };
+  }
+
+  /** Tries until the disk takes it: a full disk delays an outcome, it does not lose it. */
+  async #untilStored<T>(action: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await action();
+      } catch (error) {
+        if (!isStorageFailure(error)) throw error;
+        this.#logger.error("cannot write to the data directory", { error: error.message });
+        await new Promise<void>((resolve) => this.#clock.after(storeRetryMs, resolve));
+      }
+    }
+  }
+}

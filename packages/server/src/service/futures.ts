@@ -1,0 +1,86 @@
+import type { WireValue } from "tinker-ts/wire";
+import type { Principal } from "../auth/principal.js";
+import type { Context } from "../context/context.js";
+import { gone, notFound, tooMany } from "../errors/api-error.js";
+import type { QueueNote } from "../queue/queue-note.js";
+import type { Settled } from "../queue/request-ledger.js";
+import type { RequestHead } from "../store/requests-table.js";
+import type { Sessions } from "./sessions.js";
+
+/** What a poll is answered. */
+export type PollAnswer =
+  | { readonly kind: "settled"; readonly settled: Settled }
+  | { readonly kind: "announced"; readonly sizeBytes: number }
+  | { readonly kind: "pending"; readonly note: QueueNote };
+
+/** Results of accepted requests, for as long as they are kept. */
+export class Futures {
+  readonly #context: Context;
+  readonly #sessions: Sessions;
+  readonly #noteFor: (request: RequestHead) => QueueNote;
+
+  constructor(context: Context, sessions: Sessions, noteFor: (request: RequestHead) => QueueNote) {
+    this.#context = context;
+    this.#sessions = sessions;
+    this.#noteFor = noteFor;
+  }
+
+  /** Waits for a result, but not longer than a poll may wait. */
+  async retrieve(
+    caller: Principal,
+    request: WireValue<"FutureRetrieveRequest">,
+    signal: AbortSignal,
+  ): Promise<PollAnswer> {
+    const head = this.#find(request.requestId, caller);
+    if (head.sessionId !== null && this.#sessions.isOpen(head.sessionId)) {
+      this.#sessions.touch(head.sessionId, caller);
+    }
+    const settled =
+      head.state === "pending" ? await this.#wait(head, signal) : await this.#read(head);
+    if (!settled) return { kind: "pending", note: this.#noteFor(head) };
+    const { inlineResultBytes } = this.#context.limits;
+    const sizeBytes = settled.state === "done" ? settled.bytes.length : 0;
+    if (request.allowMetadataOnly && sizeBytes > inlineResultBytes) {
+      return { kind: "announced", sizeBytes };
+    }
+    this.#markFetched(head.requestId);
+    return { kind: "settled", settled };
+  }
+
+  #find(requestId: string, caller: Principal): RequestHead {
+    const head = this.#context.ledger.find(requestId);
+    if (head?.state === "gone" || (!head && this.#isForgotten(requestId, caller))) {
+      throw gone(`the result of request ${requestId} is no longer kept; make the request again`);
+    }
+    if (head?.owner !== caller.owner) throw notFound(`request ${requestId}`);
+    return head;
+  }
+
+  /** Whether an id names a request that finished so long ago that no record of it is left. */
+  #isForgotten(requestId: string, caller: Principal): boolean {
+    const [, modelId = "", seq] = /^(.+:train:\d+):(\d+)$/.exec(requestId) ?? [];
+    const model = this.#context.store.models.get(modelId);
+    return model?.owner === caller.owner && Number(seq) < model.nextSeq;
+  }
+
+  #wait(head: RequestHead, signal: AbortSignal): Promise<Settled | undefined> {
+    const { ledger, limits } = this.#context;
+    if (ledger.waiters.count >= limits.maxWaitingPolls) {
+      throw tooMany(`${ledger.waiters.count} polls are waiting already`, 1000);
+    }
+    return ledger.waiters.wait(head.requestId, limits.longPollMs, signal);
+  }
+
+  async #read(head: RequestHead): Promise<Settled> {
+    const settled = await this.#context.ledger.outcome(head.requestId);
+    if (settled) return settled;
+    throw gone(`the result of request ${head.requestId} is no longer kept; make the request again`);
+  }
+
+  #markFetched(requestId: string): void {
+    const { store, clock, logger } = this.#context;
+    store
+      .write(() => store.requests.markFetched(requestId, clock.now()))
+      .catch((error: unknown) => logger.warn("cannot note a fetch", { error: String(error) }));
+  }
+}

@@ -1,0 +1,67 @@
+import { ModelRunner, type RunnerParts } from "../engine-host/model-runner.js";
+import { ModelLane } from "../queue/model-lane.js";
+import type { QueueNote } from "../queue/queue-note.js";
+import type { Model } from "../store/models-table.js";
+import type { RequestHead } from "../store/requests-table.js";
+
+/** The lanes of all models that can be trained. */
+export class ModelLanes {
+  readonly #parts: RunnerParts;
+  readonly #lanes = new Map<string, ModelLane>();
+  #isPaused = false;
+
+  constructor(parts: Omit<RunnerParts, "onEnded">) {
+    this.#parts = { ...parts, onEnded: (modelId, reason) => void this.end(modelId, reason) };
+  }
+
+  /** Requests that wait or run. */
+  get pendingCount(): number {
+    return [...this.#lanes.values()].reduce((sum, lane) => sum + lane.pendingCount, 0);
+  }
+
+  /** Gives a model its lane. */
+  open(model: Model): ModelLane {
+    const runner = new ModelRunner(this.#parts, model);
+    const lane = new ModelLane(model.modelId, model.nextSeq, {
+      run: (request, nextSeq, signal) => runner.run(request, nextSeq, signal),
+      refuse: (request, error) => runner.refuse(request, error),
+    });
+    this.#lanes.set(model.modelId, lane);
+    return lane;
+  }
+
+  get(modelId: string): ModelLane | undefined {
+    return this.#lanes.get(modelId);
+  }
+
+  note(request: RequestHead): QueueNote {
+    const lane = request.modelId === null ? undefined : this.#lanes.get(request.modelId);
+    return lane?.note(request) ?? { queueState: "active", reason: "it is about to finish" };
+  }
+
+  /** Ends a model's lane; what waits in it fails with the reason. */
+  async end(modelId: string, reason: string): Promise<void> {
+    const lane = this.#lanes.get(modelId);
+    if (!lane) return;
+    await lane.stop(`model ${modelId} has ended: ${reason}`);
+    this.#lanes.delete(modelId);
+  }
+
+  /** Writes states of idle models out, and takes models out of memory when there are too many. */
+  async tidy(): Promise<void> {
+    const isIdle = (modelId: string): boolean =>
+      !this.#isPaused && (this.#lanes.get(modelId)?.isIdle ?? true);
+    await this.#parts.lives.settleIdle(isIdle);
+    for (const modelId of await this.#parts.lives.surplus(isIdle)) {
+      if (isIdle(modelId)) await this.#parts.lives.park(modelId);
+    }
+  }
+
+  /** Lets what runs finish, starts nothing more, and writes states out. */
+  async pause(): Promise<void> {
+    this.#isPaused = true;
+    const lanes = [...this.#lanes.values()];
+    await Promise.all(lanes.map((lane) => lane.pause()));
+    await Promise.all(lanes.map((lane) => this.#parts.lives.park(lane.modelId)));
+  }
+}

@@ -1,0 +1,147 @@
+import type { WireInput } from "tinker-ts/wire";
+import type { Principal } from "../auth/principal.js";
+import type { Context } from "../context/context.js";
+import type { BaseModels } from "../engine-host/base-models.js";
+import { badRequest, gone, notFound, tooMany } from "../errors/api-error.js";
+import { identityOf } from "../queue/canonical-payload.js";
+import type { Model } from "../store/models-table.js";
+import type { RequestKind } from "../store/requests-table.js";
+import type { ModelLanes } from "./model-lanes.js";
+import { looseRequestId, modelRequestId } from "./request-ids.js";
+import type { Sessions } from "./sessions.js";
+
+/** A request for a model, ready to be accepted. */
+export interface ModelRequest {
+  readonly modelId: string;
+  readonly seq: number | null;
+  readonly kind: RequestKind;
+  readonly payload: Uint8Array;
+  /** What a retry has in common with the first attempt. @default the payload */
+  readonly identity?: Uint8Array;
+  readonly idempotencyKey: string | null;
+}
+
+/** Training runs: how requests for them are accepted, and what is known about them. */
+export class Models {
+  readonly #context: Context;
+  readonly #sessions: Sessions;
+  readonly #bases: BaseModels;
+  readonly #lanes: ModelLanes;
+
+  constructor(
+    context: Context,
+    parts: { sessions: Sessions; bases: BaseModels; lanes: ModelLanes },
+  ) {
+    this.#context = context;
+    this.#sessions = parts.sessions;
+    this.#bases = parts.bases;
+    this.#lanes = parts.lanes;
+  }
+
+  /** Accepts a request for a model. */
+  async submit(caller: Principal, request: ModelRequest): Promise<string> {
+    const { modelId, seq, kind, payload } = request;
+    const model = this.owned(modelId, caller);
+    this.#refuseEnded(model);
+    this.#sessions.touch(model.sessionId, caller);
+    if (seq !== null && seq < 1) {
+      throw badRequest("seq_id", `must be 1 or more, got ${seq}; 0 is the creation of the model`);
+    }
+    const requestId =
+      seq === null
+        ? looseRequestId(caller.owner, request.idempotencyKey)
+        : modelRequestId(modelId, seq);
+    if (this.#isForgotten(requestId, modelId, seq)) return requestId;
+    const { store, ledger } = this.#context;
+    const head = await ledger.accept(
+      {
+        requestId,
+        owner: caller.owner,
+        sessionId: model.sessionId,
+        modelId,
+        samplerId: null,
+        seq,
+        kind,
+        identity: request.identity ?? identityOf(kind, payload),
+        payload,
+      },
+      () => {
+        this.#refuseEnded(store.models.get(modelId) ?? model);
+        this.#refuseOverload(modelId, seq, payload.length);
+      },
+    );
+    if (head) this.#lanes.get(modelId)?.add(head);
+    return requestId;
+  }
+
+  /** Accepts the end of a model. */
+  async unload(caller: Principal, modelId: string): Promise<string> {
+    const requestId = `${modelId}:unload`;
+    const model = this.owned(modelId, caller);
+    const payload = Buffer.from(modelId);
+    const head = await this.#context.ledger.accept(
+      {
+        requestId,
+        owner: caller.owner,
+        sessionId: model.sessionId,
+        modelId,
+        samplerId: null,
+        seq: null,
+        kind: "unload_model",
+        identity: identityOf("unload_model", payload),
+        payload,
+      },
+      () => this.#refuseEnded(this.#context.store.models.get(modelId) ?? model),
+    );
+    if (head) this.#lanes.get(modelId)?.add(head);
+    return requestId;
+  }
+
+  async info(caller: Principal, modelId: string): Promise<WireInput<"GetInfoResponse">> {
+    const model = this.owned(modelId, caller);
+    const base = await this.#bases.find(model.baseModel);
+    return {
+      type: "get_info",
+      modelId,
+      modelName: model.baseModel,
+      isLora: true,
+      loraRank: model.lora.rank,
+      modelData: {
+        arch: base.architecture,
+        modelName: model.baseModel,
+        tokenizerId: base.location,
+      },
+    };
+  }
+
+  /** A model of the caller, live or past. */
+  owned(modelId: string, caller: Principal): Model {
+    const model = this.#context.store.models.get(modelId);
+    if (model?.owner === caller.owner) return model;
+    throw notFound(`model ${modelId}`);
+  }
+
+  #refuseEnded(model: Model): void {
+    if (model.state === "creating" || model.state === "live") return;
+    throw gone(
+      `model ${model.modelId} has ended: ${model.stateReason ?? "its session was closed"}; create a new one, for example from a checkpoint`,
+    );
+  }
+
+  /** Whether a request was finished so long ago that nothing of it is left. */
+  #isForgotten(requestId: string, modelId: string, seq: number | null): boolean {
+    if (seq === null || seq >= (this.#lanes.get(modelId)?.nextSeq ?? 0)) return false;
+    return this.#context.store.requests.head(requestId) === undefined;
+  }
+
+  /** The request whose turn it is always gets in; otherwise a full queue could never empty. */
+  #refuseOverload(modelId: string, seq: number | null, sizeBytes: number): void {
+    const lane = this.#lanes.get(modelId);
+    if (!lane || seq === lane.nextSeq) return;
+    const { maxPendingPerModel, maxPendingBytesPerModel } = this.#context.limits;
+    const ahead = seq === null ? lane.pendingCount : seq - lane.nextSeq;
+    if (ahead >= maxPendingPerModel || lane.pendingBytes + sizeBytes > maxPendingBytesPerModel) {
+      throw tooMany(`model ${modelId} has ${lane.pendingCount} requests waiting`, 1000);
+    }
+  }
+}

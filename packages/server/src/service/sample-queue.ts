@@ -1,0 +1,154 @@
+import type { Context } from "../context/context.js";
+import { StoppedError, toFailure } from "../errors/failure.js";
+import { FairQueue } from "../queue/fair-queue.js";
+import type { QueueNote } from "../queue/queue-note.js";
+import type { Settled } from "../queue/request-ledger.js";
+import type { RequestHead } from "../store/requests-table.js";
+import type { Usage, UsageAccount } from "../store/usage-table.js";
+
+/** A sample request that has been accepted. */
+export interface QueuedSample {
+  readonly request: RequestHead;
+  readonly numSamples: number;
+}
+
+/** What a sample request came to. */
+export interface SampleOutcome {
+  readonly bytes: Uint8Array;
+  readonly account: UsageAccount;
+  readonly usage: readonly Usage[];
+}
+
+/**
+ * Accepted sample requests on their way through the engine.
+ *
+ * - Sessions take turns; within one the order is that of acceptance.
+ * - The engine gets a bounded number of sequences at a time and batches them itself; a request larger
+ *   than the bound runs alone.
+ */
+export class SampleQueue {
+  readonly #context: Context;
+  readonly #sample: (request: RequestHead, signal: AbortSignal) => Promise<SampleOutcome>;
+  readonly #waiting = new FairQueue<QueuedSample>();
+  readonly #running = new Map<string, { entry: QueuedSample; abort: AbortController }>();
+  readonly #pendingByOwner = new Map<string, number>();
+  #runningSequences = 0;
+  #isPaused = false;
+  #whenIdle: (() => void) | undefined;
+
+  constructor(
+    context: Context,
+    sample: (request: RequestHead, signal: AbortSignal) => Promise<SampleOutcome>,
+  ) {
+    this.#context = context;
+    this.#sample = sample;
+  }
+
+  get pendingCount(): number {
+    return this.#waiting.size + this.#running.size;
+  }
+
+  /** Requests of an owner that wait or run. */
+  pendingOf(owner: string): number {
+    return this.#pendingByOwner.get(owner) ?? 0;
+  }
+
+  add(entry: QueuedSample): void {
+    if (this.#isPaused) return;
+    const { owner } = entry.request;
+    this.#pendingByOwner.set(owner, this.pendingOf(owner) + 1);
+    this.#waiting.add(groupOf(entry.request), entry);
+    this.#startMore();
+  }
+
+  note(request: RequestHead): QueueNote {
+    if (this.#running.has(request.requestId)) {
+      return { queueState: "active", reason: "sampling" };
+    }
+    return { queueState: "active", reason: `${this.#waiting.size} sample requests are waiting` };
+  }
+
+  /** Gives up everything of a session. */
+  async stopSession(sessionId: string, reason: string): Promise<void> {
+    const error = new StoppedError(reason);
+    const waiting = this.#waiting.remove(sessionId, () => true);
+    for (const { entry, abort } of this.#running.values()) {
+      if (entry.request.sessionId === sessionId) abort.abort(error);
+    }
+    await Promise.all(waiting.map((entry) => this.#finish(entry, null, error)));
+  }
+
+  /** Lets what runs finish and starts nothing more; what waits stays in the store. */
+  async pause(): Promise<void> {
+    this.#isPaused = true;
+    if (this.#running.size === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#whenIdle = resolve;
+    });
+  }
+
+  #startMore(): void {
+    const { maxRunningSequences } = this.#context.limits;
+    while (!this.#isPaused && this.#runningSequences < maxRunningSequences) {
+      const entry = this.#waiting.take();
+      if (!entry) return;
+      this.#runningSequences += entry.numSamples;
+      void this.#run(entry);
+    }
+  }
+
+  async #run(entry: QueuedSample): Promise<void> {
+    const abort = new AbortController();
+    const { requestId } = entry.request;
+    this.#running.set(requestId, { entry, abort });
+    const startedAt = this.#context.clock.now();
+    try {
+      const outcome = await this.#sample(entry.request, abort.signal);
+      await this.#finish(entry, startedAt, undefined, outcome);
+    } catch (error) {
+      await this.#finish(entry, startedAt, abort.signal.aborted ? abort.signal.reason : error);
+    } finally {
+      this.#running.delete(requestId);
+      this.#runningSequences -= entry.numSamples;
+      this.#startMore();
+      if (this.#running.size === 0) this.#whenIdle?.();
+    }
+  }
+
+  /** Commits the outcome of a request; never rejects. */
+  async #finish(
+    { request }: QueuedSample,
+    startedAt: number | null,
+    error: unknown,
+    outcome?: SampleOutcome,
+  ): Promise<void> {
+    const { ledger, store, clock, logger } = this.#context;
+    const finishedAt = clock.now();
+    const settled: Settled = outcome
+      ? { state: "done", resultType: "SampleResponse", bytes: outcome.bytes }
+      : toFailure(error, logger);
+    const tokens = outcome?.usage.reduce((sum, { amount }) => sum + amount, 0) ?? 0;
+    const facts = { startedAt, finishedAt, applied: null, tokens };
+    try {
+      await ledger.finish(request, settled, facts, () => {
+        if (outcome) store.usage.add(outcome.account, outcome.usage, finishedAt);
+      });
+    } catch (problem) {
+      logger.error("cannot record a sample", {
+        request: request.requestId,
+        error: String(problem),
+      });
+    }
+    this.#forgetPending(request.owner);
+  }
+
+  #forgetPending(owner: string): void {
+    const left = this.pendingOf(owner) - 1;
+    if (left > 0) this.#pendingByOwner.set(owner, left);
+    else this.#pendingByOwner.delete(owner);
+  }
+}
+
+function groupOf(request: RequestHead): string {
+  return request.sessionId ?? `owner ${request.owner}`;
+}

@@ -1,0 +1,198 @@
+import { createHash, randomUUID } from "node:crypto";
+import { decodeJson, encodeProto, type WireInput, type WireValue } from "tinker-ts/wire";
+import type { Principal } from "../auth/principal.js";
+import type { Context } from "../context/context.js";
+import { runSample, type SamplerParts } from "../engine-host/sample-runner.js";
+import type { SampleTarget } from "../engine-host/sample-target.js";
+import type { PortSampleResult } from "../engine-port/engine-port.js";
+import { badRequest, conflict, tooMany } from "../errors/api-error.js";
+import { canonicalJson, identityOf } from "../queue/canonical-payload.js";
+import type { RequestHead } from "../store/requests-table.js";
+import type { Usage } from "../store/usage-table.js";
+import { looseRequestId, samplerRequestId } from "./request-ids.js";
+import { resolveTarget, pathTarget, type Addressees } from "./resolve-target.js";
+import { checkSampleRequest, toSampleOrder, toSampleResponse } from "./sample-order.js";
+import { SampleQueue, type SampleOutcome } from "./sample-queue.js";
+import type { Sessions } from "./sessions.js";
+
+type SampleRequest = WireValue<"SampleRequest">;
+
+/** What sampling works with. */
+export interface SamplesParts extends SamplerParts, Addressees {
+  readonly sessions: Sessions;
+}
+
+/** Told of each token as it comes. */
+export type OnToken = (index: number, token: number, logprob: number) => void;
+
+/** Samples and tells of every token. */
+export type SampleStream = (
+  onToken: OnToken,
+  signal: AbortSignal,
+) => Promise<WireInput<"SampleResponse">>;
+
+/** Sampling: sampling sessions, queued requests, and streams. */
+export class Samples {
+  readonly #context: Context;
+  readonly #parts: SamplesParts;
+  readonly queue: SampleQueue;
+  #streams = 0;
+
+  constructor(context: Context, parts: SamplesParts) {
+    this.#context = context;
+    this.#parts = parts;
+    this.queue = new SampleQueue(context, (request, signal) => this.#runQueued(request, signal));
+  }
+
+  /** Opens a sampling session; repeating the call gives the same one. */
+  async createSession(
+    caller: Principal,
+    request: WireValue<"CreateSamplingSessionRequest">,
+  ): Promise<string> {
+    const { store, clock } = this.#context;
+    const { sessionId, baseModel, modelPath, samplingSessionSeqId: seq } = request;
+    this.#parts.sessions.touch(sessionId, caller);
+    if (seq < 0) throw badRequest("sampling_session_seq_id", "must be 0 or more");
+    const target =
+      modelPath === null
+        ? resolveTarget(
+            this.#parts,
+            { samplingSessionId: null, modelPath, baseModel },
+            caller.owner,
+          )
+        : pathTarget(this.#parts, modelPath, baseModel, caller.owner);
+    this.#learnAbout(target.baseModel);
+    const samplerId = `${sessionId}:sample:${seq}`;
+    await store.write(() => {
+      const known = store.samplers.get(samplerId);
+      if (!known) {
+        const { owner } = caller;
+        const createdAt = clock.now();
+        const sampler = { samplerId, sessionId, owner, baseModel: target.baseModel, modelPath };
+        store.samplers.insert({ ...sampler, createdAt });
+      } else if (known.modelPath !== modelPath || known.baseModel !== target.baseModel) {
+        throw conflict(`sampling session ${samplerId} was already made for other weights`);
+      }
+    });
+    return samplerId;
+  }
+
+  /** Accepts a sample request. */
+  async submit(
+    caller: Principal,
+    request: SampleRequest,
+    idempotencyKey: string | null,
+  ): Promise<string> {
+    const { limits, ledger } = this.#context;
+    const target = this.#admit(caller, request);
+    const samplerId = request.samplingSessionId;
+    const requestId =
+      samplerId === null || request.seqId === null
+        ? looseRequestId(caller.owner, idempotencyKey)
+        : samplerRequestId(samplerId, request.seqId);
+    const payload = canonicalJson("SampleRequest", request);
+    const head = await ledger.accept(
+      {
+        requestId,
+        owner: caller.owner,
+        sessionId: target.sessionId,
+        modelId: null,
+        samplerId,
+        seq: null,
+        kind: "sample",
+        identity: identityOf("sample", payload),
+        payload,
+      },
+      () => {
+        const pending = this.queue.pendingOf(caller.owner);
+        if (pending >= limits.maxPendingSamples) {
+          throw tooMany(`${pending} sample requests are waiting; slow down`, 1000);
+        }
+      },
+    );
+    if (head) this.queue.add({ request: head, numSamples: request.numSamples });
+    return requestId;
+  }
+
+  /** Checks a request and returns the way to sample at once; nothing of it is kept. */
+  openStream(caller: Principal, request: SampleRequest): SampleStream {
+    const target = this.#admit(caller, request);
+    const { store, clock, limits } = this.#context;
+    if (this.#streams >= limits.maxStreams) {
+      throw tooMany(`${this.#streams} streams are open; try again in a moment`, 1000);
+    }
+    const seeded = withSeed(request, randomUUID());
+    return async (onToken, signal) => {
+      this.#streams++;
+      try {
+        const { result, usage } = await this.#sample(target, seeded, { signal, onToken });
+        const account = { ...target, owner: caller.owner };
+        await store.write(() => store.usage.add(account, usage, clock.now()));
+        return toSampleResponse(result);
+      } finally {
+        this.#streams--;
+      }
+    };
+  }
+
+  /** Checks all that is known already, so that a mistake is told at once. */
+  #admit(caller: Principal, request: SampleRequest): SampleTarget {
+    checkSampleRequest(request, this.#context.limits.maxNumSamples);
+    const target = resolveTarget(this.#parts, request, caller.owner);
+    if (target.sessionId !== null) this.#parts.sessions.touch(target.sessionId, caller);
+    const facts = this.#parts.bases.known(target.baseModel);
+    if (facts) toSampleOrder(request, facts);
+    return target;
+  }
+
+  async #runQueued(head: RequestHead, signal: AbortSignal): Promise<SampleOutcome> {
+    const payload = await this.#context.ledger.payload(head.requestId);
+    const request = decodeJson("SampleRequest", payload);
+    const target = resolveTarget(this.#parts, request, head.owner);
+    if (target.checkpoint) this.#parts.checkpoints.noteUse(target.checkpoint);
+    const seeded = withSeed(request, head.requestId);
+    const { result, usage } = await this.#sample(target, seeded, { signal });
+    return {
+      bytes: encodeProto("SampleResponse", toSampleResponse(result)),
+      account: { owner: head.owner, sessionId: head.sessionId, baseModel: target.baseModel },
+      usage,
+    };
+  }
+
+  async #sample(
+    target: SampleTarget,
+    request: SampleRequest,
+    options: { signal: AbortSignal; onToken?: OnToken },
+  ): Promise<{ result: PortSampleResult; usage: Usage[] }> {
+    const facts = await this.#parts.bases.find(target.baseModel);
+    const order = toSampleOrder(request, facts);
+    const result = await runSample(this.#parts, target, { ...order, ...options });
+    const cached = result.promptCacheHitTokens;
+    const sampled = result.sequences.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    return {
+      result,
+      usage: [
+        { kind: "sampling_prefill", amount: order.prompt.length - cached },
+        { kind: "sampling_prefill_cached", amount: cached },
+        { kind: "sampling_sample", amount: sampled },
+      ],
+    };
+  }
+
+  /** Finds out in the background what checking requests for this model needs. */
+  #learnAbout(baseModel: string): void {
+    this.#parts.bases.find(baseModel).catch((error: unknown) => {
+      this.#context.logger.warn("a base model cannot be read", {
+        model: baseModel,
+        error: error instanceof Error ? error.message : String(error),
+      });
+    });
+  }
+}
+
+/** A request without a seed gets one from its id, so that doing it again after a crash gives the same. */
+function withSeed(request: SampleRequest, requestId: string): SampleRequest {
+  if (request.samplingParams.seed !== null) return request;
+  const seed = createHash("sha256").update(requestId).digest().readUIntBE(0, 6);
+  return { ...request, samplingParams: { ...request.samplingParams, seed } };
+}

@@ -1,0 +1,54 @@
+import type { Checkpoints } from "../checkpoints/checkpoints.js";
+import type { Context } from "../context/context.js";
+import type { LiveModels } from "../engine-host/live-models.js";
+import type { Snapshots } from "../engine-host/snapshots.js";
+import type { ModelLanes } from "./model-lanes.js";
+import type { SampleQueue } from "./sample-queue.js";
+import { closedMessage, type Sessions } from "./sessions.js";
+
+/** Everything that a session can have left somewhere. */
+export interface CloserParts {
+  readonly sessions: Sessions;
+  readonly lanes: ModelLanes;
+  readonly lives: LiveModels;
+  readonly snapshots: Snapshots;
+  readonly samples: SampleQueue;
+  readonly checkpoints: Checkpoints;
+}
+
+/**
+ * Ends a session and what belongs to it: its models are unloaded, what waits fails with the reason,
+ * what was kept to bring the models back and its ephemeral sampler weights are deleted. Named
+ * checkpoints stay.
+ */
+export async function closeSession(
+  context: Context,
+  parts: CloserParts,
+  sessionId: string,
+  reason: string,
+): Promise<void> {
+  const { store, clock, logger } = context;
+  const closedAt = clock.now();
+  const message = closedMessage({ sessionId, closedAt, closeReason: reason });
+  const models = await store.write(() => {
+    store.sessions.close(sessionId, reason, closedAt);
+    const open = store.models
+      .bySession(sessionId)
+      .filter(({ state }) => state === "creating" || state === "live");
+    for (const { modelId } of open) store.models.setState(modelId, "unloaded", reason);
+    return open;
+  });
+  parts.sessions.forget(sessionId);
+  await parts.samples.stopSession(sessionId, message);
+  for (const { modelId } of models) {
+    await parts.lanes.end(modelId, reason);
+    await parts.lives.drop(modelId);
+    await parts.snapshots.discard(await store.write(() => parts.snapshots.forget(modelId)));
+  }
+  for (const checkpoint of store.checkpoints.ephemeral()) {
+    if (checkpoint.sessionId === sessionId) {
+      await parts.checkpoints.remove(checkpoint, "checkpoint.dropped");
+    }
+  }
+  logger.info("session closed", { session: sessionId, reason, models: models.length });
+}

@@ -1,0 +1,41 @@
+import type { BlobFiles } from "./blob-files.js";
+import type { Row } from "./sql.js";
+
+/** Contents above this size go into a file of their own. */
+const inlineLimitBytes = 16 * 1024;
+
+/** Bytes that belong to a row: inside it, or in a blob file. */
+export interface Content {
+  readonly inline: Uint8Array | null;
+  readonly blob: string | null;
+  readonly sizeBytes: number;
+}
+
+/** The content of a row that has none. */
+export const noContent: Content = { inline: null, blob: null, sizeBytes: 0 };
+
+/** Whether bytes would get a file of their own. */
+export function isLarge(bytes: Uint8Array): boolean {
+  return bytes.length > inlineLimitBytes;
+}
+
+/** Puts bytes where their size wants them; call it before the row is written. */
+export async function storeContent(bytes: Uint8Array, blobs: BlobFiles): Promise<Content> {
+  if (!isLarge(bytes)) return { inline: bytes, blob: null, sizeBytes: bytes.length };
+  return { inline: null, blob: await blobs.put(bytes), sizeBytes: bytes.length };
+}
+
+/** Reads the bytes back, or null when the row has none any more. */
+export async function readContent(content: Content, blobs: BlobFiles): Promise<Uint8Array | null> {
+  if (content.inline) return content.inline;
+  return content.blob === null ? null : blobs.read(content.blob);
+}
+
+/** The content in the columns `<name>`, `<name>_blob` and `<name>_bytes`. */
+export function contentOf(row: Row, name: "payload" | "result"): Content {
+  return {
+    inline: row[name] as Uint8Array | null,
+    blob: row[`${name}_blob`] as string | null,
+    sizeBytes: Number(row[`${name}_bytes`]),
+  };
+}

@@ -1,0 +1,100 @@
+import type { SqlDatabase } from "./sql.js";
+
+interface Action {
+  readonly run: () => unknown;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Longest time one transaction may hold the event loop before it commits what it has. */
+const budgetMs = 8;
+
+/** Most writes in one transaction: all their answers are made in the turn that follows its commit. */
+const maxActions = 64;
+
+/**
+ * Writes of one turn of the event loop share one transaction, so that thousands of acknowledgements
+ * cost a handful of commits.
+ *
+ * - A write's promise resolves only after its commit: what was acknowledged is on disk.
+ * - Actions run one after the other in the order of the calls; each sees what those before it wrote.
+ * - An action that throws is undone alone; the others of its transaction stand.
+ * - A commit that fails rejects every action of its transaction.
+ */
+export class GroupCommit {
+  readonly #database: SqlDatabase;
+  #queue: Action[] = [];
+  #isScheduled = false;
+
+  constructor(database: SqlDatabase) {
+    this.#database = database;
+  }
+
+  /** Runs `action` inside the next transaction. */
+  write<T>(action: () => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({ run: action, resolve: (value) => resolve(value as T), reject });
+      this.#schedule();
+    });
+  }
+
+  /** Resolves when everything written so far is committed. */
+  async flush(): Promise<void> {
+    await this.write(() => {});
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#commit();
+      if (this.#queue.length > 0) this.#schedule();
+    });
+  }
+
+  #commit(): void {
+    const deadline = performance.now() + budgetMs;
+    const settled: (() => void)[] = [];
+    const taken: Action[] = [];
+    try {
+      this.#database.exec("BEGIN IMMEDIATE");
+      while (taken.length < Math.min(this.#queue.length, maxActions)) {
+        if (taken.length > 0 && performance.now() > deadline) break;
+        const action = this.#queue[taken.length]!;
+        taken.push(action);
+        settled.push(this.#run(action));
+      }
+      this.#database.exec("COMMIT");
+    } catch (error) {
+      this.#rollback();
+      for (const action of taken) action.reject(error);
+      settled.length = 0;
+      if (taken.length === 0) this.#queue.shift()?.reject(error);
+    }
+    this.#queue.splice(0, taken.length);
+    for (const settle of settled) settle();
+  }
+
+  /** Runs one action under a savepoint; tells how to settle it once the transaction has committed. */
+  #run(action: Action): () => void {
+    this.#database.exec("SAVEPOINT action");
+    try {
+      const value = action.run();
+      this.#database.exec("RELEASE action");
+      return () => action.resolve(value);
+    } catch (error) {
+      this.#database.exec("ROLLBACK TO action");
+      this.#database.exec("RELEASE action");
+      return () => action.reject(error);
+    }
+  }
+
+  #rollback(): void {
+    try {
+      this.#database.exec("ROLLBACK");
+    } catch {
+      // The transaction was already undone by the failure itself.
+    }
+  }
+}

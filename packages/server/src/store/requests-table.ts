@@ -1,0 +1,227 @@
+import type { FailureCategory } from "../errors/failure.js";
+import { contentOf, type Content } from "./content.js";
+import type { Row, SqlDatabase } from "./sql.js";
+
+/** What a request asks for. */
+export type RequestKind =
+  | "create_model"
+  | "forward_backward"
+  | "forward"
+  | "optim_step"
+  | "save_weights"
+  | "save_weights_for_sampler"
+  | "load_weights"
+  | "unload_model"
+  | "sample";
+
+/**
+ * - `pending`: accepted; queued or running
+ * - `done`, `failed`: finished, the answer is kept
+ * - `gone`: finished, the answer has been dropped
+ */
+export type RequestState = "pending" | "done" | "failed" | "gone";
+
+/** An accepted request without its payload and result. */
+export interface RequestHead {
+  readonly requestId: string;
+  readonly owner: string;
+  readonly sessionId: string | null;
+  readonly modelId: string | null;
+  readonly samplerId: string | null;
+  readonly seq: number | null;
+  readonly kind: RequestKind;
+  /** Digest of what the client asked for; a retry has the same. */
+  readonly identity: Uint8Array;
+  readonly state: RequestState;
+  readonly payloadBytes: number;
+  /** Position among the operations that changed the model, while its payload is in the journal. */
+  readonly applied: number | null;
+  readonly acceptedAt: number;
+  readonly startedAt: number | null;
+  readonly finishedAt: number | null;
+}
+
+/** How a request ended. */
+export type Outcome =
+  | { readonly state: "done"; readonly resultType: string; readonly result: Content }
+  | { readonly state: "failed"; readonly error: string; readonly category: FailureCategory };
+
+/** What is recorded together with the outcome. */
+export interface FinishedFacts {
+  readonly startedAt: number | null;
+  readonly finishedAt: number;
+  /** Set for operations that changed the model: their payload stays in the journal. */
+  readonly applied: number | null;
+  readonly tokens: number;
+}
+
+/** A request on a session's timeline. */
+export interface TimelineRow extends RequestHead {
+  readonly rowId: number;
+  readonly tokens: number;
+}
+
+/** The columns of a head. */
+export const headColumns = `request_id, owner, session_id, model_id, sampler_id, seq, kind, identity, state,
+  payload_bytes, applied, accepted_at, started_at, finished_at`;
+
+/** Accepted requests with their payloads and results. */
+export class RequestsTable {
+  readonly #database: SqlDatabase;
+
+  constructor(database: SqlDatabase) {
+    this.#database = database;
+  }
+
+  insert(head: RequestHead, payload: Content): void {
+    this.#database
+      .sql(
+        `INSERT INTO requests (request_id, owner, session_id, model_id, sampler_id, seq, kind,
+           identity, state, payload, payload_blob, payload_bytes, accepted_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?)`,
+      )
+      .run(
+        head.requestId,
+        head.owner,
+        head.sessionId,
+        head.modelId,
+        head.samplerId,
+        head.seq,
+        head.kind,
+        head.identity,
+        payload.inline,
+        payload.blob,
+        payload.sizeBytes,
+        head.acceptedAt,
+      );
+  }
+
+  head(requestId: string): RequestHead | undefined {
+    const row = this.#database
+      .sql(`SELECT ${headColumns} FROM requests WHERE request_id = ?`)
+      .first(requestId);
+    return row && readHead(row);
+  }
+
+  payload(requestId: string): Content | undefined {
+    const row = this.#database
+      .sql("SELECT payload, payload_blob, payload_bytes FROM requests WHERE request_id = ?")
+      .first(requestId);
+    return row && contentOf(row, "payload");
+  }
+
+  outcome(requestId: string): Outcome | undefined {
+    const row = this.#database
+      .sql(
+        `SELECT state, result_type, result, result_blob, result_bytes, error, category
+         FROM requests WHERE request_id = ? AND state IN ('done', 'failed')`,
+      )
+      .first(requestId);
+    return row && readOutcome(row);
+  }
+
+  /** Everything accepted and not finished, in the order of acceptance. */
+  pending(): RequestHead[] {
+    return this.#database
+      .sql(
+        `SELECT ${headColumns} FROM requests WHERE state = 'pending' ORDER BY accepted_at, rowid`,
+      )
+      .all()
+      .map(readHead);
+  }
+
+  /** Ends a request; returns the blob of a payload that is not needed any more. */
+  finish(requestId: string, outcome: Outcome, facts: FinishedFacts): string | null {
+    const isDone = outcome.state === "done";
+    this.#database
+      .sql(
+        `UPDATE requests SET state = ?, result_type = ?, result = ?, result_blob = ?,
+           result_bytes = ?, error = ?, category = ?, applied = ?, tokens = ?, started_at = ?,
+           finished_at = ? WHERE request_id = ?`,
+      )
+      .run(
+        outcome.state,
+        isDone ? outcome.resultType : null,
+        isDone ? outcome.result.inline : null,
+        isDone ? outcome.result.blob : null,
+        isDone ? outcome.result.sizeBytes : 0,
+        isDone ? null : outcome.error,
+        isDone ? null : outcome.category,
+        facts.applied,
+        facts.tokens,
+        facts.startedAt,
+        facts.finishedAt,
+        requestId,
+      );
+    return facts.applied === null ? this.#dropPayload(requestId) : null;
+  }
+
+  /** When the requests of a session came, ran and ended, in pages: pass the last row's `rowId` to go on. */
+  timeline(sessionId: string, afterRowId: number, limit: number): TimelineRow[] {
+    return this.#database
+      .sql(
+        `SELECT rowid AS row_id, tokens, ${headColumns} FROM requests
+         WHERE session_id = ? AND rowid > ? ORDER BY rowid LIMIT ?`,
+      )
+      .all(sessionId, afterRowId, limit)
+      .map((row) => ({
+        ...readHead(row),
+        rowId: Number(row["row_id"]),
+        tokens: Number(row["tokens"]),
+      }));
+  }
+
+  markFetched(requestId: string, at: number): void {
+    this.#database
+      .sql("UPDATE requests SET fetched_at = ? WHERE request_id = ? AND fetched_at IS NULL")
+      .run(at, requestId);
+  }
+
+  #dropPayload(requestId: string): string | null {
+    const row = this.#database
+      .sql("SELECT payload_blob FROM requests WHERE request_id = ?")
+      .first(requestId);
+    this.#database
+      .sql(
+        `UPDATE requests SET payload = NULL, payload_blob = NULL, payload_bytes = 0
+         WHERE request_id = ?`,
+      )
+      .run(requestId);
+    return (row?.["payload_blob"] ?? null) as string | null;
+  }
+}
+
+/** Reads the columns of a head. */
+export function readHead(row: Row): RequestHead {
+  return {
+    requestId: row["request_id"] as string,
+    owner: row["owner"] as string,
+    sessionId: row["session_id"] as string | null,
+    modelId: row["model_id"] as string | null,
+    samplerId: row["sampler_id"] as string | null,
+    seq: row["seq"] as number | null,
+    kind: row["kind"] as RequestKind,
+    identity: row["identity"] as Uint8Array,
+    state: row["state"] as RequestState,
+    payloadBytes: Number(row["payload_bytes"]),
+    applied: row["applied"] as number | null,
+    acceptedAt: Number(row["accepted_at"]),
+    startedAt: row["started_at"] as number | null,
+    finishedAt: row["finished_at"] as number | null,
+  };
+}
+
+function readOutcome(row: Row): Outcome {
+  if (row["state"] === "done") {
+    return {
+      state: "done",
+      resultType: row["result_type"] as string,
+      result: contentOf(row, "result"),
+    };
+  }
+  return {
+    state: "failed",
+    error: row["error"] as string,
+    category: row["category"] as FailureCategory,
+  };
+}

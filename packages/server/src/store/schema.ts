@@ -1,0 +1,163 @@
+import type { SqlDatabase } from "./sql.js";
+
+/*
+ * The tables, as the steps that lead to them: step n brings a database from version n to n + 1.
+ * Times are milliseconds since the epoch. Large payloads and results live in blob files beside the
+ * database; the *_blob columns then hold the file's name.
+ */
+const steps: readonly string[] = [
+  `
+  CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+  CREATE TABLE sessions (
+    session_id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    idempotency_key TEXT,
+    tags TEXT NOT NULL,
+    user_metadata TEXT NOT NULL,
+    sdk_version TEXT NOT NULL,
+    project_id TEXT,
+    created_at INTEGER NOT NULL,
+    closed_at INTEGER,
+    close_reason TEXT
+  ) WITHOUT ROWID;
+  CREATE UNIQUE INDEX sessions_by_key ON sessions (owner, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+  CREATE INDEX sessions_by_owner ON sessions (owner, created_at);
+  CREATE INDEX sessions_open ON sessions (session_id) WHERE closed_at IS NULL;
+
+  CREATE TABLE models (
+    model_id TEXT PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    base_model TEXT NOT NULL,
+    lora TEXT NOT NULL,
+    user_metadata TEXT,
+    state TEXT NOT NULL,
+    state_reason TEXT,
+    next_seq INTEGER NOT NULL,
+    applied INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    last_request_at INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX models_by_session ON models (session_id);
+  CREATE INDEX models_by_owner ON models (owner, last_request_at);
+
+  CREATE TABLE snapshots (
+    model_id TEXT NOT NULL,
+    applied INTEGER NOT NULL,
+    folder TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (model_id, applied)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE samplers (
+    sampler_id TEXT PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    base_model TEXT NOT NULL,
+    model_path TEXT,
+    created_at INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX samplers_by_session ON samplers (session_id);
+
+  CREATE TABLE requests (
+    request_id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    session_id TEXT,
+    model_id TEXT,
+    sampler_id TEXT,
+    seq INTEGER,
+    kind TEXT NOT NULL,
+    identity BLOB NOT NULL,
+    state TEXT NOT NULL,
+    payload BLOB,
+    payload_blob TEXT,
+    payload_bytes INTEGER NOT NULL,
+    applied INTEGER,
+    result_type TEXT,
+    result BLOB,
+    result_blob TEXT,
+    result_bytes INTEGER NOT NULL DEFAULT 0,
+    error TEXT,
+    category TEXT,
+    tokens INTEGER NOT NULL DEFAULT 0,
+    accepted_at INTEGER NOT NULL,
+    started_at INTEGER,
+    finished_at INTEGER,
+    fetched_at INTEGER
+  );
+  CREATE INDEX requests_pending ON requests (accepted_at) WHERE state = 'pending';
+  CREATE INDEX requests_journal ON requests (model_id, applied) WHERE applied IS NOT NULL;
+  CREATE INDEX requests_by_session ON requests (session_id);
+  CREATE INDEX requests_kept ON requests (finished_at) WHERE state IN ('done', 'failed');
+  CREATE INDEX requests_fetched ON requests (fetched_at)
+    WHERE fetched_at IS NOT NULL AND state IN ('done', 'failed');
+  CREATE INDEX requests_gone ON requests (finished_at) WHERE state = 'gone';
+
+  CREATE TABLE checkpoints (
+    folder TEXT PRIMARY KEY,
+    run_id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    name TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    base_model TEXT NOT NULL,
+    lora TEXT NOT NULL,
+    has_optimizer INTEGER NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    is_public INTEGER NOT NULL DEFAULT 0,
+    is_ephemeral INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    deleted_at INTEGER
+  ) WITHOUT ROWID;
+  CREATE UNIQUE INDEX checkpoints_by_path ON checkpoints (run_id, type, name)
+    WHERE deleted_at IS NULL;
+  CREATE INDEX checkpoints_by_owner ON checkpoints (owner, created_at);
+  CREATE INDEX checkpoints_ephemeral ON checkpoints (used_at)
+    WHERE is_ephemeral = 1 AND deleted_at IS NULL;
+  CREATE INDEX checkpoints_expiring ON checkpoints (expires_at)
+    WHERE deleted_at IS NULL AND expires_at IS NOT NULL;
+
+  CREATE TABLE usage (
+    bucket INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    base_model TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    amount INTEGER NOT NULL,
+    PRIMARY KEY (bucket, owner, session_id, base_model, kind)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE audit (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    event TEXT NOT NULL,
+    model_id TEXT,
+    tinker_path TEXT,
+    purpose TEXT
+  );
+  CREATE INDEX audit_by_owner ON audit (owner, at);
+  `,
+];
+
+/** Brings a database to the newest version; refuses one that a newer server has written. */
+export function migrate(database: SqlDatabase): void {
+  const version = Number(database.sql("PRAGMA user_version").first()?.["user_version"] ?? 0);
+  if (version > steps.length) {
+    throw new Error(
+      `the database has version ${version}, this server knows up to ${steps.length}: run the newer server or use another data directory`,
+    );
+  }
+  for (let step = version; step < steps.length; step++) {
+    database.exec("BEGIN IMMEDIATE");
+    database.exec(steps[step]!);
+    database.exec(`PRAGMA user_version = ${step + 1}`);
+    database.exec("COMMIT");
+  }
+}

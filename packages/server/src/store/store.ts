@@ -1,0 +1,95 @@
+import { chmodSync, mkdirSync } from "node:fs";
+import path from "node:path";
+import { AuditTable } from "./audit-table.js";
+import { BlobFiles } from "./blob-files.js";
+import { CheckpointsTable } from "./checkpoints-table.js";
+import { DataLock } from "./data-lock.js";
+import { GroupCommit } from "./group-commit.js";
+import { JournalTable } from "./journal-table.js";
+import { ModelsTable } from "./models-table.js";
+import { RequestsTable } from "./requests-table.js";
+import { RetentionTable } from "./retention-table.js";
+import { SamplersTable } from "./samplers-table.js";
+import { migrate } from "./schema.js";
+import { SessionsTable } from "./sessions-table.js";
+import { SettingsTable } from "./settings-table.js";
+import { SnapshotsTable } from "./snapshots-table.js";
+import { SqlDatabase } from "./sql.js";
+import { UsageTable } from "./usage-table.js";
+
+/**
+ * What a crash may cost.
+ *
+ * - `process`: nothing when the process dies; the last moments when the machine loses power
+ * - `power`: nothing either way; every commit waits for the disk
+ */
+export type Durability = "process" | "power";
+
+/** The data directory: one database, the blob files beside it, and the lock on both. */
+export class Store {
+  readonly dataDir: string;
+  readonly lock: DataLock;
+  readonly blobs: BlobFiles;
+  readonly sessions: SessionsTable;
+  readonly models: ModelsTable;
+  readonly snapshots: SnapshotsTable;
+  readonly samplers: SamplersTable;
+  readonly requests: RequestsTable;
+  readonly journal: JournalTable;
+  readonly retention: RetentionTable;
+  readonly checkpoints: CheckpointsTable;
+  readonly usage: UsageTable;
+  readonly audit: AuditTable;
+  readonly settings: SettingsTable;
+  readonly #database: SqlDatabase;
+  readonly #commits: GroupCommit;
+
+  constructor(dataDir: string, options: { durability: Durability }) {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    this.dataDir = dataDir;
+    this.lock = new DataLock(dataDir);
+    const isSynced = options.durability === "power";
+    try {
+      this.#database = openDatabase(path.join(dataDir, "server.db"), isSynced);
+    } catch (error) {
+      this.lock.release();
+      throw error;
+    }
+    this.#commits = new GroupCommit(this.#database);
+    this.blobs = new BlobFiles(path.join(dataDir, "blobs"), { isSynced });
+    this.sessions = new SessionsTable(this.#database);
+    this.models = new ModelsTable(this.#database);
+    this.snapshots = new SnapshotsTable(this.#database);
+    this.samplers = new SamplersTable(this.#database);
+    this.requests = new RequestsTable(this.#database);
+    this.journal = new JournalTable(this.#database);
+    this.retention = new RetentionTable(this.#database);
+    this.checkpoints = new CheckpointsTable(this.#database);
+    this.usage = new UsageTable(this.#database);
+    this.audit = new AuditTable(this.#database);
+    this.settings = new SettingsTable(this.#database);
+  }
+
+  /** Runs `action` in the next transaction; resolves when that is committed. */
+  write<T>(action: () => T): Promise<T> {
+    return this.#commits.write(action);
+  }
+
+  /** Commits what is queued and lets go of the directory. */
+  async close(): Promise<void> {
+    await this.#commits.flush();
+    this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    this.#database.close();
+    this.lock.release();
+  }
+}
+
+function openDatabase(file: string, isSynced: boolean): SqlDatabase {
+  const database = new SqlDatabase(file);
+  // It holds the secret that tokens and links are signed with.
+  chmodSync(file, 0o600);
+  database.exec("PRAGMA journal_mode = WAL");
+  database.exec(`PRAGMA synchronous = ${isSynced ? "FULL" : "NORMAL"}`);
+  migrate(database);
+  return database;
+}

@@ -1,0 +1,76 @@
+import type { SqlDatabase } from "./sql.js";
+
+/** What is counted: tokens, and for `checkpoint` the number of saves. */
+export type UsageKind =
+  | "training"
+  | "sampling_prefill"
+  | "sampling_prefill_cached"
+  | "sampling_sample"
+  | "checkpoint";
+
+/** Something used, to be added to the bucket of its hour. */
+export interface Usage {
+  readonly kind: UsageKind;
+  readonly amount: number;
+}
+
+/** Whom and what usage is counted for. */
+export interface UsageAccount {
+  readonly owner: string;
+  readonly sessionId: string | null;
+  readonly baseModel: string;
+}
+
+/** The sum of one hour. */
+export interface UsageSum extends Usage {
+  readonly bucketStart: number;
+  readonly sessionId: string | null;
+  readonly baseModel: string;
+}
+
+/** The length of a bucket. */
+export const bucketMs = 3_600_000;
+
+/** Usage by hour; written in the transaction of the result it belongs to, so a crash counts nothing twice. */
+export class UsageTable {
+  readonly #database: SqlDatabase;
+
+  constructor(database: SqlDatabase) {
+    this.#database = database;
+  }
+
+  add(account: UsageAccount, usages: readonly Usage[], at: number): void {
+    const bucket = Math.floor(at / bucketMs) * bucketMs;
+    for (const { kind, amount } of usages) {
+      if (amount === 0) continue;
+      this.#database
+        .sql(
+          `INSERT INTO usage (bucket, owner, session_id, base_model, kind, amount)
+           VALUES (?, ?, ?, ?, ?, ?)
+           ON CONFLICT DO UPDATE SET amount = amount + excluded.amount`,
+        )
+        .run(bucket, account.owner, account.sessionId ?? "", account.baseModel, kind, amount);
+    }
+  }
+
+  /** By hour, then the largest first. */
+  list(owner: string, from: number, to: number): UsageSum[] {
+    return this.#database
+      .sql(
+        `SELECT * FROM usage WHERE owner = ? AND bucket >= ? AND bucket < ?
+         ORDER BY bucket, amount DESC, session_id, kind`,
+      )
+      .all(owner, from, to)
+      .map((row) => ({
+        bucketStart: Number(row["bucket"]),
+        sessionId: (row["session_id"] as string) || null,
+        baseModel: row["base_model"] as string,
+        kind: row["kind"] as UsageKind,
+        amount: Number(row["amount"]),
+      }));
+  }
+
+  prune(before: number): void {
+    this.#database.sql("DELETE FROM usage WHERE bucket < ?").run(before);
+  }
+}

@@ -1,0 +1,153 @@
+import { createHash } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as setTimeoutPromise } from "node:timers/promises";
+import { ServiceClient, type DatumLike } from "tinker-ts";
+import { afterEach, expect, it } from "vitest";
+import { FaultyProxy } from "./support/faulty-proxy.js";
+import { realModels } from "./support/real-models.js";
+import { ServerProcess } from "./support/server-process.js";
+
+const isFull = process.env["TINKER_TS_TEST_FULL"] !== undefined;
+const steps = isFull ? 300 : 30;
+const kills = isFull ? 100 : 5;
+
+const cleanUps: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp();
+});
+
+/** Numbers that look random and are the same in every run. */
+function seededRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** Waits between retries, twenty times shorter: the faults are many and the test must be short. */
+const hurriedClock = {
+  now: () => performance.now(),
+  wallTime: () => Date.now(),
+  sleep: (durationMs: number, signal?: AbortSignal) =>
+    setTimeoutPromise(durationMs / 20, undefined, signal ? { signal } : {}),
+  schedule(durationMs: number, callback: () => void) {
+    const timer = setTimeout(callback, durationMs);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+async function openServer(): Promise<{ server: ServerProcess; dataDir: string }> {
+  const dataDir = mkdtempSync(path.join(tmpdir(), "tinker-ts-crash-"));
+  const server = new ServerProcess({
+    dataDir,
+    models: realModels,
+    logLevel: "error",
+    // Small enough that states are written and journals cut all the time.
+    limits: { maxJournalBytes: 20_000 },
+  });
+  await server.start();
+  cleanUps.push(async () => {
+    await server.kill();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  return { server, dataDir };
+}
+
+/** A run with everything in it: batches, steps, saves, loads, samples; returns all it was told. */
+async function trainThroughout(baseUrl: string): Promise<unknown[]> {
+  const service = new ServiceClient({
+    baseUrl,
+    apiKey: "tml-crash-test",
+    telemetry: false,
+    clock: hurriedClock,
+    logger: { debug() {}, info() {}, warn() {}, error() {} },
+  });
+  cleanUps.push(() => service.close());
+  const random = seededRandom(7);
+  const told: unknown[] = [];
+  const training = await service.createLoraTrainingClient({ baseModel: "qwen3", rank: 4, seed: 1 });
+  let saved: string | undefined;
+  for (let step = 0; step < steps; step++) {
+    const pass = training.forwardBackward(makeBatch(random), "cross_entropy");
+    const adam = training.optimStep({ learningRate: 0.01, weightDecay: 0.01 });
+    told.push((await pass).metrics, (await adam).metrics);
+    if (step % 10 === 4) saved = (await training.saveState(`step-${step}`)).path;
+    if (step % 10 === 7) {
+      const sampler = await training.saveWeightsAndGetSamplingClient();
+      const params = { maxTokens: 8, seed: step };
+      const { sequences } = await sampler.sample({ prompt: [1, 2, 3], samplingParams: params });
+      told.push([...sequences[0]!.tokens]);
+    }
+    if (step % 20 === 9 && saved) await training.loadStateWithOptimizer(saved);
+  }
+  await training.saveState("final");
+  return told;
+}
+
+function makeBatch(random: () => number): DatumLike[] {
+  return Array.from({ length: 4 }, () => {
+    const tokens = Array.from({ length: 24 }, () => Math.floor(random() * 300));
+    return {
+      modelInput: tokens.slice(0, -1),
+      lossFnInputs: { target_tokens: tokens.slice(1), weights: tokens.slice(1).map(() => 1) },
+    };
+  });
+}
+
+/** Digests of the weights and of the optimizer state of all saved checkpoints. */
+function savedStates(dataDir: string): string[] {
+  const root = path.join(dataDir, "checkpoints");
+  const digest = (file: string): string =>
+    createHash("sha256").update(readFileSync(file)).digest("hex");
+  return readdirSync(root)
+    .map((folder) => path.join(root, folder))
+    .filter((folder) => readdirSync(folder).includes("optimizer.safetensors"))
+    .map(
+      (folder) =>
+        digest(path.join(folder, "adapter_model.safetensors")) +
+        digest(path.join(folder, "optimizer.safetensors")),
+    )
+    .toSorted();
+}
+
+it(
+  `comes out of ${kills} kills and a network with 30 % faults with the same bits as a calm run`,
+  async () => {
+    const calm = await openServer();
+    const expected = await trainThroughout(`http://127.0.0.1:${calm.server.port}`);
+    const expectedStates = savedStates(calm.dataDir);
+
+    const stormy = await openServer();
+    const random = seededRandom(Number(process.env["TINKER_TS_TEST_SEED"] ?? 42));
+    const proxy = new FaultyProxy({
+      faultRate: 0.3,
+      random,
+      targetPort: () => stormy.server.port,
+    });
+    const url = await proxy.start();
+    cleanUps.push(() => proxy.stop());
+    const done = new AbortController();
+    const run = trainThroughout(url).finally(() => done.abort());
+    let killed = 0;
+    const killing = (async () => {
+      while (killed < kills && !done.signal.aborted) {
+        await setTimeoutPromise(50 + random() * 900);
+        await stormy.server.kill();
+        await stormy.server.start();
+        killed++;
+      }
+    })();
+    const [told] = await Promise.all([run, killing]);
+
+    expect(killed).toBe(kills);
+    expect(proxy.counts.size).toBe(9);
+    expect(told).toEqual(expected);
+    expect(savedStates(stormy.dataDir)).toEqual(expectedStates);
+    expect(expectedStates.length).toBeGreaterThan(2);
+  },
+  isFull ? 1_800_000 : 120_000,
+);

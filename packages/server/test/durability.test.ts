@@ -1,0 +1,222 @@
+import { readdirSync, rmSync, truncateSync } from "node:fs";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ManualClock } from "./support/manual-clock.js";
+import { passBody, TestApp } from "./support/test-app.js";
+
+let app: TestApp;
+let model: string;
+let seq: number;
+beforeEach(async () => {
+  app = await TestApp.open({ limits: { maxJournalBytes: 40_000 } });
+  model = await app.model(await app.session());
+  seq = 1;
+});
+afterEach(() => app.dispose());
+
+/** A datum whose request is too large to live in a row. */
+const large = Array.from({ length: 1500 }, (_, i) => i % 90);
+
+async function pass(rows = [large]): Promise<void> {
+  await app.result((await app.call("forwardBackward", passBody(model, seq++, rows))).requestId);
+}
+
+async function step(): Promise<void> {
+  const body = { adamParams: { learningRate: 0.01 }, modelId: model, seqId: seq++ };
+  await app.result((await app.call("optimStep", body)).requestId);
+}
+
+async function loss(): Promise<unknown> {
+  const { forwardBackwardInput: forwardInput } = passBody(model, seq, [[3, 4]]);
+  const { requestId } = await app.call("forward", { forwardInput, modelId: model, seqId: seq++ });
+  return (await app.result(requestId))["metrics"];
+}
+
+const list = (folder: string): string[] => {
+  try {
+    return readdirSync(path.join(app.dataDir, folder));
+  } catch {
+    return [];
+  }
+};
+
+/** What the engine was asked to do since the last look. */
+function takeLog(): string[] {
+  return app.engine.log.splice(0).map((line) => line.split(" ")[0]!);
+}
+
+describe("the journal", () => {
+  it("repeats passes and steps after a restart and answers what was answered before", async () => {
+    await pass([[1, 2]]);
+    await step();
+    await pass([[3]]);
+    const before = await loss();
+    takeLog();
+    await app.restart();
+    expect(await loss()).toEqual(before);
+    expect(takeLog()).toEqual(["forwardBackward", "optimStep", "forwardBackward", "forward"]);
+    await step();
+    const stepped = await loss();
+    await app.restart();
+    expect(await loss()).toEqual(stepped);
+    expect(await app.result(`${model}:1`)).toHaveProperty("loss_fn_outputs");
+  });
+
+  it("is bounded: a snapshot takes its place when it has grown", async () => {
+    for (let round = 0; round < 3; round++) {
+      await pass();
+      await step();
+    }
+    await expect.poll(() => list("snapshots")).toHaveLength(1);
+    const before = await loss();
+    await expect.poll(() => list("blobs").length).toBeLessThan(5);
+    takeLog();
+    await app.restart();
+    expect(await loss()).toEqual(before);
+    expect(takeLog().length).toBeLessThan(6);
+  });
+
+  it("is never cut while gradients are waiting for their step", async () => {
+    await pass();
+    await pass();
+    await pass();
+    expect(list("snapshots")).toEqual([]);
+    const before = await loss();
+    await app.restart();
+    expect(await loss()).toEqual(before);
+    await step();
+    await expect.poll(() => list("snapshots")).toHaveLength(1);
+  });
+
+  it("is bounded between steps too: passes without end are refused", async () => {
+    await app.dispose();
+    app = await TestApp.open({ limits: { maxJournalBytes: 5000 } });
+    model = await app.model(await app.session());
+    seq = 1;
+    await pass();
+    const { requestId } = await app.call("forwardBackward", passBody(model, seq++, [[1]]));
+    expect(await app.result(requestId)).toMatchObject({
+      category: "user",
+      error: expect.stringContaining("call optim_step") as string,
+    });
+    await step();
+    await pass([[1]]);
+  });
+
+  it("is replaced by a snapshot when its model has been idle", async () => {
+    await app.dispose();
+    const clock = new ManualClock();
+    app = await TestApp.open({ clock, limits: { sessionTimeoutMs: 1e9 } });
+    model = await app.model(await app.session());
+    seq = 1;
+    const arrived = app.engine.gates.close("forwardBackward");
+    const slow = app.call("forwardBackward", passBody(model, seq++, [[1]]));
+    await arrived;
+    await clock.advance(1000);
+    app.engine.gates.open("forwardBackward");
+    await app.result((await slow).requestId);
+    await step();
+    await clock.advance(10_000);
+    await expect.poll(() => list("snapshots")).toHaveLength(1);
+    const before = await loss();
+    takeLog();
+    await app.restart();
+    expect(await loss()).toEqual(before);
+    expect(takeLog()).toEqual(["forward"]);
+  });
+
+  it("keeps its payloads when the results they led to are dropped", async () => {
+    await app.dispose();
+    app = await TestApp.open({ limits: { maxResultBytes: 1 } });
+    model = await app.model(await app.session());
+    seq = 1;
+    await pass([[1, 2]]);
+    await step();
+    const before = await loss();
+    await app.restart();
+    expect(await loss()).toEqual(before);
+  });
+});
+
+describe("a snapshot", () => {
+  beforeEach(async () => {
+    for (let round = 0; round < 2; round++) {
+      await pass();
+      await step();
+    }
+    await expect.poll(() => list("snapshots")).toHaveLength(1);
+  });
+
+  it.each([
+    ["torn", (file: string) => truncateSync(file, 40)],
+    ["missing", (file: string) => rmSync(path.dirname(file), { recursive: true })],
+  ])("that is %s fails the model with a clear error, not the server", async (_, damage) => {
+    await app.stop();
+    const [folder] = list("snapshots");
+    damage(path.join(app.dataDir, "snapshots", folder!, "adapter.json"));
+    await app.start();
+    const { requestId } = await app.call("forwardBackward", passBody(model, seq, [[1]]));
+    expect(await app.result(requestId)).toMatchObject({
+      category: "server",
+      error: expect.stringContaining("continue from a checkpoint") as string,
+    });
+    const run = await app.call("getTrainingRun", null, { params: { trainingRunId: model } });
+    expect(run.corrupted).toBe(true);
+    const other = await app.session();
+    expect(await app.model(other)).toContain(other);
+  });
+});
+
+describe("memory", () => {
+  it("holds a bounded number of models; parked ones come back as they were", async () => {
+    await app.dispose();
+    app = await TestApp.open({ limits: { maxLiveModels: 2 } });
+    const sessionId = await app.session();
+    const models: string[] = [];
+    for (let n = 0; n < 5; n++) {
+      model = await app.model(sessionId, { seq: n, seed: n });
+      seq = 1;
+      await pass([[n + 1]]);
+      models.push(model);
+    }
+    await expect.poll(() => app.engine.adapters, { timeout: 5000 }).toBeLessThanOrEqual(2);
+    for (const [n, id] of models.entries()) {
+      model = id;
+      seq = 2;
+      await step();
+      const parked = await loss();
+      const fresh = await TestApp.open();
+      try {
+        const same = await fresh.model(await fresh.session(), { seed: n });
+        await fresh.call("forwardBackward", passBody(same, 1, [[n + 1]]));
+        const body = { adamParams: { learningRate: 0.01 }, modelId: same, seqId: 2 };
+        await fresh.call("optimStep", body);
+        const { forwardBackwardInput: forwardInput } = passBody(same, 3, [[3, 4]]);
+        const { requestId } = await fresh.call("forward", {
+          forwardInput,
+          modelId: same,
+          seqId: 3,
+        });
+        expect((await fresh.result(requestId))["metrics"]).toEqual(parked);
+      } finally {
+        await fresh.dispose();
+      }
+    }
+  });
+
+  it("holds a bounded number of sampler weights", async () => {
+    await app.dispose();
+    app = await TestApp.open({ limits: { maxLoadedSamplers: 2 } });
+    model = await app.model(await app.session());
+    for (let n = 1; n <= 5; n++) {
+      const body = { modelId: model, path: `s${n}`, seqId: n };
+      await app.result((await app.call("saveWeightsForSampler", body)).requestId);
+    }
+    await expect.poll(() => app.engine.frozen).toBe(2);
+    const sample = { prompt: [1], samplingParams: { maxTokens: 1 } };
+    const modelPath = `tinker://${model}/sampler_weights/s1`;
+    const { requestId } = await app.call("sample", { ...sample, modelPath });
+    expect(await app.result(requestId)).toHaveProperty("sequences");
+    await expect.poll(() => app.engine.frozen).toBe(2);
+  });
+});

@@ -1,0 +1,144 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { ManualClock } from "./support/manual-clock.js";
+import { passBody, TestApp } from "./support/test-app.js";
+
+let app: TestApp;
+let clock: ManualClock;
+let model: string;
+beforeEach(async () => {
+  clock = new ManualClock();
+  app = await TestApp.open({
+    clock,
+    limits: { inlineResultBytes: 100, sessionTimeoutMs: 1e9, fetchedGraceMs: 60_000 },
+  });
+  model = await app.model(await app.session());
+});
+afterEach(() => app.dispose());
+
+const minutes = (count: number) => count * 60_000;
+
+it("answers 404 for a request that was never made", async () => {
+  const response = await app.fetch("retrieveFuture", { requestId: "nope" });
+  expect(response.status).toBe(404);
+  expect(response.headers.get("content-length")).not.toBe("0");
+});
+
+it("does not tell others whether a request exists", async () => {
+  await app.dispose();
+  app = await TestApp.open({
+    apiKeys: [
+      { key: "tml-alice-key", owner: "alice" },
+      { key: "tml-bob-key", owner: "bob" },
+    ],
+  });
+  const alice = { key: "tml-alice-key" };
+  model = await app.model(await app.session(alice), alice);
+  const { requestId } = await app.call("forwardBackward", passBody(model, 1, [[1]]), alice);
+  await app.result(requestId, alice);
+  const bob = await app.fetch("retrieveFuture", { requestId }, { key: "tml-bob-key" });
+  expect(bob.status).toBe(404);
+});
+
+it("announces a large result first where the client allows it", async () => {
+  const rows = [Array.from({ length: 60 }, (_, i) => i)];
+  const { requestId } = await app.call("forwardBackward", passBody(model, 1, rows));
+  await app.result(requestId);
+  const poll = (allowMetadataOnly: boolean) =>
+    app.fetch(
+      "retrieveFuture",
+      { requestId, allowMetadataOnly },
+      { headers: { accept: "application/x-protobuf" } },
+    );
+  const announced = (await (await poll(true)).json()) as { response_payload_size: number };
+  expect(announced).toMatchObject({ status: "complete_metadata" });
+  const payload = await (await poll(false)).arrayBuffer();
+  expect(payload.byteLength).toBe(announced.response_payload_size);
+});
+
+it("answers a poll within 20 s, and the next one gets the result", async () => {
+  const arrived = app.engine.gates.close("forwardBackward");
+  const { requestId } = await app.call("forwardBackward", passBody(model, 1, [[1]]));
+  await arrived;
+  const early = app.fetch("retrieveFuture", { requestId });
+  await clock.advance(20_000);
+  expect((await early).status).toBe(408);
+  expect(await (await early).json()).toMatchObject({
+    queue_state: "active",
+    queue_state_reason: "forward_backward is running",
+  });
+  const patient = app.fetch("retrieveFuture", { requestId });
+  app.engine.gates.open("forwardBackward");
+  expect((await patient).status).toBe(200);
+});
+
+it("keeps a result for a while after it was fetched, then answers 410", async () => {
+  const { requestId } = await app.call("forwardBackward", passBody(model, 1, [[1]]));
+  await app.result(requestId);
+  await app.result(requestId);
+  await clock.advance(minutes(2));
+  const response = await app.fetch("retrieveFuture", { requestId });
+  expect(response.status).toBe(410);
+  const again = await app.call("forwardBackward", passBody(model, 1, [[1]]));
+  expect(again.requestId).toBe(requestId);
+  expect(app.engine.log).toHaveLength(1);
+});
+
+it("keeps a result that nobody has fetched for longer", async () => {
+  const { requestId } = await app.call("forwardBackward", passBody(model, 1, [[1]]));
+  await clock.advance(minutes(5));
+  expect(await app.result(requestId)).toHaveProperty("metrics");
+});
+
+it("drops the oldest results when there are too many bytes of them", async () => {
+  await app.dispose();
+  app = await TestApp.open({ clock, limits: { maxResultBytes: 2000, sessionTimeoutMs: 1e9 } });
+  model = await app.model(await app.session());
+  const ids: string[] = [];
+  for (let seq = 1; seq <= 6; seq++) {
+    const rows = [Array.from({ length: 60 }, (_, i) => i)];
+    ids.push((await app.call("forwardBackward", passBody(model, seq, rows))).requestId);
+    await clock.advance(1000);
+  }
+  await clock.advance(minutes(1));
+  const statuses = await Promise.all(
+    ids.map(async (requestId) => (await app.fetch("retrieveFuture", { requestId })).status),
+  );
+  expect(statuses.at(0)).toBe(410);
+  expect(statuses.at(-1)).toBe(200);
+});
+
+it("answers 410 for a request whose record has gone altogether", async () => {
+  await app.dispose();
+  app = await TestApp.open({ clock, limits: { maxRequestRecords: 1, sessionTimeoutMs: 1e9 } });
+  model = await app.model(await app.session());
+  const ids: string[] = [];
+  for (const seq of [1, 2, 3]) {
+    const { requestId } = await app.call("optimStep", {
+      adamParams: {},
+      modelId: model,
+      seqId: seq,
+    });
+    await app.result(requestId);
+    ids.push(requestId);
+  }
+  await app.call("saveWeights", { modelId: model, path: "a", seqId: 4 });
+  await clock.advance(minutes(12));
+  expect((await app.fetch("retrieveFuture", { requestId: `${model}:0` })).status).toBe(410);
+  expect((await app.fetch("retrieveFuture", { requestId: `${model}:9` })).status).toBe(404);
+});
+
+it("fails a request when the engine breaks twice under it, and the model goes on", async () => {
+  const good = await app.call("forwardBackward", passBody(model, 1, [[3]]));
+  await app.result(good.requestId);
+  const breaking = await app.call("forwardBackward", passBody(model, 2, [[99]]));
+  expect(await app.result(breaking.requestId)).toMatchObject({
+    category: "server",
+    error: expect.stringMatching(
+      /^the server failed; its log has the details under [0-9a-f]{8}$/,
+    ) as string,
+  });
+  const next = await app.call("forwardBackward", passBody(model, 3, [[4]]));
+  expect(await app.result(next.requestId)).toHaveProperty("metrics");
+  const repeats = app.engine.log.filter((line) => line === "forwardBackward 3");
+  expect(repeats.length).toBeGreaterThan(1);
+});

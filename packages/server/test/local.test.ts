@@ -1,0 +1,105 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { realModels } from "./support/real-models.js";
+
+const run = promisify(execFile);
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-local-"));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Runs a program of a user in a process of its own, with `local:` as its server. */
+async function program(source: string): Promise<string> {
+  const file = path.join(folder, "program.mjs");
+  writeFileSync(file, source);
+  const env = {
+    ...process.env,
+    TINKER_BASE_URL: "local:",
+    TINKER_API_KEY: "",
+    TINKER_TS_DATA_DIR: path.join(folder, "data"),
+    TMPDIR: folder,
+  };
+  const { stdout } = await run(process.execPath, [file], { env, timeout: 60_000 });
+  return stdout.trim();
+}
+
+/** The compiled entry of a package, for programs outside of the repository. */
+const entryOf = (name: string): string =>
+  JSON.stringify(pathToFileURL(path.resolve(import.meta.dirname, `../../${name}/dist/index.js`)));
+const sdk = entryOf("sdk");
+const server = entryOf("server");
+
+const model = JSON.stringify(realModels.qwen3);
+
+it("trains in the process of a program that has no key, and leaves its checkpoints to the next", async () => {
+  const saved = await program(`
+    import { ServiceClient } from ${sdk};
+    const service = new ServiceClient();
+    const training = await service.createLoraTrainingClient({ baseModel: ${model}, rank: 4 });
+    const { path } = await training.saveState("mine");
+    console.log(path);
+    await service.close();
+  `);
+  expect(saved).toMatch(/^tinker:\/\/.*\/weights\/mine$/);
+  const rank = await program(`
+    import { ServiceClient } from ${sdk};
+    const service = new ServiceClient();
+    const training = await service.createTrainingClientFromState(${JSON.stringify(saved)});
+    console.log((await training.getInfo()).loraRank);
+    await service.close();
+  `);
+  expect(rank).toBe("4");
+  expect(readdirSync(folder)).toEqual(["data", "program.mjs"]);
+});
+
+it("lets a program end that does not close its client", async () => {
+  const tokens = await program(`
+    import { ServiceClient } from ${sdk};
+    const sampling = await new ServiceClient().createSamplingClient({ baseModel: ${model} });
+    const { sequences } = await sampling.sample({
+      prompt: [1, 2, 3],
+      samplingParams: { maxTokens: 4, temperature: 0 },
+    });
+    console.log(sequences[0].tokens.length);
+  `);
+  expect(tokens).toBe("4");
+});
+
+it("says who uses the data directory when it is taken", async () => {
+  const message = await program(`
+    import { createLocalHandler } from ${server};
+    const first = await createLocalHandler();
+    const problem = await createLocalHandler().catch((error) => error.message);
+    console.log(problem);
+    await first.close();
+  `);
+  expect(message).toContain("is in use by process");
+  expect(message).toContain("choose another data directory");
+});
+
+it("ends the sessions of the process before it", async () => {
+  await program(`
+    import { ServiceClient } from ${sdk};
+    const service = new ServiceClient();
+    await service.createLoraTrainingClient({ baseModel: ${model}, rank: 4 });
+    process.exit(0);
+  `);
+  const state = await program(`
+    import { ServiceClient } from ${sdk};
+    const service = new ServiceClient();
+    const rest = service.createRestClient();
+    const { trainingRuns } = await rest.listTrainingRuns();
+    console.log(trainingRuns.length, trainingRuns[0].corrupted);
+    await service.close();
+  `);
+  expect(state).toBe("1 false");
+});

@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { ManualClock } from "./support/manual-clock.js";
+import { passBody, TestApp } from "./support/test-app.js";
+
+let app: TestApp;
+let clock: ManualClock;
+beforeEach(async () => {
+  clock = new ManualClock();
+  app = await TestApp.open({ clock, limits: { sessionTimeoutMs: 60_000 } });
+});
+afterEach(() => app.dispose());
+
+it("closes a session without a sign of life: its models go, what waits fails, later calls are told", async () => {
+  const sessionId = await app.session();
+  const model = await app.model(sessionId);
+  const waiting = await app.call("forwardBackward", passBody(model, 2, [[1]]));
+  const sampler = await app.call("createSamplingSession", {
+    sessionId,
+    samplingSessionSeqId: 0,
+    baseModel: "toy",
+  });
+  await clock.advance(62_000);
+
+  const reason = `session ${sessionId} was closed at`;
+  expect(await app.result(waiting.requestId)).toMatchObject({
+    category: "user",
+    error: expect.stringContaining("no sign of life from its client for 60 s") as string,
+  });
+  expect(app.engine.adapters).toBe(0);
+  for (const response of [
+    await app.fetch("sessionHeartbeat", { sessionId }),
+    await app.fetch("createModel", { sessionId, modelSeqId: 1, baseModel: "toy" }),
+    await app.fetch("sample", {
+      samplingSessionId: sampler.samplingSessionId,
+      seqId: 0,
+      prompt: [1],
+      samplingParams: { maxTokens: 1 },
+    }),
+  ]) {
+    expect(response.status).toBe(410);
+    expect(await response.text()).toContain(reason);
+  }
+  const training = await app.fetch("forwardBackward", passBody(model, 3, [[1]]));
+  expect(training.status).toBe(410);
+  expect(await training.text()).toContain("has ended");
+});
+
+it("keeps a session open for as long as its client gives a sign of life", async () => {
+  const sessionId = await app.session();
+  for (let beat = 0; beat < 5; beat++) {
+    await clock.advance(50_000);
+    await app.call("sessionHeartbeat", { sessionId });
+  }
+  expect((await app.fetch("sessionHeartbeat", { sessionId })).status).toBe(200);
+});
+
+it("takes a poll for a sign of life", async () => {
+  const sessionId = await app.session();
+  const model = await app.model(sessionId);
+  const { requestId } = await app.call("forwardBackward", passBody(model, 2, [[1]]));
+  for (let poll = 0; poll < 5; poll++) {
+    const answer = app.fetch("retrieveFuture", { requestId });
+    await clock.advance(40_000);
+    expect((await answer).status).toBe(408);
+  }
+});
+
+it("gives sessions a fresh start after a restart", async () => {
+  const sessionId = await app.session();
+  await clock.advance(50_000);
+  await app.restart();
+  await clock.advance(50_000);
+  expect((await app.fetch("sessionHeartbeat", { sessionId })).status).toBe(200);
+});
+
+it("opens one session for all attempts of one call", async () => {
+  const options = { headers: { "x-idempotency-key": "k" } };
+  expect(await app.session(options)).toBe(await app.session(options));
+  expect(await app.session()).not.toBe(await app.session());
+});
+
+it("does not know sessions of others", async () => {
+  await app.dispose();
+  app = await TestApp.open({
+    apiKeys: [
+      { key: "tml-alice-key", owner: "alice" },
+      { key: "tml-bob-key", owner: "bob" },
+    ],
+  });
+  const sessionId = await app.session({ key: "tml-alice-key" });
+  const response = await app.fetch("sessionHeartbeat", { sessionId }, { key: "tml-bob-key" });
+  expect(response.status).toBe(404);
+});
