@@ -24,8 +24,7 @@ export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit
         }),
       ),
     async findModel(location, { onProgress, signal }) {
-      const { resolveModel } = await import("@tinker-ts/hub");
-      const { folder } = await resolveModel(location, {
+      const { folder } = await engine.findModel(location, {
         onProgress: (progress) => onProgress(describeProgress(progress)),
         signal,
       });
