@@ -46,7 +46,9 @@ export async function examine(
 ): Promise<number> {
   const options = adapter === undefined ? {} : { adapter };
   const right = await Promise.all(
-    exam.map(async ({ question, answer }) => (await conversation.say(question, options)) === answer),
+    exam.map(
+      async ({ question, answer }) => (await conversation.say(question, options)) === answer,
+    ),
   );
   return right.filter(Boolean).length / exam.length;
 }

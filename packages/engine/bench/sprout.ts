@@ -30,7 +30,9 @@ for (const seed of seeds) {
   line(`seed ${seed}`, `${change(before, after)}, ${seconds(trainingMs)}`, goal);
 }
 
-heading("Learning by reward: sums, right answers at temperature 1, first -> last rounds, time of all");
+heading(
+  "Learning by reward: sums, right answers at temperature 1, first -> last rounds, time of all",
+);
 for (const seed of seeds) {
   const { first, last, rounds, elapsedMs } = await learnByReward(
     model,

@@ -41,10 +41,7 @@ export class Conversation {
   /** The tokens of an answer and of the end of its turn. */
   answer(text: string): Int32Array {
     const [turnEnd = 0] = this.#model.config.eosTokenIds;
-    return Int32Array.of(
-      ...this.tokenizer.encode(text, { addSpecialTokens: false }),
-      turnEnd,
-    );
+    return Int32Array.of(...this.tokenizer.encode(text, { addSpecialTokens: false }), turnEnd);
   }
 
   /** Answers to a question. */

@@ -46,7 +46,12 @@ export async function evaluateModel(
   for (const skill of graded) {
     skills.set(skill.name, await rightAnswers(conversation, skill, promptsPerSkill));
   }
-  return { loss, entropy, endedTurns: await endedTurns(conversation, 10 * promptsPerSkill), skills };
+  return {
+    loss,
+    entropy,
+    endedTurns: await endedTurns(conversation, 10 * promptsPerSkill),
+    skills,
+  };
 }
 
 /** Writes an evaluation for people. */
