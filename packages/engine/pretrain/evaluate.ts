@@ -71,7 +71,11 @@ async function heldOutLoss(
   tokenizer: Tokenizer,
   tokens: number,
 ): Promise<{ loss: number; entropy: number }> {
-  const batch = makeBatch(tokenizer, "evaluation", 0, tokens, model.contextLength);
+  const batch = makeBatch(tokenizer, "evaluation", 0, {
+    batchTokens: tokens,
+    contextLength: model.contextLength,
+    weights: "all",
+  });
   const weights = await model.createFullTuning();
   const { metrics } = await weights.forward(batch.data, { lossFn: "cross_entropy" });
   await weights.release();

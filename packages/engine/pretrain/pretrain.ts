@@ -31,10 +31,8 @@ export interface PretrainProgress {
   /** Of this step. */
   readonly stepTokens: number;
   readonly stepMs: number;
-  /** Nats per token of this step's batch. */
+  /** Nats per token of this step's batch, mostly of what is taught. */
   readonly loss: number;
-  /** The least that can be lost on the same batch. */
-  readonly entropy: number;
   readonly learningRate: number;
 }
 
@@ -83,7 +81,7 @@ async function trainSteps(
   const { steps, batchTokens, contextLength, beta2, weightDecay, gradClipNorm } = recipe;
   const tokenizer = await loadTokenizer(workFolder);
   const batchFrom = (document: number) =>
-    makeBatch(tokenizer, "training", document, batchTokens, contextLength);
+    makeBatch(tokenizer, "training", document, { batchTokens, contextLength, weights: "taught" });
   let position = from;
   let batch = batchFrom(position.nextDocument);
   let savedAt = performance.now();
@@ -107,7 +105,6 @@ async function trainSteps(
       stepTokens: batch.tokens,
       stepMs: now - startedAt,
       loss: metrics["loss:sum"] ?? NaN,
-      entropy: batch.nats / batch.tokens,
       learningRate,
     });
     batch = next;

@@ -1,11 +1,13 @@
 import { readdir } from "node:fs/promises";
 import { Engine, SafetensorsFile } from "@tinker-ts/engine";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { Conversation } from "../pretrain/conversation.js";
 import { pretrain, type PretrainProgress } from "../pretrain/pretrain.js";
 import { learningRateAt, type Recipe } from "../pretrain/recipe.js";
 import { useTemporaryFolder } from "./support/temporary-folder.js";
 import { tinyRecipe } from "./support/tiny-recipe.js";
+
+vi.setConfig({ testTimeout: 60_000 });
 
 const folder = useTemporaryFolder();
 
