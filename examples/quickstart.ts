@@ -4,7 +4,7 @@ import { connect } from "./support/connect.js";
 import { accuracy, Display, percent } from "./support/display.js";
 import { gardenTalk } from "./support/garden-talk.js";
 
-const steps = Number(process.env["QUICKSTART_STEPS"] ?? 60);
+const steps = Number(process.env["QUICKSTART_STEPS"] ?? 140);
 const batchSize = 32;
 const rank = 32;
 

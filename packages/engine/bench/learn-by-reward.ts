@@ -1,12 +1,12 @@
 import type { BaseModel, Datum, Sample } from "@tinker-ts/engine";
-import type { Riddle } from "../../../examples/support/sums.js";
+import type { Riddle } from "../../../examples/support/kite-weather.js";
 import type { Conversation } from "../pretrain/conversation.js";
 
 /** What reinforcement learning made of a model. */
 export interface Improved {
-  /** Mean reward at temperature 1 of the first rounds and of the last. */
-  readonly first: number;
-  readonly last: number;
+  /** Mean reward at temperature 1 before training, and of the last rounds. */
+  readonly before: number;
+  readonly after: number;
   readonly rounds: number;
   readonly elapsedMs: number;
 }
@@ -14,7 +14,7 @@ export interface Improved {
 /** How reinforcement learning goes; the same as in `examples/reinforcement.ts`. */
 const recipe = { rank: 16, rounds: 40, questions: 16, answers: 8, learningRate: 2e-3 };
 
-/** Rounds whose mean counts at either end. */
+/** Rounds at the end whose mean counts. */
 const counted = 3;
 
 interface Group {
@@ -35,6 +35,7 @@ export async function learnByReward(
 ): Promise<Improved> {
   const { rank, rounds, questions, learningRate } = recipe;
   await using adapter = await model.createAdapter({ rank, seed });
+  const before = await rewardOf(conversation, riddles.draw(4 * questions));
   const rates: number[] = [];
   const startMs = performance.now();
   for (let round = 0; round < rounds; round++) {
@@ -53,8 +54,8 @@ export async function learnByReward(
     await Promise.all([pass, adapter.optimStep({ learningRate })]);
   }
   return {
-    first: mean(rates.slice(0, counted)),
-    last: mean(rates.slice(-counted)),
+    before,
+    after: mean(rates.slice(-counted)),
     rounds,
     elapsedMs: performance.now() - startMs,
   };

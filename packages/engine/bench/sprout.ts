@@ -2,7 +2,7 @@
 // A folder may follow, to try another model.
 import { embeddedModelId, Engine } from "@tinker-ts/engine";
 import { gardenTalk } from "../../../examples/support/garden-talk.js";
-import { sums } from "../../../examples/support/sums.js";
+import { kiteWeather } from "../../../examples/support/kite-weather.js";
 import { Conversation } from "../pretrain/conversation.js";
 import { evaluateModel, printEvaluation } from "../pretrain/evaluate.js";
 import { learnByExample } from "./learn-by-example.js";
@@ -31,17 +31,17 @@ for (const seed of seeds) {
 }
 
 heading(
-  "Learning by reward: sums, right answers at temperature 1, first -> last rounds, time of all",
+  "Learning by reward: kite weather, good answers at temperature 1, before -> last rounds, time of all",
 );
 for (const seed of seeds) {
-  const { first, last, rounds, elapsedMs } = await learnByReward(
+  const { before, after, rounds, elapsedMs } = await learnByReward(
     model,
     conversation,
-    sums(seed),
+    kiteWeather(seed),
     seed,
   );
   const goal = "goal: 10 to 50 % -> at least 90 %";
-  line(`seed ${seed}, ${rounds} rounds`, `${change(first, last)}, ${seconds(elapsedMs)}`, goal);
+  line(`seed ${seed}, ${rounds} rounds`, `${change(before, after)}, ${seconds(elapsedMs)}`, goal);
 }
 
 function change(before: number, after: number): string {

@@ -31,7 +31,7 @@ const allSkills = [...practisedSkills, ...sumSkills].map(({ value }) => value);
 /** Evaluates the model of a folder on the held-out side of the corpus. */
 export async function evaluate(folder: string, options: EvaluateOptions = {}): Promise<Evaluation> {
   await using engine = await Engine.create();
-  return evaluateModel(await engine.loadModel(folder), options);
+  return await evaluateModel(await engine.loadModel(folder), options);
 }
 
 /** The same for a model that is loaded. */
