@@ -2,7 +2,7 @@ import { stdout } from "node:process";
 import type { Exchange } from "./task.js";
 
 const barWidth = 28;
-const blocks = [..."▁▂▃▄▅▆▇█"];
+const blocks = "▁▂▃▄▅▆▇█".split("");
 
 /** Tells how training goes: a live bar and curve on a screen, plain lines in a log. */
 export class Display {
