@@ -114,7 +114,7 @@ describe("a tokenizer", () => {
     const held: ServerResponse[] = [];
     hub.removeAllListeners("request");
     hub.on("request", (request, response: ServerResponse) => {
-      requests.push(request as IncomingMessage);
+      requests.push(request);
       held.push(response);
     });
     const name = freshName();
