@@ -76,10 +76,13 @@ export class ServiceClient implements AsyncDisposable {
     this.#options = options;
     this.#runtime = runtime;
     if (options.onEvent) runtime.events.subscribe(options.onEvent);
-    const { signal } = this.#closing;
-    this.#connection = new SharedOpening(() => open(plan, signal));
-    this.#session = new SharedOpening(async () => {
-      const connection = await this.#connection.get();
+    const closing = this.#closing.signal;
+    this.#connection = new SharedOpening((unwanted) =>
+      open(plan, AbortSignal.any([closing, unwanted])),
+    );
+    this.#session = new SharedOpening(async (unwanted) => {
+      const signal = AbortSignal.any([closing, unwanted]);
+      const connection = await this.#connection.get(signal);
       const { openSession } = await import("../session/open-session.js");
       const makers = await import("./client-makers.js");
       const { userMetadata, projectId = readVariable(runtime.env, "TINKER_PROJECT_ID") } = options;
@@ -167,8 +170,8 @@ export class ServiceClient implements AsyncDisposable {
   async close(): Promise<void> {
     this.#closing.abort(new CancelledError("The client was closed."));
     const [session, connection] = await Promise.allSettled([
-      this.#session.current,
-      this.#connection.current,
+      this.#session.current?.wait(),
+      this.#connection.current?.wait(),
     ]);
     if (session.status === "fulfilled") session.value?.session.stop();
     if (connection.status === "fulfilled") await connection.value?.close();

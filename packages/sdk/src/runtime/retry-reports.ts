@@ -19,6 +19,7 @@ export class RetryReports {
   readonly #logger: Logger;
   readonly #events: EventHub;
   #lastLoggedAt = Number.NEGATIVE_INFINITY;
+  #latest: { readonly retry: Retry; readonly at: number } | undefined;
 
   constructor(clock: Clock, logger: Logger, events: EventHub) {
     this.#clock = clock;
@@ -30,13 +31,21 @@ export class RetryReports {
   report(retry: Retry, isBackground = false): void {
     if (this.#events.isActive) this.#events.emit({ type: "retry", ...retry });
     const { endpoint, status, message, delayMs } = retry;
+    const now = this.#clock.now();
+    if (!isBackground) this.#latest = { retry, at: now };
     // What is unpaid is told by the billing pause.
     if (isBackground || delayMs < worthTellingMs || status === paymentRequired) return;
-    const now = this.#clock.now();
     if (now - this.#lastLoggedAt < logEveryMs) return;
     this.#lastLoggedAt = now;
     this.#logger.warn(
       `${endpoint} keeps failing and is tried again in ${(delayMs / 1000).toFixed(0)} s: ${message}`,
     );
+  }
+
+  /** The last failure since a moment, as a sentence for an error about time that ran out. */
+  lastFailureSince(startedAt: number): string {
+    if (!this.#latest || this.#latest.at < startedAt) return "";
+    const { endpoint, message } = this.#latest.retry;
+    return ` The last failure, of ${endpoint}: ${message}`;
   }
 }

@@ -227,6 +227,30 @@ describe("opening a session", () => {
     answer();
     await patient;
   });
+
+  it("ends when all callers have given up, and says what kept failing", async ({ service }) => {
+    service.clock.isManual = true;
+    service.server.handle("clientConfig", () => json({ detail: "starting" }, 503));
+    const client = service.client();
+    const failures = Promise.all(
+      [
+        client.getServerCapabilities({ timeoutMs: 900 }),
+        client.createRestClient().listTrainingRuns({ timeoutMs: 900 }),
+      ].map((call) => call.catch((error: unknown) => String(error))),
+    );
+    await service.server.until(() => service.server.seen.length === 1);
+    await settle(10);
+    await service.clock.advance(900);
+    for (const failure of await failures) {
+      expect(failure).toMatch(
+        /was not finished after 900 ms. The last failure, of clientConfig: .*starting/,
+      );
+    }
+    expect(service.clock.pending).toBe(0);
+    service.server.handle("clientConfig", () => json({}));
+    service.server.handle("getServerCapabilities", () => json({ supported_models: [] }));
+    await client.getServerCapabilities();
+  });
 });
 
 describe("closing", () => {
