@@ -1,3 +1,4 @@
+import { APIStatusError } from "../errors/api-error.js";
 import { ArgumentError } from "../errors/argument-error.js";
 import { CancelledError } from "../errors/cancelled-error.js";
 import type { OperationOptions } from "../futures/operation.js";
@@ -213,18 +214,28 @@ export class ServiceClient implements AsyncDisposable {
     }
   }
 
-  /** Runs `use` with a session that has not ended, without a pause after looking at that. */
+  /**
+   * Runs `use` with a session that has not ended, without a pause after looking at that. When the
+   * server turns out to have ended it, which shows in what it refuses, a new one is opened.
+   */
   #inSession<T>(
     what: string,
     options: OperationOptions,
     use: (opened: OpenSession, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     return this.#bounded(what, options, async (signal) => {
-      for (;;) {
+      for (let isFirst = true; ; isFirst = false) {
         const opening = this.#session.get(signal);
         const current = this.#session.current;
         const opened = await opening;
-        if (!opened.session.hasEnded) return use(opened, signal);
+        const { session } = opened;
+        try {
+          if (!session.hasEnded) return await use(opened, signal);
+        } catch (error) {
+          const mayHaveEnded = isFirst && !signal.aborted && isAboutSomethingGone(error);
+          if (!mayHaveEnded || !(await session.checkEnded())) throw error;
+        }
+        session.stop();
         this.#session.forget(current);
       }
     });
@@ -243,6 +254,10 @@ export class ServiceClient implements AsyncDisposable {
     };
     return bounded(what, options, surroundings, call);
   }
+}
+
+function isAboutSomethingGone(error: unknown): boolean {
+  return error instanceof APIStatusError && (error.status === 404 || error.status === 410);
 }
 
 /** Loaded with the first call, so that importing the package stays cheap. */
