@@ -18,11 +18,28 @@ export interface HttpRetryOptions {
  * Tries one HTTP call again when no answer arrives or the answer asks for it. The idempotency key
  * stays the same over all attempts; a header counts them. What is left at the end is the answer, or
  * the error with every attempt that was made.
+ *
+ * Nearly all calls succeed at once, by the thousand; the loop, which takes memory, is for the others.
  */
-export async function sendWithRetries(
+export function sendWithRetries(
   send: Send,
   request: HttpRequest,
   options: HttpRetryOptions,
+): Promise<HttpResponse> {
+  return send(request).then(
+    (response) =>
+      isSuccess(response)
+        ? response
+        : sendAgain(send, request, options, () => Promise.resolve(response)),
+    (error: unknown) => sendAgain(send, request, options, () => Promise.reject(error)),
+  );
+}
+
+async function sendAgain(
+  send: Send,
+  request: HttpRequest,
+  options: HttpRetryOptions,
+  first: () => Promise<HttpResponse>,
 ): Promise<HttpResponse> {
   const { clock, random, retries } = options.runtime;
   const attempts: Attempt[] = [];
@@ -30,8 +47,8 @@ export async function sendWithRetries(
     let failure: APIError;
     let response: HttpResponse | undefined;
     try {
-      response = await send(retryIndex === 0 ? request : { ...request, retryCount: retryIndex });
-      if (response.status >= 200 && response.status < 300) return response;
+      response = await (retryIndex === 0 ? first() : send({ ...request, retryCount: retryIndex }));
+      if (isSuccess(response)) return response;
       failure = toStatusError(response, request);
       const isFinalConflict = response.status === 409 && !options.retriesConflicts;
       if (isFinalConflict || !shouldRetry(response)) throw failure;
@@ -48,6 +65,10 @@ export async function sendWithRetries(
     retries.report({ endpoint, by: "http", status, message, delayMs }, request.isBackground);
     await sleep(clock, delayMs, request.signal, request.isBackground);
   }
+}
+
+function isSuccess({ status }: HttpResponse): boolean {
+  return status >= 200 && status < 300;
 }
 
 function withAttempts(error: unknown, earlier: readonly Attempt[]): unknown {

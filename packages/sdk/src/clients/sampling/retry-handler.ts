@@ -78,13 +78,24 @@ export class RetryHandler {
     }
   }
 
-  async #repeat<T>({ attempt, operation }: RetriedCall<T>): Promise<T> {
+  // Nearly all calls succeed at once; the loop, which takes memory, is for the others.
+  #repeat<T>(call: RetriedCall<T>): Promise<T> {
+    const startedAt = this.#runtime.clock.now();
+    return call
+      .attempt()
+      .catch((error: unknown) => this.#attemptAgain(call, startedAt, () => Promise.reject(error)));
+  }
+
+  async #attemptAgain<T>(
+    { attempt, operation }: RetriedCall<T>,
+    startedAt: number,
+    first: () => Promise<T>,
+  ): Promise<T> {
     const { clock, random, retries } = this.#runtime;
     const { signal } = operation;
-    const startedAt = clock.now();
     for (let count = 0; ; count++) {
       try {
-        return await attempt();
+        return await (count === 0 ? first() : attempt());
       } catch (error) {
         if (signal.aborted) throw error;
         const isRetried = this.#config.enableRetries && mayBeRetried(error);
