@@ -4,7 +4,7 @@ import { Semaphore } from "../runtime/semaphore.js";
 import { WaitList } from "../runtime/wait-list.js";
 
 /** One undici client: a socket of HTTP/1.1, or of HTTP/2 with many streams. */
-export interface Connection {
+export interface PooledConnection {
   readonly client: Client;
   /** Requests it carries at once. */
   capacity: number;
@@ -47,8 +47,8 @@ export class ConnectionPool {
   readonly #limits: PoolLimits;
   readonly #fresh: Semaphore;
   readonly #waitingForConnection = new WaitList();
-  readonly #free: Connection[] = [];
-  readonly #all = new Set<Connection>();
+  readonly #free: PooledConnection[] = [];
+  readonly #all = new Set<PooledConnection>();
   #openingCount = 0;
   #hopesToShare: boolean;
 
@@ -88,11 +88,11 @@ export class ConnectionPool {
     await Promise.all([...this.#all].map((connection) => connection.client.destroy()));
   }
 
-  #lease(connection: Connection): Lease {
+  #lease(connection: PooledConnection): Lease {
     return new Lease(connection, this.#fresh, (isUsable) => this.#giveBack(connection, isUsable));
   }
 
-  #pickFree(): Connection | undefined {
+  #pickFree(): PooledConnection | undefined {
     let connection = this.#free.at(-1);
     while (connection?.isDead) {
       this.#free.pop();
@@ -110,9 +110,9 @@ export class ConnectionPool {
     return this.#all.size < this.#limits.maxConnections;
   }
 
-  #add(): Connection {
+  #add(): PooledConnection {
     const client = this.#open((isMultiplexed) => this.#onOpen(connection, isMultiplexed));
-    const connection: Connection = {
+    const connection: PooledConnection = {
       client,
       capacity: 1,
       active: 0,
@@ -126,7 +126,7 @@ export class ConnectionPool {
     return connection;
   }
 
-  #onOpen(connection: Connection, isMultiplexed: boolean): void {
+  #onOpen(connection: PooledConnection, isMultiplexed: boolean): void {
     this.#endOpening(connection, isMultiplexed);
     if (!isMultiplexed || connection.isDead) return;
     const wasFull = connection.active >= connection.capacity;
@@ -135,7 +135,7 @@ export class ConnectionPool {
   }
 
   /** Those who waited for it share it, or open their own. */
-  #endOpening(connection: Connection, isMultiplexed: boolean): void {
+  #endOpening(connection: PooledConnection, isMultiplexed: boolean): void {
     if (!connection.isOpening) return;
     connection.isOpening = false;
     this.#openingCount--;
@@ -144,7 +144,7 @@ export class ConnectionPool {
     if (hoped && !isMultiplexed) while (this.#waitingForConnection.wakeFirst());
   }
 
-  #giveBack(connection: Connection, isUsable: boolean): void {
+  #giveBack(connection: PooledConnection, isUsable: boolean): void {
     const wasFull = connection.active >= connection.capacity;
     connection.active--;
     if (!isUsable) {
@@ -154,13 +154,13 @@ export class ConnectionPool {
     }
   }
 
-  #offer(connection: Connection): void {
+  #offer(connection: PooledConnection): void {
     this.#free.push(connection);
     let room = connection.capacity - connection.active;
     while (room-- > 0 && this.#waitingForConnection.wakeFirst());
   }
 
-  #forget(connection: Connection): void {
+  #forget(connection: PooledConnection): void {
     if (connection.isDead) return;
     connection.isDead = true;
     this.#all.delete(connection);
@@ -175,12 +175,16 @@ export class ConnectionPool {
 
 /** The right to use a connection for one request. */
 export class Lease {
-  readonly connection: Connection;
+  readonly connection: PooledConnection;
   readonly #fresh: Semaphore;
   readonly #onGiveBack: (isUsable: boolean) => void;
   #isFresh = true;
 
-  constructor(connection: Connection, fresh: Semaphore, onGiveBack: (isUsable: boolean) => void) {
+  constructor(
+    connection: PooledConnection,
+    fresh: Semaphore,
+    onGiveBack: (isUsable: boolean) => void,
+  ) {
     this.connection = connection;
     this.#fresh = fresh;
     this.#onGiveBack = onGiveBack;
