@@ -44,10 +44,14 @@ function firstByteOf(contentRange: string | null): number {
   return Number(/^bytes (\d+)-/.exec(contentRange ?? "")?.[1] ?? Number.NaN);
 }
 
-/** The engine of this process answers for its own addresses; everything else is on the network. */
-function answer({ handler, baseUrl }: Connection, request: Request): Promise<Response> {
+/**
+ * A `fetch` of the caller's stands for the whole network; the engine of this process answers for its own
+ * addresses alone.
+ */
+function answer({ handler, baseUrl, plan }: Connection, request: Request): Promise<Response> {
   const isOwn = new URL(request.url).origin === baseUrl.origin;
-  return handler && isOwn ? Promise.resolve(handler(request)) : fetch(request);
+  const isAnswered = handler && (isOwn || plan.options.fetch !== undefined);
+  return isAnswered ? Promise.resolve(handler(request)) : fetch(request);
 }
 
 function absolute(url: string, { baseUrl }: Connection): string {

@@ -68,10 +68,12 @@ function breakAfter(count: number) {
   };
 }
 
+const archiveUrl = () =>
+  `http://127.0.0.1:${(storage.address() as AddressInfo).port}/archive?signature=1`;
+
 const open = (service: FakeService) => {
-  const url = `http://127.0.0.1:${(storage.address() as AddressInfo).port}/archive?signature=1`;
   service.server.handle("getCheckpointArchiveUrl", () =>
-    json({ url, expires: "2026-01-02T03:04:05Z" }),
+    json({ url: archiveUrl(), expires: "2026-01-02T03:04:05Z" }),
   );
   return service.client().createRestClient();
 };
@@ -94,6 +96,20 @@ describe("a download", () => {
     expect(progress.at(-1)).toEqual({ receivedBytes: archive.length, totalBytes: archive.length });
     expect(asked[0]!.headers).not.toHaveProperty("x-api-key");
     expect(await readdir(path.join(folder, "deep"))).toEqual(["target"]);
+  });
+
+  it("goes through the caller's fetch where there is one", async ({ service }) => {
+    const fetched: string[] = [];
+    const client = service.client({
+      fetch: (request) => {
+        fetched.push(request.url);
+        if (request.url === archiveUrl()) return fetch(request);
+        return Response.json({ url: archiveUrl(), expires: "2026-01-02T03:04:05Z" });
+      },
+    });
+    const directory = path.join(folder, "target");
+    await client.createRestClient().downloadCheckpoint(checkpoint, { directory });
+    expect(fetched.at(-1)).toBe(archiveUrl());
   });
 
   it("goes on where the connection broke", async ({ service }) => {
