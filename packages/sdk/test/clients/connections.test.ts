@@ -75,6 +75,20 @@ describe("connections", () => {
     expect(service.clock.sleeps).toEqual([]);
   });
 
+  it("that break while a large body is on its way are replaced, and it is sent again", async ({
+    service,
+  }) => {
+    const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
+    const tokens = new Int32Array(400_000).fill(7);
+    const large = { modelInput: tokens, lossFnInputs: { target_tokens: tokens } };
+    service.server.breakUpload("forwardBackward");
+    service.server.breakUpload("forwardBackward");
+    const pass = training.forwardBackward([large], "cross_entropy");
+    await pass;
+    expect(service.clock.sleeps).toEqual([500, 1000]);
+    expect(service.server.requestsTo("forwardBackward")).toHaveLength(1);
+  });
+
   it("that cannot be opened say so", async ({ service }) => {
     const { url } = service.server;
     const port = Number(new URL(url).port);

@@ -131,6 +131,26 @@ describe("one HTTP call", () => {
     expect(asked()).toBe(2);
   });
 
+  it("is patient with an answer that is slow but keeps coming", async ({ service }) => {
+    service.clock.isManual = true;
+    const text = JSON.stringify(capabilities);
+    let send = (_part: string): void => {};
+    service.server.script("getServerCapabilities", (response) => {
+      response.writeHead(200, { "content-length": text.length });
+      response.flushHeaders();
+      send = (part) => void response.write(part);
+    });
+    const call = service.client({ timeoutMs: 30_000 }).getServerCapabilities();
+    await service.server.until(() => service.server.requestsTo("getServerCapabilities").length > 0);
+    for (const part of text) {
+      await settle(10);
+      await service.clock.advance(9_000);
+      send(part);
+    }
+    expect((await call).supportedModels).toMatchObject([{ modelName: "m" }]);
+    expect(service.server.requestsTo("getServerCapabilities")).toHaveLength(1);
+  });
+
   it("refuses a 2xx answer of the wrong shape, type or encoding", async ({ service }) => {
     for (const reply of [
       json({ supported_models: 5 }),
