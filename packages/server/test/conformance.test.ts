@@ -285,7 +285,7 @@ describe.each(places)("$name", ({ open }) => {
     it("stops at stop tokens and at texts across tokens, which stay in the output", async () => {
       const client = await train({ seed: 2, rank: 8 });
       const tokenizer = await client.getTokenizer();
-      const tokens = tokenizer.encode("ab stop here now");
+      const tokens = [...tokenizer.encode("ab stop here now")];
       await learn(client, [datum(tokens)], 40);
       const sampler = await client.saveWeightsAndGetSamplingClient();
       const ask = async (stop: string | number[] | null) => {
