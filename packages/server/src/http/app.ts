@@ -18,7 +18,10 @@ export interface ExtraPage {
   /** @default "GET" */
   readonly method?: "GET" | "PUT";
   readonly path: string;
-  readonly answer: (request: Request) => Promise<Response> | Response;
+  readonly answer: (
+    request: Request,
+    params: Readonly<Record<string, string>>,
+  ) => Promise<Response> | Response;
 }
 
 /** What the application is made of. */
@@ -55,7 +58,9 @@ export function createHttpApp(parts: AppParts): HttpApp {
   }
   for (const page of parts.pages) {
     hono.on(page.method ?? "GET", page.path, (context) =>
-      guarded(parts, page.path, context.req.raw, async () => page.answer(context.req.raw)),
+      guarded(parts, page.path, context.req.raw, async () =>
+        page.answer(context.req.raw, context.req.param()),
+      ),
     );
   }
   hono.options("*", (context) => preflightResponse(context.req.raw, parts.browsers));
