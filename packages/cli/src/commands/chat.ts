@@ -7,7 +7,7 @@ import { sampleStreaming } from "../connect/sample-stream.js";
 import { withService } from "../connect/with-service.js";
 import { describeError } from "../output/describe-error.js";
 import { samplingOptions, samplingParams } from "../parse/sampling-options.js";
-import { readSource, sourceOptions } from "../parse/source-options.js";
+import { nameOf, readSource, sourceOptions } from "../parse/source-options.js";
 import { styleFor } from "../terminal/style.js";
 
 /** `chat` */
@@ -25,7 +25,10 @@ export const command = defineCommand({
     temperature: { ...samplingOptions.temperature, default: 0.7 },
   },
   arguments: {},
-  examples: ["chat --base-model tinker-ts/sprout --base-url local:"],
+  examples: [
+    "chat --model tinker-ts/sprout --base-url local:",
+    "chat --model tinker://RUN_ID/sampler_weights/NAME",
+  ],
   async run(context, { options }) {
     const source = readSource(options);
     const { terminal, output } = context;
@@ -34,7 +37,7 @@ export const command = defineCommand({
       const tokenizer = await loadTokenizer(open, sampling);
       output.note(
         hasTemplate(tokenizer)
-          ? `Talking to ${Object.values(source)[0]}. /reset starts anew, /exit leaves.`
+          ? `Talking to ${nameOf(source)}. /reset starts anew, /exit leaves.`
           : "This model has no chat template, so it continues the text. /reset, /exit.",
       );
       const params = samplingParams(options, stopTokens(tokenizer));

@@ -34,8 +34,8 @@ export const command = defineCommand({
   },
   arguments: {},
   examples: [
-    'sample --base-model tinker-ts/sprout --prompt "Once upon a time" --base-url local:',
-    'sample --model-path tinker://RUN_ID/sampler_weights/NAME --chat --prompt "Hello"',
+    'sample --model tinker-ts/sprout --prompt "Once upon a time" --base-url local:',
+    'sample --model tinker://RUN_ID/sampler_weights/NAME --chat --prompt "Hello"',
   ],
   async run(context, { options }) {
     const source = readSource(options);

@@ -67,7 +67,8 @@ export const command = defineCommand({
   async run({ terminal, output, signal }, { options }) {
     const models = readModels(options.model, terminal.cwd);
     const { startServer } = await import("@tinker-ts/server");
-    const { data, threads, publicUrl } = options;
+    const { threads, publicUrl } = options;
+    const dataDir = options.data ?? (terminal.env["TINKER_TS_DATA_DIR"] || undefined);
     const server = await startServer({
       host: options.host,
       port: options.port,
@@ -76,7 +77,7 @@ export const command = defineCommand({
       corsOrigins: options.corsOrigin,
       logLevel: options.logLevel,
       ...(models ? { models } : {}),
-      ...(data === undefined ? {} : { dataDir: path.resolve(terminal.cwd, data) }),
+      ...(dataDir === undefined ? {} : { dataDir: path.resolve(terminal.cwd, dataDir) }),
       ...(threads === undefined ? {} : { threads }),
       ...(publicUrl === undefined ? {} : { publicUrl }),
       ...(options.allowAnyModel ? { allowAnyModel: true } : {}),
@@ -116,9 +117,12 @@ function aborted(signal: AbortSignal): Promise<void> {
 /** Refusals of the server are for the user to see; anything else goes on as it is. */
 function explain(error: unknown): never {
   if (!(error instanceof Error)) throw error;
-  const isTaken = "code" in error && error.code === "EADDRINUSE";
-  const detail = isTaken
-    ? "Another program listens there; choose another --port, or 0."
-    : undefined;
+  const code = "code" in error ? error.code : undefined;
+  const detail =
+    code === "EADDRINUSE"
+      ? "Another program listens there; choose another --port, or 0."
+      : error.message.startsWith("host:")
+        ? "Pass --api-key KEY, or leave --host out."
+        : undefined;
   throw new CliError(`The server cannot start: ${error.message}`, detail, { cause: error });
 }
