@@ -5,14 +5,16 @@ const packages = readdirSync("packages").filter((name) =>
   existsSync(`packages/${name}/package.json`),
 );
 
+// Projects do not inherit it.
+const testTimeout = 20_000;
+
 export default defineConfig({
   test: {
-    testTimeout: 20_000,
     projects: [
-      { test: { name: "workspace", include: ["test/**/*.test.ts"] } },
+      { test: { name: "workspace", include: ["test/**/*.test.ts"], testTimeout } },
       ...packages.map((name) => ({
         root: `packages/${name}`,
-        test: { name, include: ["src/**/*.test.ts", "test/**/*.test.ts"] },
+        test: { name, include: ["src/**/*.test.ts", "test/**/*.test.ts"], testTimeout },
       })),
     ],
   },

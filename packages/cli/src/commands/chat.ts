@@ -34,7 +34,7 @@ export const command = defineCommand({
     const { terminal, output } = context;
     await withService(context, async (open) => {
       const sampling = await open.service.createSamplingClient({ ...source, ...open.bounds });
-      const tokenizer = await loadTokenizer(open, sampling);
+      const tokenizer = await loadTokenizer(context, open, sampling);
       output.note(
         hasTemplate(tokenizer)
           ? `Talking to ${nameOf(source)}. /reset starts anew, /exit leaves.`

@@ -44,7 +44,7 @@ export const command = defineCommand({
     const isLive = !output.isJson && options.output === undefined && options.numSamples === 1;
     await withService(context, async (open) => {
       const sampling = await open.service.createSamplingClient({ ...source, ...open.bounds });
-      const tokenizer = await loadTokenizer(open, sampling);
+      const tokenizer = await loadTokenizer(context, open, sampling);
       const tokens = await toTokens(tokenizer, prompt, options.chat);
       const decoder = tokenizer.incrementalDecoder({ skipSpecialTokens: true });
       if (isLive) output.line(heading(0));

@@ -114,15 +114,27 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Refusals of the server are for the user to see; anything else goes on as it is. */
+/** How options of the server are called here. */
+const flags: Readonly<Record<string, string>> = {
+  host: "--host",
+  apiKeys: "--api-key",
+  publicUrl: "--public-url",
+};
+
+/** Refusals of the server are for the user to see, in the words of the command line. */
 function explain(error: unknown): never {
   if (!(error instanceof Error)) throw error;
-  const code = "code" in error ? error.code : undefined;
-  const detail =
-    code === "EADDRINUSE"
-      ? "Another program listens there; choose another --port, or 0."
-      : error.message.startsWith("host:")
-        ? "Pass --api-key KEY, or leave --host out."
-        : undefined;
-  throw new CliError(`The server cannot start: ${error.message}`, detail, { cause: error });
+  const [, option = "", refusal = ""] = /^(\w+): (.*)$/s.exec(error.message) ?? [];
+  const flag = flags[option];
+  if (flag !== undefined) {
+    throw new CliError(`${flag}: ${refusal.replace("apiKeys", "--api-key")}`, undefined, {
+      cause: error,
+    });
+  }
+  const isTaken = "code" in error && error.code === "EADDRINUSE";
+  throw new CliError(
+    `The server cannot start: ${error.message}`,
+    isTaken ? "Another program listens there; choose another --port, or 0." : undefined,
+    { cause: error },
+  );
 }

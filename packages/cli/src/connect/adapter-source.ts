@@ -77,6 +77,7 @@ async function findBase(
   try {
     const found = await resolveModel((await isFolder(folder)) ? folder : base, {
       signal,
+      env: terminal.env,
       onProgress: ({ bytes, totalBytes }) => progress.update(bytes, totalBytes, formatSize(bytes)),
     });
     return found.folder;

@@ -1,9 +1,11 @@
 import type { Tokenizer } from "@tinker-ts/hub";
 import type { SamplingClient } from "tinker-ts";
+import type { CommandContext } from "../command.js";
 import type { OpenService } from "./with-service.js";
 
 /** The tokenizer of a sampler's model, from the server where it hands them out, else from the hub. */
 export async function loadTokenizer(
+  { terminal: { env } }: CommandContext,
   { fetchPath, bounds }: OpenService,
   sampling: SamplingClient,
 ): Promise<Tokenizer> {
@@ -26,6 +28,6 @@ export async function loadTokenizer(
   }
   await response.body?.cancel();
   const { id } = await sampling.getTokenizer(bounds);
-  const { folder } = await resolveModel(id, { files: "tokenizer", signal: bounds.signal });
+  const { folder } = await resolveModel(id, { files: "tokenizer", env, signal: bounds.signal });
   return loadFolder(folder, bounds.signal);
 }

@@ -14,7 +14,7 @@ export function defaultRepo(baseModel: string | null, runId: string): string {
 }
 
 /** The branch that a checkpoint goes to in such a repository. */
-export function defaultRevision(checkpointId: string): string {
+export function branchOf(checkpointId: string): string {
   return checkpointId.replaceAll("/", "-");
 }
 

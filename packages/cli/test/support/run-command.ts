@@ -20,6 +20,8 @@ export interface Surroundings {
   /** Makes standard error a screen. */
   readonly isScreen?: boolean;
   readonly signal?: AbortSignal;
+  /** Hears of every piece of standard output. */
+  readonly onOut?: (text: string) => void;
 }
 
 /** Runs a command line in this process, with a terminal of its own. */
@@ -31,7 +33,10 @@ export async function runCommand(
   let out = "";
   let err = "";
   const terminal: Terminal = {
-    out: (text) => void (out += text),
+    out: (text) => {
+      out += text;
+      surroundings.onOut?.(text);
+    },
     err: (text) => void (err += text),
     input: Readable.from(input === "" ? [] : [input]),
     env,

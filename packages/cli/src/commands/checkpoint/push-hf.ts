@@ -7,7 +7,8 @@ import { withService } from "../../connect/with-service.js";
 import { findLogin } from "../../hub-upload/hub-login.js";
 import { prepareFolder } from "../../hub-upload/prepare-folder.js";
 import { pushFolder } from "../../hub-upload/push-folder.js";
-import { defaultRepo, defaultRevision, withOwner } from "../../hub-upload/repo-name.js";
+import { explainHub } from "../../hub-upload/hub-error.js";
+import { branchOf, defaultRepo, withOwner } from "../../hub-upload/repo-name.js";
 import { formatBoolean } from "../../output/formats.js";
 import { checkpointArguments, parseCheckpointPath } from "../../parse/checkpoint-path.js";
 
@@ -53,9 +54,7 @@ export const command = defineCommand({
       });
       const { baseModel, loraRank } = info;
       const repo = await withOwner(options.repo ?? defaultRepo(baseModel, runId), login);
-      const revision =
-        options.revision ??
-        (options.repo === undefined ? defaultRevision(checkpointId) : undefined);
+      const revision = options.revision ?? defaultRevision(options, checkpointId);
       const facts = { repo, revision, baseModel, loraRank, checkpointPath: checkpoint };
       await prepareFolder(folder, facts, { writesCard: !options.noModelCard });
       await pushFolder({
@@ -91,9 +90,19 @@ export const command = defineCommand({
           ],
         }),
       });
+    } catch (error) {
+      throw explainHub(error);
     } finally {
       progress.end();
       await rm(temporary, { recursive: true, force: true });
     }
   },
 });
+
+/** A repository that is made for a run has a branch per checkpoint; pull requests go to the main one. */
+function defaultRevision(
+  options: { readonly repo: string | undefined; readonly createPr: boolean },
+  checkpointId: string,
+): string | undefined {
+  return options.repo === undefined && !options.createPr ? branchOf(checkpointId) : undefined;
+}
