@@ -112,8 +112,16 @@ describe.each(places)("$name", ({ open }) => {
     });
 
     it.each([
-      ["a token outside the vocabulary", { modelInput: [310], lossFnInputs: {} }, "310"],
-      ["no targets", { modelInput: [1, 2], lossFnInputs: {} }, "target_tokens"],
+      [
+        "a token outside the vocabulary",
+        { modelInput: [310], lossFnInputs: {} },
+        "data[0].model_input[0] is 310",
+      ],
+      [
+        "no targets",
+        { modelInput: [1, 2], lossFnInputs: {} },
+        "data[0].loss_fn_inputs.target_tokens",
+      ],
       [
         "targets of another length",
         { modelInput: [1, 2], lossFnInputs: { target_tokens: [1], weights: [1] } },
