@@ -98,7 +98,8 @@ export class RetryHandler {
         return await (count === 0 ? first() : attempt());
       } catch (error) {
         if (signal.aborted) throw error;
-        const isRetried = this.#config.enableRetries && mayBeRetried(error);
+        const { enableRetries, isRetryable = mayBeRetried } = this.#config;
+        const isRetried = enableRetries && isRetryable(error);
         this.#report(error, isRetried, count, startedAt);
         if (!isRetried) throw error;
         const delayMs = delayOf(count, this.#config, random);
@@ -186,7 +187,8 @@ function mayBeRetried(error: unknown): boolean {
 function toFailedAttempt(error: unknown, delayMs: number): Attempt {
   if (error instanceof APIError) return toAttempt(error, delayMs);
   const message = error instanceof Error ? error.message : String(error);
-  return { status: 410, message, delayMs, mayHaveBeenApplied: true };
+  const status = error instanceof RequestExpiredError ? 410 : null;
+  return { status, message, delayMs, mayHaveBeenApplied: true };
 }
 
 function delayOf(count: number, config: CompleteRetryConfig, random: () => number): number {
