@@ -1,8 +1,8 @@
 import { Worker } from "node:worker_threads";
-import { SamplingClient, type SamplingClientState } from "tinker-ts";
+import { SamplingClient, type RetryConfig, type SamplingClientState } from "tinker-ts";
 import { expect } from "vitest";
 import type { FakeService } from "../support/fake-service.js";
-import { json } from "../support/scripted-server.js";
+import { bare, json } from "../support/scripted-server.js";
 import { serviceTest as it } from "../support/service-test.js";
 
 // Code that is evaluated in a worker is CommonJS, hence the imports by call.
@@ -94,4 +94,18 @@ it("a client that does not use the network says that it cannot be handed over", 
     .client({ fetch: () => Response.json({ session_id: "s", sampling_session_id: "x" }) })
     .createSamplingClient({ baseModel: "m" });
   expect(() => sampling.transfer()).toThrow(/cannot be handed to another thread/);
+});
+
+it("a copy tries again as the original does; a judge cannot be copied", async ({ service }) => {
+  const client = service.client();
+  const make = (retryConfig: RetryConfig) =>
+    client.createSamplingClient({ baseModel: "m", retryConfig });
+  const once = await make({ enableRetries: false });
+  const options = { clock: service.clock, env: {} };
+  const copy = await SamplingClient.receive(structuredClone(once.transfer()), options);
+  service.server.script("retrieveFuture", bare(410));
+  await expect(copy.sample({ prompt: [1] })).rejects.toMatchObject({ code: "request_expired" });
+  await copy.close();
+  const judged = await make({ isRetryable: () => true });
+  expect(() => judged.transfer()).toThrow(/isRetryable.*cannot be handed .* leave it out/);
 });
