@@ -78,9 +78,11 @@ export class Heartbeat {
   }
 
   #end(error: APIStatusError): void {
+    const { logger, events } = this.#runtime;
     this.#isSessionOver = true;
     this.stop();
-    this.#runtime.logger.warn(
+    events.emit({ type: "sessionOver", sessionId: this.#sessionId, error });
+    logger.warn(
       `session ${this.#sessionId} is over, and its training clients with it; new clients get a new session: ${error.message}`,
     );
   }

@@ -1,4 +1,4 @@
-import { CancelledError } from "tinker-ts";
+import { CancelledError, type ClientEvent } from "tinker-ts";
 import { describe, expect } from "vitest";
 import type { FakeService } from "../support/fake-service.js";
 import { bare, drop, hang, json } from "../support/scripted-server.js";
@@ -147,13 +147,15 @@ describe("a session that the server has ended", () => {
   const over = json({ error: "no sign of life for 5 min" }, 410);
 
   it("shows in its heartbeat; the next client gets a new one", async ({ service }) => {
-    const client = service.client();
+    const events: ClientEvent[] = [];
+    const client = service.client({ onEvent: (event) => events.push(event) });
     await client.createSamplingClient({ baseModel: "m" });
     service.server.script("sessionHeartbeat", over);
     await service.clock.advance(10_000);
     await service.server.until(() => service.server.requestsTo("sessionHeartbeat").length === 1);
     await settle(10);
     expect(service.log).toEqual([expect.stringMatching(/^warn session session-0 is over/)]);
+    expect(events.at(-1)).toMatchObject({ type: "sessionOver", sessionId: "session-0" });
     const sampling = await client.createSamplingClient({ baseModel: "m" });
     expect(sampling.samplingSessionId).toBe("session-1:sample:0");
     expect(sessionsMade(service)).toBe(2);
