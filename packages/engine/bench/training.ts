@@ -1,7 +1,7 @@
 import type { Adapter, BaseModel, Datum, Engine } from "@tinker-ts/engine";
 import { padded, randomDatum, randomIntegers } from "./data.js";
 import type { MachineLimits } from "./machine.js";
-import { bestMs, heading, line, percent } from "./measure.js";
+import { bestMs, heading, line, megabytes, percent } from "./measure.js";
 import { createBenchModel, trainingOperations, type BenchModelName } from "./models.js";
 
 const rank = 32;
@@ -70,9 +70,12 @@ export async function benchRagged(engine: Engine): Promise<void> {
   }
 }
 
-/** How time grows with the number of tokens, in more data and in longer data. */
+/**
+ * How time and memory grow with the number of tokens, in more data and in longer data. Attention over one
+ * longer datum grows with the square: beside its growth stands that of the number of operations.
+ */
 export async function benchGrowth(engine: Engine): Promise<void> {
-  heading("Growth with tokens (goal: twice the tokens take at most 2.2 times as long)");
+  heading("Growth with tokens on S (goal: twice the tokens take at most 2.2 times as long)");
   const model = await createBenchModel(engine, "S");
   const more = [512, 1024, 2048, 4096, 8192].map((tokens) =>
     Array.from({ length: tokens / 128 }, () => 128),
@@ -82,13 +85,18 @@ export async function benchGrowth(engine: Engine): Promise<void> {
     ["more data of 128 tokens", more],
     ["one longer datum", longer],
   ] as const) {
-    let lastMs: number | undefined;
+    let last: { ms: number; operations: number } | undefined;
     for (const lengths of cases) {
       const ms = await measureSteps("S", model, lengths);
+      const operations = trainingOperations(model.config, lengths, rank);
       const total = lengths.reduce((sum, length) => sum + length, 0);
-      const growth = lastMs === undefined ? "" : `, ${(ms / lastMs).toFixed(2)} x`;
-      line(`${label}: ${total} tokens`, `${ms.toFixed(0)} ms${growth}`);
-      lastMs = ms;
+      const growth = last === undefined ? "" : `, ${(ms / last.ms).toFixed(2)} x`;
+      const work =
+        last === undefined ? "" : `operations ${(operations / last.operations).toFixed(2)} x, `;
+      const { rss } = process.memoryUsage();
+      const notes = `${work}memory of the process ${megabytes(rss)}`;
+      line(`${label}: ${total} tokens`, `${ms.toFixed(0)} ms${growth}`, notes);
+      last = { ms, operations };
     }
   }
   await model.unload();

@@ -89,10 +89,18 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
     "keeping activations": {},
     "recomputing activations": { activationBytes: 0 },
     "one datum and one layer at a time": { microBatchTokens: 1, layersPerSegment: 1 },
-    "attention in blocks": { blockTokens: 4 },
-    "attention in blocks, recomputing activations": { blockTokens: 7, activationBytes: 0 },
+    "attention in blocks": { wholeTokens: 4, blockTokens: 4 },
+    "attention in blocks, recomputing activations": {
+      wholeTokens: 9,
+      blockTokens: 7,
+      activationBytes: 0,
+    },
     "without merging the adapter": { mergeFromTokens: Infinity },
-    "merging the adapter, attention in blocks": { mergeFromTokens: 1, blockTokens: 5 },
+    "merging the adapter, attention in blocks": {
+      mergeFromTokens: 1,
+      wholeTokens: 5,
+      blockTokens: 5,
+    },
     "merging the adapter, recomputing activations": { mergeFromTokens: 1, activationBytes: 0 },
   };
   for (const loss of ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"]) {
