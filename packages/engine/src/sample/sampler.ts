@@ -117,7 +117,8 @@ export class Sampler {
     try {
       const drawn = await group.step();
       this.#report(drawn);
-      for (const { sequence } of drawn) if (sequence.ended) this.#end(sequence, group);
+      const ended = group.sequences.filter((sequence) => sequence.ended);
+      for (const sequence of ended) this.#end(sequence, group);
       group.moveOversized((sequence, source, row) => this.#place(sequence, source, row));
     } catch (error) {
       for (const sequence of group.sequences) this.#owners.get(sequence)?.fail(error);
