@@ -1,8 +1,9 @@
+import type { NamedTensors } from "./files/peft/adapter.js";
 import type { ParametersInfo, StepMetrics } from "./runtime/protocol.js";
 import type { WorkerClient } from "./runtime/worker-client.js";
 import type { AdamOptions } from "./train/adam.js";
 import type { Datum } from "./train/datum.js";
-import type { NamedTensors, ParameterExport } from "./train/parameter-state.js";
+import type { ParameterExport } from "./train/parameter-state.js";
 import type { LossSettings } from "./train/prepare-data.js";
 import type { PassProgress, PassResult } from "./train/trainer.js";
 

@@ -6,8 +6,9 @@ import { ModelRuntime } from "../model/model-runtime.js";
 import { loadModelWeights, type LoadProgress } from "../model/model-weights.js";
 import { Sampler } from "../sample/sampler.js";
 import type { TokenText } from "../sample/stop-matcher.js";
+import { MergedWeights } from "../train/merged-weights.js";
 import { trainingBudget, type TrainingBudget } from "../train/training-budget.js";
-import type { FairTurns } from "./fair-turns.js";
+import type { FairTurns } from "../util/fair-turns.js";
 import type { MemoryPlan } from "./memory-plan.js";
 import type { WorkerSettings } from "./protocol.js";
 
@@ -19,6 +20,8 @@ export class LoadedModel {
   readonly runtime: ModelRuntime;
   readonly budget: TrainingBudget;
   readonly sampler: Sampler;
+  /** Of whichever adapter trains. */
+  readonly merged: MergedWeights;
   readonly #folder: string | null;
   #text: Promise<TokenText> | undefined;
 
@@ -31,6 +34,7 @@ export class LoadedModel {
     this.runtime = runtime;
     this.budget = budget;
     this.sampler = sampler;
+    this.merged = new MergedWeights(runtime);
     this.#folder = folder;
   }
 

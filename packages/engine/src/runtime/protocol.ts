@@ -1,12 +1,13 @@
 import type { EngineErrorCategory } from "../errors.js";
 import type { ModelConfig } from "../files/model-config.js";
+import type { NamedTensors } from "../files/peft/adapter.js";
 import type { LoadProgress } from "../model/model-weights.js";
 import type { Site } from "../model/sites.js";
 import type { SampleOptions } from "../sample/request.js";
 import type { SampleResult, TokenEvent } from "../sample/sample-job.js";
 import type { AdamOptions } from "../train/adam.js";
 import type { Datum } from "../train/datum.js";
-import type { NamedTensors, ParameterExport } from "../train/parameter-state.js";
+import type { ParameterExport } from "../train/parameter-state.js";
 import type { LossSettings } from "../train/prepare-data.js";
 import type { PassProgress, PassResult } from "../train/trainer.js";
 

@@ -1,6 +1,6 @@
 import { EngineError } from "../errors.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
-import type { FairTurns } from "../runtime/fair-turns.js";
+import type { FairTurns } from "../util/fair-turns.js";
 import { AdapterSet, type FrozenAdapter } from "./adapter-set.js";
 import { DecodeGroup, groupLimit, type DrawnToken } from "./decode-group.js";
 import { Decoder } from "./decoder.js";

@@ -1,5 +1,5 @@
 import type { RotaryAngles } from "../model/rotary-tables.js";
-import type { PortValues } from "../runtime/program.js";
+import type { PortValues } from "../execution/program.js";
 import type { LongArrangement, ShortArrangement } from "./arrangement.js";
 import type { GradientTarget } from "./gradient-sum.js";
 

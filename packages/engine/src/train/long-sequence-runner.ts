@@ -1,8 +1,8 @@
 import type { ModelConfig } from "../files/model-config.js";
 import type { DimBindings } from "../graph/dim.js";
 import type { ModelWeights } from "../model/model-weights.js";
-import type { BufferPool } from "../runtime/buffer-pool.js";
-import type { PortValues, Program } from "../runtime/program.js";
+import type { BufferPool } from "../execution/buffer-pool.js";
+import type { PortValues, Program } from "../execution/program.js";
 import { at } from "../util/at.js";
 import type { LongArrangement } from "./arrangement.js";
 import { AttentionBlocks } from "./attention-blocks.js";

@@ -1,7 +1,7 @@
 import type { ModelConfig } from "../files/model-config.js";
 import type { ModelWeights } from "../model/model-weights.js";
-import type { BufferPool } from "../runtime/buffer-pool.js";
-import type { PortData, PortValues } from "../runtime/program.js";
+import type { BufferPool } from "../execution/buffer-pool.js";
+import type { PortData, PortValues } from "../execution/program.js";
 import { at } from "../util/at.js";
 import type { ShortArrangement } from "./arrangement.js";
 import type { GradientTarget } from "./gradient-sum.js";

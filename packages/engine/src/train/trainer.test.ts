@@ -7,12 +7,14 @@ import {
   readTensors,
   type Expected,
 } from "../../test/support/fixture-model.js";
+import type { NamedTensors } from "../files/peft/adapter.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import type { Site } from "../model/sites.js";
 import { at } from "../util/at.js";
 import { completeAdamOptions } from "./adam.js";
-import { adapterLayout } from "./parameter-layout.js";
-import { ParameterState, type NamedTensors } from "./parameter-state.js";
+import { adapterLayout } from "../model/parameter-layout.js";
+import { ParameterState } from "./parameter-state.js";
+import { MergedWeights } from "./merged-weights.js";
 import { prepareData } from "./prepare-data.js";
 import { Trainer, type PassResult } from "./trainer.js";
 import { trainingBudget, type TrainingBudget } from "./training-budget.js";
@@ -50,7 +52,8 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
     limits: Partial<TrainingBudget> = {},
   ): Promise<PassResult> {
     const budget = { ...trainingBudget(model.config, 1e9), ...limits };
-    const trainer = new Trainer(model, { kind: "adapter", sites, merged: false }, budget);
+    const merged = new MergedWeights(model);
+    const trainer = new Trainer(model, { kind: "adapter", sites, merged: false }, budget, merged);
     const config = expected.losses[loss]?.config ?? {};
     const prepared = prepareData(model.config, fixtureData(expected, loss), loss, config);
     const gradient = backward ? state.borrowGradient() : undefined;

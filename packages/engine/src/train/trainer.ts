@@ -11,8 +11,10 @@ import type { LongArrangement, ShortArrangement } from "./arrangement.js";
 import { SegmentRunner } from "./segment-runner.js";
 import type { LossName } from "./losses.js";
 import { lossMetrics, type Metrics } from "./metrics.js";
+import type { MergedWeights } from "./merged-weights.js";
 import { packMicroBatch, planMicroBatches, type MicroBatch } from "./micro-batch.js";
-import { viewsAt, type ParameterLayout } from "./parameter-layout.js";
+import { viewsAt } from "../model/parameter-layout.js";
+import type { PassParameters } from "./pass-parameters.js";
 import { RowTable } from "./row-table.js";
 import { TrainingPrograms } from "./training-programs.js";
 import type { TrainingBudget } from "./training-budget.js";
@@ -33,17 +35,6 @@ export interface PassResult {
 export interface PassProgress {
   readonly doneTokens: number;
   readonly totalTokens: number;
-}
-
-/** Parameters in use during a call. */
-export interface PassParameters {
-  readonly layout: ParameterLayout;
-  readonly values: Float32Array;
-  readonly rank: number;
-  /** alpha / rank */
-  readonly scale: number;
-  /** Changes whenever the values do. */
-  readonly version: number;
 }
 
 /** One forward or forward-backward call. */
@@ -69,11 +60,19 @@ export class Trainer {
   readonly #model: ModelRuntime;
   readonly #trained: Trained;
   readonly #budget: TrainingBudget;
+  readonly #merged: MergedWeights;
 
-  constructor(model: ModelRuntime, trained: Trained, budget: TrainingBudget) {
+  /** `merged` is shared by all trainers of the model. */
+  constructor(
+    model: ModelRuntime,
+    trained: Trained,
+    budget: TrainingBudget,
+    merged: MergedWeights,
+  ) {
     this.#model = model;
     this.#trained = trained;
     this.#budget = budget;
+    this.#merged = merged;
   }
 
   async run(request: PassRequest): Promise<PassResult> {
@@ -114,12 +113,12 @@ export class Trainer {
    * alone, so that results repeat.
    */
   async #runners(request: PassRequest, totalTokens: number): Promise<PassRunners> {
-    const { config, pool, programs, merged } = this.#model;
+    const { config, pool, programs } = this.#model;
     const { layersPerSegment, mergeFromTokens } = this.#budget;
     const trained = this.#trained;
     const merge = trained.kind === "adapter" && totalTokens >= mergeFromTokens;
     const weights = merge
-      ? await merged.fill(request.parameters, trained.sites, request.pause)
+      ? await this.#merged.fill(request.parameters, trained.sites, request.pause)
       : this.#model.weights;
     const way = merge ? { ...trained, merged: true } : trained;
     const made = new TrainingPrograms(config, programs, way);
