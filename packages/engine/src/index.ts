@@ -60,4 +60,4 @@ export type { LossName } from "./train/losses.js";
 export type { Metrics } from "./train/metrics.js";
 export type { ParameterExport } from "./train/parameter-state.js";
 export type { LossSettings } from "./train/prepare-data.js";
-export type { DatumOutput, PassProgress, PassResult } from "./train/trainer.js";
+export type { DatumOutput, PassProgress, PassResult } from "./train/pass.js";

@@ -5,7 +5,7 @@ import type { AdamOptions } from "./train/adam.js";
 import type { Datum } from "./train/datum.js";
 import type { ParameterExport } from "./train/parameter-state.js";
 import type { LossSettings } from "./train/prepare-data.js";
-import type { PassProgress, PassResult } from "./train/trainer.js";
+import type { PassProgress, PassResult } from "./train/pass.js";
 
 /** How a forward or forward-backward call is made. */
 export interface PassOptions {

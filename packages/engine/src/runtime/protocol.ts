@@ -9,7 +9,7 @@ import type { AdamOptions } from "../train/adam.js";
 import type { Datum } from "../train/datum.js";
 import type { ParameterExport } from "../train/parameter-state.js";
 import type { LossSettings } from "../train/prepare-data.js";
-import type { PassProgress, PassResult } from "../train/trainer.js";
+import type { PassProgress, PassResult } from "../train/pass.js";
 
 /** What travels for one kind of call. */
 interface Call<Request, Response, Event = never> {

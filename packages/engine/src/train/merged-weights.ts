@@ -3,7 +3,7 @@ import type { ModelWeights } from "../model/model-weights.js";
 import { layerGroups, type Site, type SiteGroup } from "../model/sites.js";
 import { mergedName, mergeWeights } from "./graphs/merge.js";
 import { viewsAt, type Place } from "../model/parameter-layout.js";
-import type { PassParameters } from "./pass-parameters.js";
+import type { PassParameters } from "./pass.js";
 
 /**
  * A copy of a model's weights with one adapter merged in, shared by all adapters of the model: whoever

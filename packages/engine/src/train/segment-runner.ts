@@ -62,6 +62,7 @@ export class SegmentRunner implements LayerRunner<ShortArrangement> {
     let current = hidden;
     for (const segment of this.#segments) {
       const { next, ...activations } = await this.#segmentForward(pass, segment, current);
+      pass.advance(segment.layers);
       const input = current;
       current = defined(next);
       if (keep === "everything") {
@@ -85,6 +86,7 @@ export class SegmentRunner implements LayerRunner<ShortArrangement> {
       const activations = await this.#complete(pass, segment, at(kept, index));
       const ofNext = defined(current);
       current = await this.#segmentBackward(pass, segment, activations, ofNext);
+      pass.advance(segment.layers);
       this.#pool.giveBack(ofNext, ...Object.values(activations));
     }
     return current;

@@ -16,7 +16,8 @@ import { adapterLayout } from "../model/parameter-layout.js";
 import { ParameterState } from "./parameter-state.js";
 import { MergedWeights } from "./merged-weights.js";
 import { prepareData } from "./prepare-data.js";
-import { Trainer, type PassResult } from "./trainer.js";
+import type { PassResult } from "./pass.js";
+import { Trainer } from "./trainer.js";
 import { trainingBudget, type TrainingBudget } from "./training-budget.js";
 
 const sites: readonly Site[] = ["q", "k", "v", "o", "gate", "up", "down", "head"];

@@ -1,7 +1,6 @@
 import { EngineError } from "../errors.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import { at } from "../util/at.js";
-import type { PreparedDatum } from "./datum.js";
 import { GradientSum } from "./gradient-sum.js";
 import { adaptedSites, type Trained } from "./graphs/trained.js";
 import { HeadRunner } from "./head-pass.js";
@@ -9,44 +8,14 @@ import type { LayerPass, Keep, LayerRunner } from "./layer-pass.js";
 import { LongSequenceRunner } from "./long-sequence-runner.js";
 import type { LongArrangement, ShortArrangement } from "./arrangement.js";
 import { SegmentRunner } from "./segment-runner.js";
-import type { LossName } from "./losses.js";
-import { lossMetrics, type Metrics } from "./metrics.js";
+import { lossMetrics } from "./metrics.js";
 import type { MergedWeights } from "./merged-weights.js";
 import { packMicroBatch, planMicroBatches, type MicroBatch } from "./micro-batch.js";
 import { viewsAt } from "../model/parameter-layout.js";
-import type { PassParameters } from "./pass-parameters.js";
+import type { PassParameters, PassRequest, PassResult } from "./pass.js";
 import { RowTable } from "./row-table.js";
 import { TrainingPrograms } from "./training-programs.js";
 import type { TrainingBudget } from "./training-budget.js";
-
-/** Log-probabilities of a datum's targets. */
-export interface DatumOutput {
-  readonly logprobs: Float32Array;
-  readonly shape: readonly number[];
-}
-
-/** What a forward or forward-backward call returns. */
-export interface PassResult {
-  readonly outputs: readonly DatumOutput[];
-  readonly metrics: Metrics;
-}
-
-/** How far a call has come. */
-export interface PassProgress {
-  readonly doneTokens: number;
-  readonly totalTokens: number;
-}
-
-/** One forward or forward-backward call. */
-export interface PassRequest {
-  readonly data: readonly PreparedDatum[];
-  readonly loss: LossName;
-  readonly parameters: PassParameters;
-  /** Receives the gradient; absent for a forward call. */
-  readonly gradient?: Float32Array;
-  readonly pause: () => Promise<void>;
-  readonly onProgress?: (progress: PassProgress) => void;
-}
 
 /** What runs passes with one set of weights. */
 interface PassRunners {
@@ -88,7 +57,11 @@ export class Trainer {
       await pause();
       const batch = packMicroBatch(data, members, heads, kvHeads, this.#budget);
       const table = new RowTable(members.map((index) => at(data, index)));
-      await this.#runMicroBatch(request, runners, batch, table, sum);
+      const report = (fraction: number): void => {
+        const done = doneTokens + Math.floor(fraction * batch.tokens.length);
+        onProgress?.({ doneTokens: done, totalTokens });
+      };
+      await this.#runMicroBatch(request, runners, batch, table, sum, report);
       let member = 0;
       for (const result of table.byDatum()) {
         const index = at(members, member++);
@@ -135,8 +108,9 @@ export class Trainer {
     batch: MicroBatch,
     table: RowTable,
     sum: GradientSum | undefined,
+    report: (fraction: number) => void,
   ): Promise<void> {
-    const pass = this.#layerPass(request, batch, sum);
+    const pass = this.#layerPass(request, batch, sum, report);
     const { arrangement } = batch;
     const { short, long, head } = runners;
     if (arrangement.kind === "short") {
@@ -181,8 +155,16 @@ export class Trainer {
     pool.giveBack(hidden);
   }
 
-  #layerPass(request: PassRequest, batch: MicroBatch, sum: GradientSum | undefined): LayerPass {
+  #layerPass(
+    request: PassRequest,
+    batch: MicroBatch,
+    sum: GradientSum | undefined,
+    report: (fraction: number) => void,
+  ): LayerPass {
     const { parameters, pause } = request;
+    // The head counts as one more layer.
+    const toPass = (this.#model.config.layers + 1) * (sum === undefined ? 1 : 2);
+    let passed = 0;
     return {
       tokenCount: batch.tokens.length,
       positions: batch.positions,
@@ -198,6 +180,10 @@ export class Trainer {
         },
       },
       pause,
+      advance: (layers) => {
+        passed += layers;
+        report(passed / toPass);
+      },
     };
   }
 
