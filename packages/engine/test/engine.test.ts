@@ -23,7 +23,8 @@ describe("an engine", () => {
     const elapsedMs = performance.now() - startMs;
     clearInterval(timer);
     expect(elapsedMs).toBeGreaterThan(100);
-    expect(ticks).toBeGreaterThan(elapsedMs / 5 / 2);
+    // Far more than the pauses between programs would let through; a busy machine delays some.
+    expect(ticks).toBeGreaterThan(elapsedMs / 5 / 5);
   });
 
   it("reports progress while it loads, and can be stopped", async () => {
