@@ -62,7 +62,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     model: ["errors.ts", "util", "files", "graph", "execution"],
     train: ["errors.ts", "util", "files", "graph", "execution", "model"],
     sample: ["errors.ts", "util", "files", "graph", "execution", "model"],
-    runtime: ["errors.ts", "util", "files", "model", "train", "sample"],
+    runtime: ["errors.ts", "util", "files", "execution", "model", "train", "sample"],
     "execution-provider.ts": ["errors.ts", "graph", "execution"],
     "find-model.ts": ["errors.ts"],
     "snapshot.ts": ["runtime"],

@@ -2,11 +2,14 @@ import { InferenceSession, Tensor } from "onnxruntime-node";
 import { EngineError } from "../errors.js";
 import { completionOutput, type CompiledGraph, type Port } from "../graph/compile.js";
 import type { DimBindings } from "../graph/dim.js";
+import { NativeCalls } from "./native-calls.js";
 
 /** Where and with how many threads graphs run. */
 export interface ProgramOptions {
   readonly threads: number;
   readonly executionProvider: string;
+  /** Where native calls are announced. @default nowhere */
+  readonly nativeCalls?: NativeCalls;
 }
 
 /** Data of one port; whole numbers travel as 64 bits because ONNX indexes with those. */
@@ -28,25 +31,34 @@ export type PortValues = Readonly<Record<string, PortData>>;
 export class Program {
   readonly #session: InferenceSession;
   readonly #compiled: CompiledGraph;
+  readonly #nativeCalls: NativeCalls;
 
-  private constructor(session: InferenceSession, compiled: CompiledGraph) {
+  private constructor(
+    session: InferenceSession,
+    compiled: CompiledGraph,
+    nativeCalls: NativeCalls,
+  ) {
     this.#session = session;
     this.#compiled = compiled;
+    this.#nativeCalls = nativeCalls;
   }
 
   static async create(compiled: CompiledGraph, options: ProgramOptions): Promise<Program> {
-    const session = await InferenceSession.create(compiled.model, {
-      executionProviders: [options.executionProvider],
-      intraOpNumThreads: options.threads,
-      interOpNumThreads: 1,
-      // Plans memory per shape; shapes vary here, and the plans would hold memory for each.
-      enableMemPattern: false,
-      logSeverityLevel: 3,
-      // Every session has threads of its own: they must not spin while another session works.
-      extra: { session: { force_spinning_stop: "1" } },
-    });
+    const { executionProvider, threads, nativeCalls = new NativeCalls() } = options;
+    const session = await nativeCalls.run(() =>
+      InferenceSession.create(compiled.model, {
+        executionProviders: [executionProvider],
+        intraOpNumThreads: threads,
+        interOpNumThreads: 1,
+        // Plans memory per shape; shapes vary here, and the plans would hold memory for each.
+        enableMemPattern: false,
+        logSeverityLevel: 3,
+        // Every session has threads of its own: they must not spin while another session works.
+        extra: { session: { force_spinning_stop: "1" } },
+      }),
+    );
     // Only shapes and names are needed from here on; the model may hold weights.
-    return new Program(session, { ...compiled, model: new Uint8Array() });
+    return new Program(session, { ...compiled, model: new Uint8Array() }, nativeCalls);
   }
 
   /** Computes the named results into the given arrays. */
@@ -62,7 +74,7 @@ export class Program {
       if (port.name in results) fetches[port.name] = tensorFor(port, results, sizes);
     }
     try {
-      await this.#session.run(inputs, fetches);
+      await this.#nativeCalls.run(() => this.#session.run(inputs, fetches));
     } catch (error) {
       if (!isCompletion(error)) {
         throw new EngineError("runtime_failed", `ONNX Runtime failed: ${messageOf(error)}`, {

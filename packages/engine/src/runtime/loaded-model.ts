@@ -1,5 +1,6 @@
 import { loadTokenizer } from "@tinker-ts/hub";
 import { EngineError } from "../errors.js";
+import { NativeCalls } from "../execution/native-calls.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { WeightSource } from "../files/weight-source.js";
 import { ModelRuntime } from "../model/model-runtime.js";
@@ -50,7 +51,8 @@ export class LoadedModel {
   ): Promise<LoadedModel> {
     const weights = await loadModelWeights(config, source, options);
     const { threads, executionProvider } = settings;
-    const runtime = new ModelRuntime(config, weights, { threads, executionProvider });
+    const nativeCalls = new NativeCalls(settings.nativeCalls);
+    const runtime = new ModelRuntime(config, weights, { threads, executionProvider, nativeCalls });
     const sampler = new Sampler(runtime, { ...memory, maxRows }, turns);
     const budget = trainingBudget(config, memory.activationBytes);
     return new LoadedModel(runtime, budget, sampler, folder);

@@ -84,6 +84,8 @@ export interface WorkerSettings {
   readonly threads: number;
   readonly executionProvider: string;
   readonly memoryBytes: number;
+  /** Memory of a `NativeCalls` that the owner shares. */
+  readonly nativeCalls: SharedArrayBuffer;
 }
 
 /** From the owner to the worker. */
