@@ -25,8 +25,8 @@ describe("an engine", () => {
     const elapsedMs = performance.now() - startMs;
     clearInterval(timer);
     expect(elapsedMs).toBeGreaterThan(100);
-    // Far more than the pauses between programs would let through; a busy machine delays some.
-    expect(ticks).toBeGreaterThan(elapsedMs / 5 / 5);
+    // A busy machine delays timers; a blocked loop would not tick at all.
+    expect(ticks).toBeGreaterThan(elapsedMs / 5 / 8);
   });
 
   it("reports progress while it loads, and can be stopped", async () => {

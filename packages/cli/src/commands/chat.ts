@@ -2,12 +2,11 @@ import { createInterface } from "node:readline";
 import type { ChatMessage } from "@tinker-ts/hub";
 import { defineCommand, type CommandContext } from "../command.js";
 import { chatPrompt, hasTemplate, stopTokens } from "../connect/chat-prompt.js";
-import { loadTokenizer } from "../connect/load-tokenizer.js";
 import { sampleStreaming } from "../connect/sample-stream.js";
 import { withService } from "../connect/with-service.js";
 import { describeError } from "../output/describe-error.js";
 import { samplingOptions, samplingParams } from "../parse/sampling-options.js";
-import { readSource, sourceOptions } from "../parse/source-options.js";
+import { nameOf, readSource, sourceOptions } from "../parse/source-options.js";
 import { styleFor } from "../terminal/style.js";
 
 /** `chat` */
@@ -25,16 +24,19 @@ export const command = defineCommand({
     temperature: { ...samplingOptions.temperature, default: 0.7 },
   },
   arguments: {},
-  examples: ["chat --base-model tinker-ts/sprout --base-url local:"],
+  examples: [
+    "chat --model tinker-ts/sprout --base-url local:",
+    "chat --model tinker://RUN_ID/sampler_weights/NAME",
+  ],
   async run(context, { options }) {
     const source = readSource(options);
     const { terminal, output } = context;
     await withService(context, async (open) => {
       const sampling = await open.service.createSamplingClient({ ...source, ...open.bounds });
-      const tokenizer = await loadTokenizer(open, sampling);
+      const tokenizer = await sampling.getTokenizer(open.bounds);
       output.note(
         hasTemplate(tokenizer)
-          ? `Talking to ${Object.values(source)[0]}. /reset starts anew, /exit leaves.`
+          ? `Talking to ${nameOf(source)}. /reset starts anew, /exit leaves.`
           : "This model has no chat template, so it continues the text. /reset, /exit.",
       );
       const params = samplingParams(options, stopTokens(tokenizer));

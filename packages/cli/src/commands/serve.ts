@@ -67,7 +67,8 @@ export const command = defineCommand({
   async run({ terminal, output, signal }, { options }) {
     const models = readModels(options.model, terminal.cwd);
     const { startServer } = await import("@tinker-ts/server");
-    const { data, threads, publicUrl } = options;
+    const { threads, publicUrl } = options;
+    const dataDir = options.data ?? (terminal.env["TINKER_TS_DATA_DIR"] || undefined);
     const server = await startServer({
       host: options.host,
       port: options.port,
@@ -76,7 +77,7 @@ export const command = defineCommand({
       corsOrigins: options.corsOrigin,
       logLevel: options.logLevel,
       ...(models ? { models } : {}),
-      ...(data === undefined ? {} : { dataDir: path.resolve(terminal.cwd, data) }),
+      ...(dataDir === undefined ? {} : { dataDir: path.resolve(terminal.cwd, dataDir) }),
       ...(threads === undefined ? {} : { threads }),
       ...(publicUrl === undefined ? {} : { publicUrl }),
       ...(options.allowAnyModel ? { allowAnyModel: true } : {}),
@@ -113,12 +114,27 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Refusals of the server are for the user to see; anything else goes on as it is. */
+/** How options of the server are called here. */
+const flags: Readonly<Record<string, string>> = {
+  host: "--host",
+  apiKeys: "--api-key",
+  publicUrl: "--public-url",
+};
+
+/** Refusals of the server are for the user to see, in the words of the command line. */
 function explain(error: unknown): never {
   if (!(error instanceof Error)) throw error;
+  const [, option = "", refusal = ""] = /^(\w+): (.*)$/s.exec(error.message) ?? [];
+  const flag = flags[option];
+  if (flag !== undefined) {
+    throw new CliError(`${flag}: ${refusal.replace("apiKeys", "--api-key")}`, undefined, {
+      cause: error,
+    });
+  }
   const isTaken = "code" in error && error.code === "EADDRINUSE";
-  const detail = isTaken
-    ? "Another program listens there; choose another --port, or 0."
-    : undefined;
-  throw new CliError(`The server cannot start: ${error.message}`, detail, { cause: error });
+  throw new CliError(
+    `The server cannot start: ${error.message}`,
+    isTaken ? "Another program listens there; choose another --port, or 0." : undefined,
+    { cause: error },
+  );
 }

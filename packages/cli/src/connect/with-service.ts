@@ -23,7 +23,8 @@ export async function withService<T>(
 ): Promise<T> {
   const target = chooseTarget(context);
   const { signal, globals } = context;
-  const place = target.kind === "local" ? await openLocal() : await openRemote(target, signal);
+  const place =
+    target.kind === "local" ? await openLocal(context.terminal) : await openRemote(target, signal);
   const { ServiceClient: Client } = await import("tinker-ts");
   const { timeout } = globals;
   try {
@@ -52,13 +53,14 @@ interface Place extends Pick<OpenService, "fetchPath" | "fetchUrl"> {
 /** Stands for this process in the addresses of requests that never leave it. */
 const localOrigin = "http://local.invalid";
 
-async function openLocal(): Promise<Place> {
+async function openLocal({ env }: CommandContext["terminal"]): Promise<Place> {
   const { createLocalHandler } = await import("@tinker-ts/server").catch((cause: unknown) => {
     throw new CliError("The embedded engine cannot be loaded.", "Run 'tinker-ts doctor'.", {
       cause,
     });
   });
-  const handler = await createLocalHandler();
+  const dataDir = env["TINKER_TS_DATA_DIR"];
+  const handler = await createLocalHandler(dataDir ? { dataDir } : {});
   const fetch = (request: Request): Promise<Response> => handler.fetch(request);
   return {
     options: { baseUrl: localOrigin, fetch },

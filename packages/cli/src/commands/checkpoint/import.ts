@@ -1,7 +1,9 @@
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import path from "node:path";
 import { Readable } from "node:stream";
 import { defineCommand, type CommandContext } from "../../command.js";
+import { readAdapterConfig } from "../../connect/adapter-config.js";
+import { refusalOf } from "../../connect/refusal.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
 import { CliError } from "../../output/cli-error.js";
 
@@ -32,9 +34,9 @@ export const command = defineCommand({
   examples: ["checkpoint import ./my-adapter --base-model tinker-ts/sprout"],
   async run(context, { arguments: { folder: given }, options }) {
     const folder = path.resolve(context.terminal.cwd, given);
-    const { rank, base } = await readConfig(folder);
+    const { rank, base } = await readAdapterConfig(folder);
     const baseModel = options.baseModel ?? base;
-    if (baseModel === null) {
+    if (baseModel === undefined) {
       throw new CliError("The adapter does not name its base model.", "Pass --base-model NAME.");
     }
     const name = options.name ?? path.basename(folder).replace(/[^\w.-]+/g, "-");
@@ -70,18 +72,6 @@ export const command = defineCommand({
   },
 });
 
-async function readConfig(folder: string): Promise<{ rank: number; base: string | null }> {
-  const text = await readFile(path.join(folder, "adapter_config.json"), "utf8").catch(
-    (cause: unknown) => {
-      const message = `${folder} has no adapter_config.json.`;
-      throw new CliError(message, "Give the folder of a PEFT adapter.", { cause });
-    },
-  );
-  const { r: rank, base_model_name_or_path: base } = JSON.parse(text) as Record<string, unknown>;
-  if (typeof rank !== "number") throw new CliError("adapter_config.json has no rank (r).");
-  return { rank, base: typeof base === "string" ? base : null };
-}
-
 async function upload(
   { output, signal }: CommandContext,
   { fetchPath }: OpenService,
@@ -103,23 +93,13 @@ async function upload(
     duplex: "half",
     signal,
   });
-  const text = await response.text();
   if (response.ok) return;
+  const reason = await refusalOf(response);
   if (response.status === 404 || response.status === 405) {
     throw new CliError(
       "This server cannot take adapters.",
       "Use a server of this project: 'tinker-ts serve', or --base-url local:.",
     );
   }
-  throw new CliError("The server refused the adapter.", refusalOf(text, response.status));
-}
-
-function refusalOf(text: string, status: number): string {
-  try {
-    const { error } = JSON.parse(text) as { readonly error?: unknown };
-    if (typeof error === "string") return error;
-  } catch {
-    // Not JSON: the status has to do.
-  }
-  return `It answered ${status}.`;
+  throw new CliError("The server refused the adapter.", reason);
 }
