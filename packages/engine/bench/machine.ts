@@ -3,7 +3,7 @@ import { compileGraph } from "../src/graph/compile.js";
 import { Dim } from "../src/graph/dim.js";
 import { Graph } from "../src/graph/graph.js";
 import { linear, reduceSum } from "../src/graph/ops/index.js";
-import { Program } from "../src/runtime/program.js";
+import { Program } from "../src/execution/program.js";
 import { bestMs, heading, line } from "./measure.js";
 
 /** What the machine can do at best. */

@@ -4,9 +4,9 @@ import { BaseModel } from "./base-model.js";
 import { EngineError } from "./errors.js";
 import { checkExecutionProvider } from "./execution-provider.js";
 import type { ModelConfig } from "./files/model-config.js";
+import type { NamedTensors } from "./files/peft/adapter.js";
 import type { LoadProgress } from "./model/model-weights.js";
 import { WorkerClient } from "./runtime/worker-client.js";
-import type { NamedTensors } from "./train/parameter-state.js";
 
 /** Settings of an engine. */
 export interface EngineOptions {

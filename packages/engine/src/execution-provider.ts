@@ -3,7 +3,7 @@ import { EngineError } from "./errors.js";
 import { compileGraph } from "./graph/compile.js";
 import { Graph } from "./graph/graph.js";
 import { negate } from "./graph/ops/index.js";
-import { Program } from "./runtime/program.js";
+import { Program } from "./execution/program.js";
 
 /**
  * Checks that ONNX Runtime can use an execution provider on this machine. That it knows one is not enough:

@@ -1,5 +1,7 @@
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { cpSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { Engine } from "@tinker-ts/engine";
 import { describe, expect, it } from "vitest";
 import { countingDatum, raggedData } from "./support/engine-data.js";
@@ -65,6 +67,14 @@ describe("an engine", () => {
     await failed;
     await expect(engine.loadModel(fixture("llama/model"))).rejects.toThrow("closed");
     await engine.close();
+  });
+
+  it("lets a process exit in the middle of a call", () => {
+    const script = fileURLToPath(new URL("support/exit-while-training.mjs", import.meta.url));
+    const child = spawnSync(process.execPath, [script, fixture("qwen3/model")], {
+      encoding: "utf8",
+    });
+    expect({ status: child.status, stderr: child.stderr }).toEqual({ status: 3, stderr: "" });
   });
 
   it("lets go of a model and says so to whoever still uses it", async () => {

@@ -1,6 +1,6 @@
 import { EngineError } from "../errors.js";
+import type { NamedTensors } from "../files/peft/adapter.js";
 import type { WeightSource } from "../files/weight-source.js";
-import type { NamedTensors } from "../train/parameter-state.js";
 
 /** Weights that the caller holds in memory, checked against those that are expected. */
 export function givenWeights(expected: WeightSource, tensors: NamedTensors): WeightSource {

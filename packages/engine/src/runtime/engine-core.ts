@@ -6,7 +6,7 @@ import { initialWeights } from "../model/initial-weights.js";
 import { noAdapter, type FrozenAdapter } from "../sample/adapter-set.js";
 import { checkSampleOptions } from "../sample/request.js";
 import { SerialQueue } from "../util/serial-queue.js";
-import { FairTurns } from "./fair-turns.js";
+import { FairTurns } from "../util/fair-turns.js";
 import { LoadedModel } from "./loaded-model.js";
 import { planMemory, weightBytesOf } from "./memory-plan.js";
 import type { CallName, EngineCalls, WorkerSettings } from "./protocol.js";

@@ -1,13 +1,15 @@
 import { loadTokenizer } from "@tinker-ts/hub";
 import { EngineError } from "../errors.js";
+import { NativeCalls } from "../execution/native-calls.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { WeightSource } from "../files/weight-source.js";
 import { ModelRuntime } from "../model/model-runtime.js";
 import { loadModelWeights, type LoadProgress } from "../model/model-weights.js";
 import { Sampler } from "../sample/sampler.js";
 import type { TokenText } from "../sample/stop-matcher.js";
+import { MergedWeights } from "../train/merged-weights.js";
 import { trainingBudget, type TrainingBudget } from "../train/training-budget.js";
-import type { FairTurns } from "./fair-turns.js";
+import type { FairTurns } from "../util/fair-turns.js";
 import type { MemoryPlan } from "./memory-plan.js";
 import type { WorkerSettings } from "./protocol.js";
 
@@ -19,6 +21,8 @@ export class LoadedModel {
   readonly runtime: ModelRuntime;
   readonly budget: TrainingBudget;
   readonly sampler: Sampler;
+  /** Of whichever adapter trains. */
+  readonly merged: MergedWeights;
   readonly #folder: string | null;
   #text: Promise<TokenText> | undefined;
 
@@ -31,6 +35,7 @@ export class LoadedModel {
     this.runtime = runtime;
     this.budget = budget;
     this.sampler = sampler;
+    this.merged = new MergedWeights(runtime);
     this.#folder = folder;
   }
 
@@ -46,7 +51,8 @@ export class LoadedModel {
   ): Promise<LoadedModel> {
     const weights = await loadModelWeights(config, source, options);
     const { threads, executionProvider } = settings;
-    const runtime = new ModelRuntime(config, weights, { threads, executionProvider });
+    const nativeCalls = new NativeCalls(settings.nativeCalls);
+    const runtime = new ModelRuntime(config, weights, { threads, executionProvider, nativeCalls });
     const sampler = new Sampler(runtime, { ...memory, maxRows }, turns);
     const budget = trainingBudget(config, memory.activationBytes);
     return new LoadedModel(runtime, budget, sampler, folder);

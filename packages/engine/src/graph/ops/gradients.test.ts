@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Program } from "../../runtime/program.js";
+import { Program } from "../../execution/program.js";
 import { compileGraph } from "../compile.js";
 import { differentiate } from "../differentiate.js";
 import { Dim } from "../dim.js";
