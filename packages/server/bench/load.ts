@@ -17,7 +17,7 @@ export async function reportLoad(model: BenchModel): Promise<void> {
     const sample = (seed: number) =>
       sampler.sample({
         prompt: [1, 2, 3, seed % model.vocabSize],
-        samplingParams: { maxTokens: 16, seed },
+        samplingParams: { maxTokens: 8, seed },
       });
     await sample(0);
     const look = () =>
