@@ -2,7 +2,7 @@ import { Engine } from "@tinker-ts/engine";
 import type { DatumLike } from "tinker-ts";
 import type { BenchModel } from "./bench-model.js";
 import { withServer } from "./bench-server.js";
-import { line, median, timed } from "./measure.js";
+import { line, timed, undisturbed } from "./measure.js";
 
 const limitMs = 5;
 const rounds = 120;
@@ -63,7 +63,7 @@ export async function reportOverhead(model: BenchModel): Promise<void> {
         }
       }
     }
-    const typicalMs = (key: string): number => median(times.get(key)?.slice(warmUps) ?? []);
+    const typicalMs = (key: string): number => undisturbed(times.get(key)?.slice(warmUps) ?? []);
     for (const name of Object.keys(operations)) {
       const aloneMs = typicalMs(`${name} alone`);
       const addedMs = typicalMs(`${name} served`) - aloneMs;
