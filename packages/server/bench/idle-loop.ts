@@ -20,7 +20,7 @@ export class IdleLoop {
   /** Its delay since the last look, 99th percentile. */
   async delayMs(): Promise<number> {
     const answer = once(this.#worker, "message");
-    this.#worker.postMessage("look");
+    this.#worker.postMessage("look", []);
     const [delayMs] = (await answer) as [number];
     return delayMs;
   }

@@ -45,6 +45,17 @@ describe("bodies", () => {
     expect(JSON.stringify(answer)).not.toContain(".ts:");
   });
 
+  it("that are nested without end are refused in few words", async () => {
+    const depth = 10_000;
+    const nested = `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
+    const body = `{"tags":[],"user_metadata":${nested},"sdk_version":"x"}`;
+    const response = await post("create_session", body);
+    expect(response.status).toBe(400);
+    const { error } = (await response.json()) as { error: string };
+    expect(error).toMatch(/^CreateSessionRequest\.user_metadata\.a\.a/);
+    expect(error.length).toBeLessThan(1100);
+  });
+
   it("that are no protobuf are a bad request", async () => {
     const headers = { "content-type": "application/x-protobuf" };
     const response = await post("forward_backward", new Uint8Array([255, 255, 255]), headers);
