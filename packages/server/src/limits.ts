@@ -4,7 +4,7 @@ export interface ServerLimits {
   readonly maxBodyBytes: number;
   /** Largest request body after decompression. @default 256 MiB */
   readonly maxDecompressedBytes: number;
-  /** Bodies being read and decoded at the same time, together. @default 512 MiB */
+  /** Bodies that are read, unpacked and worked on at the same time, together. @default 512 MiB */
   readonly maxBodiesBytes: number;
   /** Largest adapter that can be brought in, as sent and unpacked. @default 4 GiB */
   readonly maxImportBytes: number;
@@ -110,5 +110,10 @@ export function resolveLimits(given: Partial<ServerLimits> = {}): ServerLimits {
     }
   }
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
-  return { ...defaultLimits, ...Object.fromEntries(set) };
+  const limits = { ...defaultLimits, ...Object.fromEntries(set) };
+  const largestBytes = limits.maxBodyBytes + limits.maxDecompressedBytes;
+  if (limits.maxBodiesBytes >= largestBytes) return limits;
+  throw new RangeError(
+    `limits.maxBodiesBytes: must be at least maxBodyBytes and maxDecompressedBytes together, which are ${largestBytes}; got ${limits.maxBodiesBytes}`,
+  );
 }

@@ -12,7 +12,7 @@ it("finds the place of a request whatever else is wrong with it", () => {
     ...place,
     forwardBackwardInput: { data: [], lossFn: "cross_entropy", lossFnConfig: null },
   });
-  // The name of the loss is the only text of this length; another of the same length is no loss.
+  // A name of the same length keeps the message whole, and is no loss.
   const other = Buffer.from(proto);
   other.write("entropy_cross", other.indexOf("cross_entropy"));
   expect(readRequestPlace(other, "proto")).toEqual(place);

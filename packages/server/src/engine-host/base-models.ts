@@ -17,8 +17,8 @@ export interface BaseModelOptions {
 export interface BaseModel extends ModelFacts {
   readonly name: string;
   readonly folder: string;
-  /** What a client can load its tokenizer by: the hub id, or the folder. */
-  readonly location: string;
+  /** What a client can load its tokenizer by: the hub id, or the folder on this machine. */
+  readonly tokenizerId: string;
 }
 
 /**
@@ -105,11 +105,12 @@ export class BaseModels {
   async #findNow(name: string): Promise<BaseModel> {
     const location = this.#options.models[name] ?? name;
     const kit = await this.#loadKit();
-    const folder = await kit.findModel(location, {
+    const { folder, isFromHub } = await kit.findModel(location, {
       onProgress: (text) => this.#logger.info("fetching model", { model: name, progress: text }),
       signal: this.#stopping.signal,
     });
-    const found = { name, folder, location, ...(await kit.readFacts(folder)) };
+    const tokenizerId = isFromHub ? location : path.resolve(folder);
+    const found = { name, folder, tokenizerId, ...(await kit.readFacts(folder)) };
     this.#known.set(name, found);
     return found;
   }

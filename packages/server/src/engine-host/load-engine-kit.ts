@@ -25,11 +25,11 @@ export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit
       ),
     async findModel(location, { onProgress, signal }) {
       const { resolveModel } = await import("@tinker-ts/hub");
-      const { folder } = await resolveModel(location, {
+      const { folder, commit } = await resolveModel(location, {
         onProgress: (progress) => onProgress(describeProgress(progress)),
         signal,
       });
-      return folder;
+      return { folder, isFromHub: commit !== null };
     },
     readFacts: (folder) => engine.readModelConfig(folder),
     async writeAdapter(folder, stored) {

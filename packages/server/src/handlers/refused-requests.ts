@@ -12,8 +12,8 @@ const numberedRoutes: ReadonlySet<RouteName> = new Set<RouteName>([
 ]);
 
 /**
- * Accepts what cannot be decoded when its place in a sequence can: it fails in its turn. Clients give the
- * number of a refused request to no other one, so that the model would wait for it for ever.
+ * Accepts what cannot be decoded when its place in a sequence can: it fails in its turn. The official
+ * client gives the number of a refused request to no other one; the model would wait for it for ever.
  */
 export function refusedRequests({ models }: Core): AnswerRefused {
   return async (name, caller, error) => {

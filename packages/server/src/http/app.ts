@@ -1,5 +1,5 @@
 import { Hono, type Context } from "hono";
-import { encodeJson, routes, type Route, type RouteName, type WireTypeName } from "tinker-ts/wire";
+import { encodeJson, routes, type Route, type RouteName } from "tinker-ts/wire";
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
 import { ApiError } from "../errors/api-error.js";
@@ -101,29 +101,34 @@ async function handle(
 ): Promise<Response> {
   const request = context.req.raw;
   const caller = openRoutes.has(name) ? nobody : authenticate(parts, request);
-  let body: unknown = null;
+  const room = parts.budget.open();
   try {
-    if (route.request !== null) body = await takeBody(parts, route.request, request);
+    const body =
+      route.request === null
+        ? null
+        : await readBody(request, route.request, parts.limits, room, parts.turns);
+    const call: Call = {
+      route,
+      caller,
+      body,
+      params: paramsOf(context),
+      query: context.req.query(),
+      headers: request.headers,
+      signal: request.signal,
+      origin: parts.publicUrl ?? new URL(request.url).origin,
+    };
+    // The table pairs every name with its own body and answer; a union of handlers cannot say that.
+    const handler = parts.handlers[name] as (call: Call) => unknown;
+    const answer = await handler(call);
+    if (answer instanceof Response) return answer;
+    if (route.response === null) return emptyResponse();
+    return jsonResponse(encodeJson(route.response, answer as never));
   } catch (error) {
     if (!(error instanceof UndecodableBody)) throw error;
     return typedResponse("UntypedAPIFuture", await parts.answerRefused(name, caller, error));
+  } finally {
+    room.release();
   }
-  const call: Call = {
-    route,
-    caller,
-    body,
-    params: paramsOf(context),
-    query: context.req.query(),
-    headers: request.headers,
-    signal: request.signal,
-    origin: parts.publicUrl ?? new URL(request.url).origin,
-  };
-  // The table pairs every name with its own body and answer; a union of handlers cannot say that.
-  const handler = parts.handlers[name] as (call: Call) => unknown;
-  const answer = await handler(call);
-  if (answer instanceof Response) return answer;
-  if (route.response === null) return emptyResponse();
-  return jsonResponse(encodeJson(route.response, answer as never));
 }
 
 const nobody: Principal = { owner: "", email: null, keyId: "" };
@@ -134,19 +139,6 @@ function authenticate(parts: AppParts, request: Request): Principal {
   if (caller) return caller;
   const problem = credential === "" ? "no API key was sent" : "the API key is not known here";
   throw new ApiError(401, `${problem}; put a valid key into the header X-API-Key`);
-}
-
-async function takeBody(
-  parts: AppParts,
-  typeName: WireTypeName,
-  request: Request,
-): Promise<unknown> {
-  const release = parts.budget.acquire(Number(request.headers.get("content-length") ?? 0));
-  try {
-    return await readBody(request, typeName, parts.limits, parts.turns);
-  } finally {
-    release();
-  }
 }
 
 /** `{name}` becomes a parameter; a checkpoint id, which holds one slash, becomes two. */

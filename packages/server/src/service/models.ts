@@ -115,7 +115,7 @@ export class Models {
       modelData: {
         arch: base.architecture,
         modelName: model.baseModel,
-        tokenizerId: base.location,
+        tokenizerId: base.tokenizerId,
       },
     };
   }
