@@ -5,16 +5,15 @@ const packages = readdirSync("packages").filter((name) =>
   existsSync(`packages/${name}/package.json`),
 );
 
-// Projects do not inherit it.
-const testTimeout = 20_000;
-
 export default defineConfig({
   test: {
+    testTimeout: 20_000,
     projects: [
-      { test: { name: "workspace", include: ["test/**/*.test.ts"], testTimeout } },
+      { extends: true, test: { name: "workspace", include: ["test/**/*.test.ts"] } },
       ...packages.map((name) => ({
+        extends: true as const,
         root: `packages/${name}`,
-        test: { name, include: ["src/**/*.test.ts", "test/**/*.test.ts"], testTimeout },
+        test: { name, include: ["src/**/*.test.ts", "test/**/*.test.ts"] },
       })),
     ],
   },

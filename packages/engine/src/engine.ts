@@ -60,7 +60,7 @@ export class Engine {
     };
     positive("threads", settings.threads);
     positive("memoryBytes", settings.memoryBytes);
-    checkExecutionProvider(settings.executionProvider);
+    await checkExecutionProvider(settings.executionProvider);
     return new Engine(new WorkerClient(settings));
   }
 

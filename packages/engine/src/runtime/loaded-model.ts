@@ -7,9 +7,8 @@ import { loadModelWeights, type LoadProgress } from "../model/model-weights.js";
 import { Sampler } from "../sample/sampler.js";
 import type { TokenText } from "../sample/stop-matcher.js";
 import { trainingBudget, type TrainingBudget } from "../train/training-budget.js";
-
 import type { FairTurns } from "./fair-turns.js";
-import { planMemory } from "./memory-plan.js";
+import type { MemoryPlan } from "./memory-plan.js";
 import type { WorkerSettings } from "./protocol.js";
 
 /** Sequences that are decoded together at most. */
@@ -35,16 +34,16 @@ export class LoadedModel {
     this.#folder = folder;
   }
 
-  /** Reads the weights, after checking that they fit. `folder` is where the tokenizer lies. */
+  /** Reads the weights. `folder` is where the tokenizer lies. */
   static async load(
     config: ModelConfig,
     source: WeightSource,
     folder: string | null,
     settings: WorkerSettings,
+    memory: MemoryPlan,
     turns: FairTurns,
     options: { signal: AbortSignal; onProgress: (progress: LoadProgress) => void },
   ): Promise<LoadedModel> {
-    const memory = planMemory(settings.memoryBytes, weightBytes(source));
     const weights = await loadModelWeights(config, source, options);
     const { threads, executionProvider } = settings;
     const runtime = new ModelRuntime(config, weights, { threads, executionProvider });
@@ -80,12 +79,4 @@ export class LoadedModel {
     const tokenizer = await loadTokenizer(this.#folder);
     return { bytesOf: (token) => tokenizer.tokenBytes(token) };
   }
-}
-
-function weightBytes(source: WeightSource): number {
-  let bytes = 0;
-  for (const { shape } of source.tensors.values()) {
-    bytes += 4 * shape.reduce((product, dim) => product * dim, 1);
-  }
-  return bytes;
 }

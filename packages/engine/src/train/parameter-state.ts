@@ -72,13 +72,13 @@ export class ParameterState {
     this.#spare = array;
   }
 
-  /** One optimizer step with the summed gradient, which it uses up. */
+  /** One optimizer step with the summed gradient, which it uses up, also when it is refused. */
   step(options: Required<AdamOptions>): AdamReport {
     const gradient = this.#gradient ?? this.borrowGradient().fill(0);
-    this.#thaw();
-    const report = adamStep(this.#values, gradient, this.#optimizer(), options);
     this.#gradient = undefined;
     this.#spare = gradient;
+    this.#thaw();
+    const report = adamStep(this.#values, gradient, this.#optimizer(), options);
     this.#version += 1;
     return report;
   }

@@ -20,8 +20,8 @@ export interface PoolLimits {
   readonly maxConnections: number;
 }
 
-/** Opens a connection; calls back when it turns out to be HTTP/2. */
-export type OpenConnection = (onMultiplexed: () => void) => Client;
+/** Opens a connection; calls back when it is known whether it speaks HTTP/2. */
+export type OpenConnection = (onConnected: (isMultiplexed: boolean) => void) => Client;
 
 const streamsPerConnection = 100;
 
@@ -43,6 +43,8 @@ export class ConnectionPool {
   readonly #waitingForConnection = new WaitList();
   readonly #free: Connection[] = [];
   readonly #all = new Set<Connection>();
+  /** What a new connection carries: known to be many once one of them turned out to be HTTP/2. */
+  #newCapacity = 1;
 
   constructor(open: OpenConnection, limits: PoolLimits) {
     this.#open = open;
@@ -85,24 +87,25 @@ export class ConnectionPool {
 
   #pickFree(): Connection | undefined {
     let connection = this.#free.at(-1);
-    while (connection?.isDead) {
+    while (connection && (connection.isDead || isFull(connection))) {
       this.#free.pop();
       connection = this.#free.at(-1);
     }
     connection ??= this.#all.size < this.#limits.maxConnections ? this.#add() : undefined;
     if (!connection) return undefined;
     connection.active++;
-    if (connection.active >= connection.capacity) this.#free.pop();
+    if (isFull(connection)) this.#free.pop();
     return connection;
   }
 
   #add(): Connection {
-    const client = this.#open(() => {
-      const wasFull = connection.active >= connection.capacity;
-      connection.capacity = streamsPerConnection;
-      if (wasFull && !connection.isDead) this.#offer(connection);
+    const client = this.#open((isMultiplexed) => {
+      const wasFull = isFull(connection);
+      connection.capacity = this.#newCapacity = isMultiplexed ? streamsPerConnection : 1;
+      if (wasFull) this.#offer(connection);
     });
-    const connection: Connection = { client, capacity: 1, active: 0, isDead: false };
+    const capacity = this.#newCapacity;
+    const connection: Connection = { client, capacity, active: 0, isDead: false };
     client.on("disconnect", () => this.#forget(connection));
     this.#all.add(connection);
     this.#free.push(connection);
@@ -110,18 +113,20 @@ export class ConnectionPool {
   }
 
   #giveBack(connection: Connection, isUsable: boolean): void {
-    const wasFull = connection.active >= connection.capacity;
+    const wasFull = isFull(connection);
     connection.active--;
     if (!isUsable) {
       this.#forget(connection);
-    } else if (wasFull && !connection.isDead) {
+    } else if (wasFull) {
       this.#offer(connection);
     }
   }
 
   #offer(connection: Connection): void {
+    if (connection.isDead || isFull(connection)) return;
     this.#free.push(connection);
-    this.#waitingForConnection.wakeFirst();
+    const places = connection.capacity - connection.active;
+    for (let place = 0; place < places; place++) this.#waitingForConnection.wakeFirst();
   }
 
   #forget(connection: Connection): void {
@@ -134,6 +139,10 @@ export class ConnectionPool {
     (active > 0 ? client.close() : client.destroy()).catch(() => {});
     this.#waitingForConnection.wakeFirst();
   }
+}
+
+function isFull(connection: Connection): boolean {
+  return connection.active >= connection.capacity;
 }
 
 /** The right to use a connection for one request. */

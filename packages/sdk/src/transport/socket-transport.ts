@@ -48,7 +48,7 @@ export function openSocketTransport(clock: Clock, options: SocketOptions = {}): 
     const key = `${request.origin} ${request.pool} ${request.isBackground}`;
     let pool = pools.get(key);
     if (!pool) {
-      pool = new ConnectionPool((onMultiplexed) => open(request, onMultiplexed), limits);
+      pool = new ConnectionPool((onConnected) => open(request, onConnected), limits);
       pools.set(key, pool);
     }
     return pool;
@@ -81,7 +81,10 @@ function isUsableAfter(response: HttpResponse): boolean {
   return !isEmptyBadRequest(response);
 }
 
-type ClientFactory = (request: HttpRequest, onMultiplexed: () => void) => Client;
+type ClientFactory = (
+  request: HttpRequest,
+  onConnected: (isMultiplexed: boolean) => void,
+) => Client;
 
 async function loadClientFactory(options: SocketOptions): Promise<ClientFactory> {
   const { buildConnector, Client } = await import("undici");
@@ -91,14 +94,14 @@ async function loadClientFactory(options: SocketOptions): Promise<ClientFactory>
     timeout: connectTimeoutMs,
     ...(ca === undefined ? {} : { ca }),
   });
-  return ({ origin, isBackground }, onMultiplexed) =>
+  return ({ origin, isBackground }, onConnected) =>
     new Client(origin, {
       allowH2: http2,
       keepAliveTimeout: keepAliveMs,
       connect: (target, callback) => {
         const socket = connect(target, (...[error, connected]) => {
           if (error) return callback(error, null);
-          if ("alpnProtocol" in connected && connected.alpnProtocol === "h2") onMultiplexed();
+          onConnected("alpnProtocol" in connected && connected.alpnProtocol === "h2");
           return callback(null, connected);
         }) as unknown as Socket;
         if (isBackground) keepDetached(socket);

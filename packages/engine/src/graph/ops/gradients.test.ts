@@ -101,7 +101,6 @@ const cases: Record<string, fc.Arbitrary<GradientCase>> = {
   sigmoid: unary(ops.sigmoid),
   silu: unary(ops.silu),
   softmax: unary(ops.softmax),
-  logSoftmax: unary(ops.logSoftmax),
   reduceSum: fc
     .tuple(size, size, size, fc.subarray([0, 1, 2], { minLength: 1 }))
     .map(([a, b, c, axes]) => ({
