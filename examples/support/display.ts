@@ -3,7 +3,7 @@ import type { Exchange } from "./task.js";
 
 const barWidth = 20;
 const chart = { columns: 60, rows: 6 };
-const eighths = [..." ▁▂▃▄▅▆▇█"];
+const eighths = " ▁▂▃▄▅▆▇█".split("");
 
 /** Tells how training goes: a live bar and curve on a screen, plain lines in a log. */
 export class Display {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { commandTree, type CommandNode } from "../src/commands/tree.js";
+import type { CommandNode } from "../src/command-tree.js";
+import { commandTree } from "../src/commands/tree.js";
 import { runCommand } from "./support/run-command.js";
 
 interface Entry {

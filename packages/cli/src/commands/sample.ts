@@ -8,7 +8,7 @@ import { chatPrompt, stopTokens } from "../connect/chat-prompt.js";
 import { loadTokenizer } from "../connect/load-tokenizer.js";
 import { sampleStreaming } from "../connect/sample-stream.js";
 import { withService } from "../connect/with-service.js";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { jsonText } from "../output/json-text.js";
 import { samplingOptions, samplingParams } from "../parse/sampling-options.js";
 import { readSource, sourceOptions } from "../parse/source-options.js";

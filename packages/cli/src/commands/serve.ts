@@ -1,6 +1,6 @@
 import path from "node:path";
 import { defineCommand } from "../command.js";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { Interrupted } from "../terminal/interrupted.js";
 
 /** `serve` */

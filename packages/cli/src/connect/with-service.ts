@@ -1,6 +1,6 @@
 import type { RestClient, ServiceClient, ServiceClientOptions } from "tinker-ts";
 import type { CommandContext } from "../command.js";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { probe } from "./probe.js";
 import { chooseTarget, type Target } from "./target.js";
 

@@ -2,7 +2,7 @@ import type { CommandContext } from "../command.js";
 import { chooseTarget, type Target } from "../connect/target.js";
 import { probe } from "../connect/probe.js";
 import { withService } from "../connect/with-service.js";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { describeError } from "../output/describe-error.js";
 import { broken, ok, type Finding } from "./finding.js";
 

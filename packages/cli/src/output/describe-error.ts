@@ -1,4 +1,4 @@
-import { CliError } from "./cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 
 /** An error for people: what happened, and more where there is more. */
 export interface ErrorDescription {

@@ -5,7 +5,7 @@ import { defineCommand, type CommandContext } from "../../command.js";
 import { readAdapterConfig } from "../../connect/adapter-config.js";
 import { refusalOf } from "../../connect/refusal.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
-import { CliError } from "../../output/cli-error.js";
+import { CliError } from "../../errors/cli-error.js";
 
 const wantedFiles = ["adapter_config.json", "adapter_model.safetensors", "optimizer.safetensors"];
 
