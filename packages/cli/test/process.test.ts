@@ -67,6 +67,7 @@ describe("serve", () => {
     const talk = await runProcess(chat, { input: "Hello\n/exit\n" });
     expect(talk).toMatchObject({ code: 0, err: "" });
     expect(talk.out).toMatch(/\n$/);
+    expect(await start(chat).types("/exit\n").finished).toMatchObject({ code: 0, out: "" });
     const ended = await server.kill("SIGTERM").finished;
     expect(ended).toMatchObject({ code: 0, signalName: null });
     expect(ended.out).toMatch(listening);

@@ -84,10 +84,15 @@ async function* userLines({ terminal, signal }: CommandContext): AsyncGenerator<
     if (terminal.isInteractive.input) terminal.err(style.bold("> "));
   };
   const lines = createInterface({ input: terminal.input, signal });
-  ask();
-  for await (const line of lines) {
-    if (line.trim() !== "") yield line.trim();
+  try {
     ask();
+    for await (const line of lines) {
+      if (line.trim() !== "") yield line.trim();
+      ask();
+    }
+  } finally {
+    // Whoever goes on reading keeps the process alive.
+    lines.close();
   }
   signal.throwIfAborted();
 }
