@@ -5,7 +5,7 @@ import { resolveRelative, root, sourceFiles, type SourceFile } from "./support/s
 
 /** Which of this repository's packages a package may import; `dynamic` ones only on demand. */
 const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: string[] }>> = {
-  sdk: { allowed: [] },
+  sdk: { allowed: [], dynamic: ["@tinker-ts/hub"] },
   hub: { allowed: [] },
   engine: { allowed: ["@tinker-ts/hub", "@tinker-ts/hub/files"] },
   server: {
@@ -171,7 +171,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
 
 /** Folders where Node's own modules may be used; everything else must run anywhere. */
 const builtInRules: Readonly<Record<string, readonly string[]>> = {
-  sdk: ["wire", "transport", "tokenizers", "checkpoints", "clients/side-thread"],
+  sdk: ["wire", "transport", "checkpoints", "clients/side-thread"],
 };
 
 const files = sourceFiles();

@@ -23,7 +23,8 @@ describe("an engine", () => {
     const elapsedMs = performance.now() - startMs;
     clearInterval(timer);
     expect(elapsedMs).toBeGreaterThan(100);
-    expect(ticks).toBeGreaterThan(elapsedMs / 5 / 2);
+    // A busy machine delays timers; a blocked loop would not tick at all.
+    expect(ticks).toBeGreaterThan(elapsedMs / 5 / 8);
   });
 
   it("reports progress while it loads, and can be stopped", async () => {

@@ -7,6 +7,7 @@ import type { EngineKit } from "./engine-port/engine-kit.js";
 import { unavailable } from "./errors/api-error.js";
 import { createHandlers } from "./handlers/index.js";
 import { extraPages } from "./handlers/pages.js";
+import { refusedRequests } from "./handlers/refused-requests.js";
 import { refusalResponse } from "./http/answers.js";
 import { createHttpApp } from "./http/app.js";
 import { BodyBudget } from "./http/body-budget.js";
@@ -69,6 +70,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   const links = new SignedLinks(secret, clock);
   const handle = createHttpApp({
     handlers: createHandlers(core, authenticator, links),
+    answerRefused: refusedRequests(core),
     pages: extraPages(core, links, authenticator),
     authenticator,
     limits,

@@ -6,6 +6,8 @@ export interface ServerLimits {
   readonly maxDecompressedBytes: number;
   /** Bodies being read and decoded at the same time, together. @default 512 MiB */
   readonly maxBodiesBytes: number;
+  /** Largest adapter that can be brought in, as sent and unpacked. @default 4 GiB */
+  readonly maxImportBytes: number;
   /** Most data in one forward or forward/backward request. @default 4096 */
   readonly maxBatchData: number;
   /** Most sequences of one sample request. @default 1024 */
@@ -67,6 +69,7 @@ export const defaultLimits: ServerLimits = {
   maxBodyBytes: 128 * mebibyte,
   maxDecompressedBytes: 256 * mebibyte,
   maxBodiesBytes: 512 * mebibyte,
+  maxImportBytes: 4096 * mebibyte,
   maxBatchData: 4096,
   maxNumSamples: 1024,
   maxPendingPerModel: 1024,

@@ -2,7 +2,6 @@ import { createInterface } from "node:readline";
 import type { ChatMessage } from "@tinker-ts/hub";
 import { defineCommand, type CommandContext } from "../command.js";
 import { chatPrompt, hasTemplate, stopTokens } from "../connect/chat-prompt.js";
-import { loadTokenizer } from "../connect/load-tokenizer.js";
 import { sampleStreaming } from "../connect/sample-stream.js";
 import { withService } from "../connect/with-service.js";
 import { describeError } from "../output/describe-error.js";
@@ -34,7 +33,7 @@ export const command = defineCommand({
     const { terminal, output } = context;
     await withService(context, async (open) => {
       const sampling = await open.service.createSamplingClient({ ...source, ...open.bounds });
-      const tokenizer = await loadTokenizer(context, open, sampling);
+      const tokenizer = await sampling.getTokenizer(open.bounds);
       output.note(
         hasTemplate(tokenizer)
           ? `Talking to ${nameOf(source)}. /reset starts anew, /exit leaves.`

@@ -5,7 +5,6 @@ import type { Tokenizer } from "@tinker-ts/hub";
 import type { SampledSequence, SampleResponse } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../command.js";
 import { chatPrompt, stopTokens } from "../connect/chat-prompt.js";
-import { loadTokenizer } from "../connect/load-tokenizer.js";
 import { sampleStreaming } from "../connect/sample-stream.js";
 import { withService } from "../connect/with-service.js";
 import { CliError } from "../errors/cli-error.js";
@@ -44,7 +43,7 @@ export const command = defineCommand({
     const isLive = !output.isJson && options.output === undefined && options.numSamples === 1;
     await withService(context, async (open) => {
       const sampling = await open.service.createSamplingClient({ ...source, ...open.bounds });
-      const tokenizer = await loadTokenizer(context, open, sampling);
+      const tokenizer = await sampling.getTokenizer(open.bounds);
       const tokens = await toTokens(tokenizer, prompt, options.chat);
       const decoder = tokenizer.incrementalDecoder({ skipSpecialTokens: true });
       if (isLive) output.line(heading(0));

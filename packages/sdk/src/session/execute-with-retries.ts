@@ -33,7 +33,7 @@ export async function executeWithRetries<T>(
   context: RetryContext,
 ): Promise<T> {
   const { runtime, billing, endpoint, signal } = context;
-  const { clock, events } = runtime;
+  const { clock, retries } = runtime;
   const startedAt = clock.now();
   const attempts: Attempt[] = [];
   for (let count = 0; ;) {
@@ -59,10 +59,8 @@ export async function executeWithRetries<T>(
       const made = attemptsOf(error, delayMs);
       attempts.push(...made);
       for (const attempt of made) context.onAttempt?.(attempt);
-      if (events.isActive) {
-        const { status, message } = toAttempt(error, delayMs);
-        events.emit({ type: "retry", endpoint, by: "call", status, message, delayMs });
-      }
+      const { status, message } = toAttempt(error, delayMs);
+      retries.report({ endpoint, by: "call", status, message, delayMs });
       await sleep(clock, delayMs, signal);
       if (!isBillingPause) count++;
     }

@@ -9,6 +9,8 @@ export interface Connection {
   /** Requests it carries at once. */
   capacity: number;
   active: number;
+  /** Not open yet, so it is not known how much it will carry. */
+  isOpening: boolean;
   /** Lost or condemned; never handed out again. */
   isDead: boolean;
 }
@@ -18,10 +20,12 @@ export interface PoolLimits {
   /** Requests that may be sent and not yet be answered or parked. */
   readonly maxFresh: number;
   readonly maxConnections: number;
+  /** Whether connections may turn out to carry many requests at once. */
+  readonly mayMultiplex: boolean;
 }
 
-/** Opens a connection; calls back when it is known whether it speaks HTTP/2. */
-export type OpenConnection = (onConnected: (isMultiplexed: boolean) => void) => Client;
+/** Opens a connection; calls back when it is open, with whether it is HTTP/2. */
+export type OpenConnection = (onOpen: (isMultiplexed: boolean) => void) => Client;
 
 const streamsPerConnection = 100;
 
@@ -33,6 +37,8 @@ const streamsPerConnection = 100;
  *   So a small number of *fresh* requests may be under way; one that has waited a while is *parked*:
  *   it keeps its socket but gives its place to the next.
  * - The connection used last is used first, so a burst's surplus goes idle and is closed.
+ * - Where HTTP/2 is hoped for, a burst waits for the connection that is being opened instead of opening
+ *   one per request; with the first that is not HTTP/2, or fails to open, that hope ends.
  * - undici's own pool looks through all its clients for a free one; with thousands of parked
  *   requests that costs more than the request. Here a free connection is the top of a stack.
  */
@@ -43,13 +49,14 @@ export class ConnectionPool {
   readonly #waitingForConnection = new WaitList();
   readonly #free: Connection[] = [];
   readonly #all = new Set<Connection>();
-  /** What a new connection carries: known to be many once one of them turned out to be HTTP/2. */
-  #newCapacity = 1;
+  #openingCount = 0;
+  #hopesToShare: boolean;
 
   constructor(open: OpenConnection, limits: PoolLimits) {
     this.#open = open;
     this.#limits = limits;
     this.#fresh = new Semaphore(limits.maxFresh);
+    this.#hopesToShare = limits.mayMultiplex;
   }
 
   /** The right to send at once; undefined when others are in line. */
@@ -87,62 +94,83 @@ export class ConnectionPool {
 
   #pickFree(): Connection | undefined {
     let connection = this.#free.at(-1);
-    while (connection && (connection.isDead || isFull(connection))) {
+    while (connection?.isDead) {
       this.#free.pop();
       connection = this.#free.at(-1);
     }
-    connection ??= this.#all.size < this.#limits.maxConnections ? this.#add() : undefined;
+    connection ??= this.#mayOpen() ? this.#add() : undefined;
     if (!connection) return undefined;
     connection.active++;
-    if (isFull(connection)) this.#free.pop();
+    if (connection.active >= connection.capacity) this.#free.pop();
     return connection;
   }
 
+  #mayOpen(): boolean {
+    if (this.#hopesToShare && this.#openingCount > 0) return false;
+    return this.#all.size < this.#limits.maxConnections;
+  }
+
   #add(): Connection {
-    const client = this.#open((isMultiplexed) => {
-      const wasFull = isFull(connection);
-      connection.capacity = this.#newCapacity = isMultiplexed ? streamsPerConnection : 1;
-      if (wasFull) this.#offer(connection);
-    });
-    const capacity = this.#newCapacity;
-    const connection: Connection = { client, capacity, active: 0, isDead: false };
+    const client = this.#open((isMultiplexed) => this.#onOpen(connection, isMultiplexed));
+    const connection: Connection = {
+      client,
+      capacity: 1,
+      active: 0,
+      isOpening: true,
+      isDead: false,
+    };
     client.on("disconnect", () => this.#forget(connection));
+    this.#openingCount++;
     this.#all.add(connection);
     this.#free.push(connection);
     return connection;
   }
 
+  #onOpen(connection: Connection, isMultiplexed: boolean): void {
+    this.#endOpening(connection, isMultiplexed);
+    if (!isMultiplexed || connection.isDead) return;
+    const wasFull = connection.active >= connection.capacity;
+    connection.capacity = streamsPerConnection;
+    if (wasFull) this.#offer(connection);
+  }
+
+  /** Those who waited for it share it, or open their own. */
+  #endOpening(connection: Connection, isMultiplexed: boolean): void {
+    if (!connection.isOpening) return;
+    connection.isOpening = false;
+    this.#openingCount--;
+    const hoped = this.#hopesToShare;
+    this.#hopesToShare = isMultiplexed;
+    if (hoped && !isMultiplexed) while (this.#waitingForConnection.wakeFirst());
+  }
+
   #giveBack(connection: Connection, isUsable: boolean): void {
-    const wasFull = isFull(connection);
+    const wasFull = connection.active >= connection.capacity;
     connection.active--;
     if (!isUsable) {
       this.#forget(connection);
-    } else if (wasFull) {
+    } else if (wasFull && !connection.isDead) {
       this.#offer(connection);
     }
   }
 
   #offer(connection: Connection): void {
-    if (connection.isDead || isFull(connection)) return;
     this.#free.push(connection);
-    const places = connection.capacity - connection.active;
-    for (let place = 0; place < places; place++) this.#waitingForConnection.wakeFirst();
+    let room = connection.capacity - connection.active;
+    while (room-- > 0 && this.#waitingForConnection.wakeFirst());
   }
 
   #forget(connection: Connection): void {
     if (connection.isDead) return;
     connection.isDead = true;
     this.#all.delete(connection);
+    this.#endOpening(connection, false);
     // Streams of others on the same connection end by themselves; then it goes. One that is gone
     // already has nothing to say.
     const { client, active } = connection;
     (active > 0 ? client.close() : client.destroy()).catch(() => {});
     this.#waitingForConnection.wakeFirst();
   }
-}
-
-function isFull(connection: Connection): boolean {
-  return connection.active >= connection.capacity;
 }
 
 /** The right to use a connection for one request. */

@@ -9,7 +9,7 @@ import { retryDelayMs, shouldRetry } from "./retry-policy.js";
 export interface HttpRetryOptions {
   readonly maxRetries: number;
   readonly retriesConflicts: boolean;
-  /** The endpoint, for events. */
+  /** The endpoint, for reports. */
   readonly endpoint: string;
   readonly runtime: Runtime;
 }
@@ -24,7 +24,7 @@ export async function sendWithRetries(
   request: HttpRequest,
   options: HttpRetryOptions,
 ): Promise<HttpResponse> {
-  const { clock, random, events } = options.runtime;
+  const { clock, random, retries } = options.runtime;
   const attempts: Attempt[] = [];
   for (let retryIndex = 0; ; retryIndex++) {
     let failure: APIError;
@@ -43,11 +43,9 @@ export async function sendWithRetries(
     const delayMs = retryDelayMs(retryIndex, response?.headers, clock.wallTime(), random);
     const attempt = toAttempt(failure, delayMs);
     attempts.push(attempt);
-    if (events.isActive) {
-      const { endpoint } = options;
-      const { status, message } = attempt;
-      events.emit({ type: "retry", endpoint, by: "http", status, message, delayMs });
-    }
+    const { status, message } = attempt;
+    const { endpoint } = options;
+    retries.report({ endpoint, by: "http", status, message, delayMs }, request.isBackground);
     await sleep(clock, delayMs, request.signal, request.isBackground);
   }
 }

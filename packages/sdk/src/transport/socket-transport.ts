@@ -39,7 +39,8 @@ const maxFresh = 64;
  * undici is loaded with the first request, so a program that makes none does not pay for it.
  */
 export function openSocketTransport(clock: Clock, options: SocketOptions = {}): Transport {
-  const limits = { maxFresh, maxConnections: options.maxConnections ?? 4096 };
+  const { maxConnections = 4096, http2 = false } = options;
+  const limits = { maxFresh, maxConnections, mayMultiplex: http2 };
   const pools = new Map<string, ConnectionPool>();
   let opening: Promise<ClientFactory> | undefined;
   let openClient: ClientFactory | undefined;
@@ -48,7 +49,7 @@ export function openSocketTransport(clock: Clock, options: SocketOptions = {}): 
     const key = `${request.origin} ${request.pool} ${request.isBackground}`;
     let pool = pools.get(key);
     if (!pool) {
-      pool = new ConnectionPool((onConnected) => open(request, onConnected), limits);
+      pool = new ConnectionPool((onOpen) => open(request, onOpen), limits);
       pools.set(key, pool);
     }
     return pool;
@@ -81,10 +82,7 @@ function isUsableAfter(response: HttpResponse): boolean {
   return !isEmptyBadRequest(response);
 }
 
-type ClientFactory = (
-  request: HttpRequest,
-  onConnected: (isMultiplexed: boolean) => void,
-) => Client;
+type ClientFactory = (request: HttpRequest, onOpen: (isMultiplexed: boolean) => void) => Client;
 
 async function loadClientFactory(options: SocketOptions): Promise<ClientFactory> {
   const { buildConnector, Client } = await import("undici");
@@ -94,14 +92,14 @@ async function loadClientFactory(options: SocketOptions): Promise<ClientFactory>
     timeout: connectTimeoutMs,
     ...(ca === undefined ? {} : { ca }),
   });
-  return ({ origin, isBackground }, onConnected) =>
+  return ({ origin, isBackground }, onOpen) =>
     new Client(origin, {
       allowH2: http2,
       keepAliveTimeout: keepAliveMs,
       connect: (target, callback) => {
         const socket = connect(target, (...[error, connected]) => {
           if (error) return callback(error, null);
-          onConnected("alpnProtocol" in connected && connected.alpnProtocol === "h2");
+          onOpen("alpnProtocol" in connected && connected.alpnProtocol === "h2");
           return callback(null, connected);
         }) as unknown as Socket;
         if (isBackground) keepDetached(socket);

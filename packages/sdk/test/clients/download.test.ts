@@ -50,7 +50,13 @@ afterEach(async () => {
 function serve(request: IncomingMessage, response: ServerResponse): void {
   const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1] ?? 0);
   const body = archive.subarray(from);
-  response.writeHead(from > 0 ? 206 : 200, { "content-length": body.length, etag: '"v1"' });
+  response.writeHead(from > 0 ? 206 : 200, {
+    "content-length": body.length,
+    etag: '"v1"',
+    ...(from > 0
+      ? { "content-range": `bytes ${from}-${archive.length - 1}/${archive.length}` }
+      : {}),
+  });
   response.end(body);
 }
 
@@ -102,6 +108,28 @@ describe("a download", () => {
     ]);
     expect(asked[1]!.headers["if-range"]).toBe('"v1"');
     expect(await readFile(path.join(directory, "sub/adapter_model.safetensors"))).toEqual(weights);
+  });
+
+  it.for([
+    ["of another place", "bytes 100-199/1000"],
+    ["of no place", undefined],
+  ] as const)("begins anew when it is sent a part %s", async ([, range], { service }) => {
+    const sendPart = (_: IncomingMessage, response: ServerResponse): void => {
+      response.writeHead(206, range === undefined ? {} : { "content-range": range });
+      response.end("something else");
+    };
+    misdeeds = [breakAfter(500), sendPart];
+    const directory = path.join(folder, "target");
+    await open(service).downloadCheckpoint(checkpoint, { directory });
+    expect(asked.map(({ headers }) => headers.range)).toEqual([undefined, "bytes=500-", undefined]);
+    expect(await readFile(path.join(directory, "sub/adapter_model.safetensors"))).toEqual(weights);
+  });
+
+  it("begins anew when the archive has become shorter meanwhile", async ({ service }) => {
+    misdeeds = [breakAfter(500), (_, response) => void response.writeHead(416).end()];
+    const directory = path.join(folder, "target");
+    await open(service).downloadCheckpoint(checkpoint, { directory });
+    expect(asked.map(({ headers }) => headers.range)).toEqual([undefined, "bytes=500-", undefined]);
   });
 
   it("asks for a new address when the old one has expired", async ({ service }) => {

@@ -244,6 +244,39 @@ describe("the loop around a call", () => {
   });
 });
 
+describe("the log", () => {
+  const warnings = (log: readonly string[]) => log.filter((line) => line.startsWith("warn "));
+
+  it("is silent about what passes at once", async ({ service }) => {
+    service.server.script("getServerCapabilities", bare(500), bare(500), json(capabilities));
+    await service.client().getServerCapabilities();
+    expect(warnings(service.log)).toEqual([]);
+  });
+
+  it("tells within seconds that something keeps failing, then once a minute", async ({
+    service,
+  }) => {
+    service.server.handle("getServerCapabilities", () => json({ detail: "busy" }, 503));
+    await failure(service.client().getServerCapabilities());
+    const told = warnings(service.log);
+    expect(told[0]).toBe(
+      'warn getServerCapabilities keeps failing and is tried again in 2 s: Error code: 503 - {"detail":"busy"}',
+    );
+    // Five minutes of trying.
+    expect(told.length).toBeGreaterThanOrEqual(4);
+    expect(told.length).toBeLessThanOrEqual(7);
+  });
+
+  it("tells of polls that nobody answers", async ({ service }) => {
+    const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
+    service.server.script("retrieveFuture", drop("before"), drop("before"), drop("before"));
+    await training.optimStep();
+    expect(warnings(service.log)).toEqual([
+      expect.stringMatching(/^warn retrieveFuture keeps failing and is tried again in 2 s: /),
+    ]);
+  });
+});
+
 describe("402", () => {
   it("is waited out every five seconds and said once a minute", async ({ service }) => {
     service.flags["billing_exception_max_pause_duration_sec"] = 3600;

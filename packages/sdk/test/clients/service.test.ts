@@ -227,6 +227,30 @@ describe("opening a session", () => {
     answer();
     await patient;
   });
+
+  it("ends when all callers have given up, and says what kept failing", async ({ service }) => {
+    service.clock.isManual = true;
+    service.server.handle("clientConfig", () => json({ detail: "starting" }, 503));
+    const client = service.client();
+    const failures = Promise.all(
+      [
+        client.getServerCapabilities({ timeoutMs: 900 }),
+        client.createRestClient().listTrainingRuns({ timeoutMs: 900 }),
+      ].map((call) => call.catch((error: unknown) => String(error))),
+    );
+    await service.server.until(() => service.server.seen.length === 1);
+    await settle(10);
+    await service.clock.advance(900);
+    for (const failure of await failures) {
+      expect(failure).toMatch(
+        /was not finished after 900 ms. The last failure, of clientConfig: .*starting/,
+      );
+    }
+    expect(service.clock.pending).toBe(0);
+    service.server.handle("clientConfig", () => json({}));
+    service.server.handle("getServerCapabilities", () => json({ supported_models: [] }));
+    await client.getServerCapabilities();
+  });
 });
 
 describe("closing", () => {
@@ -249,6 +273,45 @@ describe("closing", () => {
     await client.createSamplingClient({ baseModel: "m" });
     await client[Symbol.asyncDispose]();
     expect(service.clock.pending).toBe(0);
+  });
+});
+
+describe("a session that the server has ended", () => {
+  const sessionsMade = (service: FakeService) => service.server.requestsTo("createSession").length;
+  const over = json({ error: "no sign of life for 5 min" }, 410);
+
+  it("shows in its heartbeat; the next client gets a new one", async ({ service }) => {
+    const client = service.client();
+    await client.createSamplingClient({ baseModel: "m" });
+    service.server.script("sessionHeartbeat", over);
+    await service.clock.advance(10_000);
+    await service.server.until(() => service.server.requestsTo("sessionHeartbeat").length === 1);
+    await settle(10);
+    expect(service.log).toEqual([expect.stringMatching(/^warn session session-0 is over/)]);
+    const sampling = await client.createSamplingClient({ baseModel: "m" });
+    expect(sampling.samplingSessionId).toBe("session-1:sample:0");
+    expect(sessionsMade(service)).toBe(2);
+  });
+
+  it("shows when it refuses a client, which is then made in a new one", async ({ service }) => {
+    const client = service.client();
+    await client.createLoraTrainingClient({ baseModel: "m" });
+    service.server.script("createModel", over);
+    service.server.script("sessionHeartbeat", over);
+    const training = await client.createLoraTrainingClient({ baseModel: "m" });
+    expect(training.modelId).toBe("session-1:train:0");
+  });
+
+  it("is told from a checkpoint that does not exist", async ({ service }) => {
+    const client = service.client();
+    service.server.handle("createSamplingSession", () => json({ error: "no such weights" }, 404));
+    const modelPath = "tinker://r/sampler_weights/x";
+    await expect(client.createSamplingClient({ modelPath })).rejects.toMatchObject({ status: 404 });
+    // A server that does not know heartbeats answers 404 to all of them.
+    service.server.handle("sessionHeartbeat", () => bare(404));
+    const other = service.client();
+    await expect(other.createSamplingClient({ modelPath })).rejects.toMatchObject({ status: 404 });
+    expect(sessionsMade(service)).toBe(2);
   });
 });
 

@@ -44,6 +44,25 @@ it("a sampling client samples on in a worker, in the same session", async ({ ser
   expect(fromWorker[0]!.json).toMatchObject({ sampling_session_id: sampling.samplingSessionId });
 });
 
+it("a copy needs nothing of its surroundings to authenticate", async ({ service }) => {
+  const env = {
+    TINKER_CREDENTIAL_CMD: "echo tml-from-command",
+    TINKER_TELEMETRY: "0",
+    CLOUDFLARE_ACCESS_CLIENT_ID: "access",
+  };
+  const client = service.client({ apiKey: undefined, telemetry: undefined, env });
+  const state = (await client.createSamplingClient({ baseModel: "m" })).transfer();
+  const copy = await SamplingClient.receive(state, { clock: service.clock, env: {} });
+  await copy.sample({ prompt: [1] });
+  expect(service.server.requestsTo("sample")[0]!.headers).toMatchObject({
+    "x-api-key": "tml-from-command",
+    "cf-access-client-id": "access",
+  });
+  await service.clock.advance(10_000);
+  await copy.close();
+  expect(service.server.requestsTo("telemetry")).toEqual([]);
+});
+
 it("copies use numbers of their own, far below 2^53", async ({ service }) => {
   const sampling = await service.client().createSamplingClient({ baseModel: "m" });
   const state = sampling.transfer();

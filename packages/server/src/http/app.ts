@@ -4,25 +4,30 @@ import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
 import { ApiError } from "../errors/api-error.js";
 import type { Logger } from "../log/logger.js";
-import { emptyResponse, jsonResponse } from "./answers.js";
+import { emptyResponse, jsonResponse, typedResponse } from "./answers.js";
 import type { BodyBudget } from "./body-budget.js";
-import type { Call, Handlers } from "./call.js";
+import type { AnswerRefused, Call, Handlers } from "./call.js";
 import { answerErrors } from "./error-answers.js";
 import { readBody, type BodyLimits } from "./read-body.js";
 import { checkOrigin, corsHeaders, preflightResponse, type BrowserRules } from "./same-origin.js";
 import type { TurnBudget } from "./turn-budget.js";
+import { UndecodableBody } from "./undecodable-body.js";
 
 /** A page outside the route table, such as a download; it authenticates by itself if it wants to. */
 export interface ExtraPage {
   /** @default "GET" */
   readonly method?: "GET" | "PUT";
   readonly path: string;
-  readonly answer: (request: Request) => Promise<Response> | Response;
+  readonly answer: (
+    request: Request,
+    params: Readonly<Record<string, string>>,
+  ) => Promise<Response> | Response;
 }
 
 /** What the application is made of. */
 export interface AppParts {
   readonly handlers: Handlers;
+  readonly answerRefused: AnswerRefused;
   readonly pages: readonly ExtraPage[];
   readonly authenticator: Authenticator;
   readonly limits: BodyLimits;
@@ -53,7 +58,9 @@ export function createHttpApp(parts: AppParts): HttpApp {
   }
   for (const page of parts.pages) {
     hono.on(page.method ?? "GET", page.path, (context) =>
-      guarded(parts, page.path, context.req.raw, async () => page.answer(context.req.raw)),
+      guarded(parts, page.path, context.req.raw, async () =>
+        page.answer(context.req.raw, context.req.param()),
+      ),
     );
   }
   hono.options("*", (context) => preflightResponse(context.req.raw, parts.browsers));
@@ -94,7 +101,13 @@ async function handle(
 ): Promise<Response> {
   const request = context.req.raw;
   const caller = openRoutes.has(name) ? nobody : authenticate(parts, request);
-  const body = route.request === null ? null : await takeBody(parts, route.request, request);
+  let body: unknown = null;
+  try {
+    if (route.request !== null) body = await takeBody(parts, route.request, request);
+  } catch (error) {
+    if (!(error instanceof UndecodableBody)) throw error;
+    return typedResponse("UntypedAPIFuture", await parts.answerRefused(name, caller, error));
+  }
   const call: Call = {
     route,
     caller,

@@ -8,6 +8,7 @@ import {
 } from "tinker-ts/wire";
 import { ApiError } from "../errors/api-error.js";
 import type { TurnBudget } from "./turn-budget.js";
+import { UndecodableBody } from "./undecodable-body.js";
 
 /** How large a body may be. */
 export interface BodyLimits {
@@ -26,14 +27,13 @@ export async function readBody(
   await turns.enter();
   const bytes = await decompress(request, received, limits);
   const mediaType = request.headers.get("content-type") ?? "application/json";
+  const form = mediaType.includes("application/x-protobuf") ? "proto" : "json";
   try {
-    if (mediaType.includes("application/x-protobuf")) {
-      if (!hasProto(typeName)) throw unsupported(`${typeName} has no protobuf form; send JSON`);
-      return decodeProto(typeName, bytes);
-    }
-    return decodeJson(typeName, bytes);
+    if (form === "json") return decodeJson(typeName, bytes);
+    if (!hasProto(typeName)) throw unsupported(`${typeName} has no protobuf form; send JSON`);
+    return decodeProto(typeName, bytes);
   } catch (error) {
-    throw error instanceof WireError ? new ApiError(400, error.message, { cause: error }) : error;
+    throw error instanceof WireError ? new UndecodableBody(error, bytes, form) : error;
   }
 }
 

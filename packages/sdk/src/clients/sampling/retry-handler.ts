@@ -79,7 +79,7 @@ export class RetryHandler {
   }
 
   async #repeat<T>({ attempt, operation }: RetriedCall<T>): Promise<T> {
-    const { clock, random, events } = this.#runtime;
+    const { clock, random, retries } = this.#runtime;
     const { signal } = operation;
     const startedAt = clock.now();
     for (let count = 0; ; count++) {
@@ -93,17 +93,8 @@ export class RetryHandler {
         const delayMs = delayOf(count, this.#config, random);
         const failed = toFailedAttempt(error, delayMs);
         operation.failedAttempt(failed);
-        if (events.isActive) {
-          const { status, message } = failed;
-          events.emit({
-            type: "retry",
-            endpoint: "sample",
-            by: "sample",
-            status,
-            message,
-            delayMs,
-          });
-        }
+        const { status, message } = failed;
+        retries.report({ endpoint: "sample", by: "sample", status, message, delayMs });
         await sleep(clock, delayMs, signal);
       }
     }

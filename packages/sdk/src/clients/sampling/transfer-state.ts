@@ -1,6 +1,7 @@
 import { TinkerError } from "../../errors/tinker-error.js";
 import type { ConnectionOptions } from "../../session/connection-plan.js";
 import type { ConnectionSnapshot } from "../../session/connection.js";
+import { noTelemetry } from "../../telemetry/sink.js";
 import { localBaseUrl } from "../../transport/base-url.js";
 import { accessHeaders } from "../../transport/default-headers.js";
 import type { Sampler } from "./sampler.js";
@@ -10,13 +11,15 @@ export interface SamplingClientState {
   readonly sessionId: string;
   readonly samplingSessionId: string;
   readonly options: Omit<ConnectionOptions, "fetch">;
+  /** The command that prints the credential, where one does. */
+  readonly credentialCommand: string | undefined;
   readonly snapshot: ConnectionSnapshot;
 }
 
 /** Describes a sampling client so that another thread can go on with it. */
 export function transferState({ session, samplingSessionId }: Sampler): SamplingClientState {
   const { plan } = session.connection;
-  const { fetch, defaultHeaders, defaultQuery, sockets, dialect, telemetry } = plan.options;
+  const { fetch, defaultHeaders, defaultQuery, sockets, dialect } = plan.options;
   if (fetch || plan.baseUrl === localBaseUrl) {
     throw new TinkerError(
       `A sampling client that does not use the network (${fetch ? "fetch option" : localBaseUrl}) cannot be handed to another thread; serve the engine and use its URL.`,
@@ -36,8 +39,9 @@ export function transferState({ session, samplingSessionId }: Sampler): Sampling
       defaultQuery,
       sockets,
       dialect,
-      telemetry,
+      telemetry: session.telemetry !== noTelemetry,
     },
+    credentialCommand: plan.credential.command,
     snapshot: session.connection.snapshot(),
   };
 }
