@@ -1,7 +1,7 @@
 import type { Command } from "./command.js";
 import type { CommandNode } from "./command-tree.js";
 import { commandTree } from "./commands/tree.js";
-import { describeError } from "./output/describe-error.js";
+import { errorText } from "./output/describe-error.js";
 import { Output } from "./output/output.js";
 import { findCommand } from "./dispatch/find-command.js";
 import { globalOptions, type GlobalValues } from "./parse/global-options.js";
@@ -38,8 +38,11 @@ async function dispatch(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<number> {
-  if (args.length === 1 && args[0] === "--version") return dispatch(["version"], terminal, signal);
   const { words, node, rest } = findCommand(args, commandTree);
+  if (node === commandTree && rest.includes("--version")) {
+    const others = rest.filter((arg) => arg !== "--version");
+    return dispatch(["version", ...others], terminal, signal);
+  }
   if (node.kind === "group") {
     const { options } = named(words, () => parseOptions(rest, globalOptions, {}));
     const help = groupHelp(words, node);
@@ -105,10 +108,7 @@ async function commandOf(node: CommandNode): Promise<Command | undefined> {
 }
 
 function tellFailure(error: unknown, terminal: Terminal, debug: boolean): void {
-  const { heading, detail } = describeError(error);
-  const { red } = styleFor(terminal, "err");
-  terminal.err(`${red("Error:")} ${heading}\n`);
-  if (detail !== undefined && detail !== "") terminal.err(`${detail}\n`);
+  terminal.err(errorText(error, styleFor(terminal, "err")));
   if (debug && error instanceof Error) terminal.err(`${stackOf(error)}\n`);
 }
 

@@ -98,6 +98,7 @@ describe("usage errors end with 2, say which word is wrong, and do nothing", () 
 describe("global options", () => {
   it.each([
     [["--json", "version"]],
+    [["--json", "--version"]],
     [["version", "--json"]],
     [["-f", "json", "version"]],
     [["version", "--format=json"]],
