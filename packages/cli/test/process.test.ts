@@ -73,6 +73,19 @@ describe("serve", () => {
     expect(ended.out).toMatch(listening);
   });
 
+  it("names models as they are told to, by their folder, or by their id", async () => {
+    const models = ["--model", modelFolder, "--model", "some/id", "--model", `other=~/model`];
+    const server = serve("named", ...models);
+    const [, url = ""] = await server.sees(listening);
+    const { out } = await runProcess(["models", "--json", "--base-url", url]);
+    const { supported_models: served } = JSON.parse(out) as {
+      readonly supported_models: { readonly model_name: string }[];
+    };
+    const names = served.map(({ model_name: name }) => name);
+    expect(names).toEqual([baseModel, "model", "some/id", "other"]);
+    await server.kill("SIGTERM").finished;
+  });
+
   it("ends with 130 on Ctrl-C, and goes on where it was when it is started again", async () => {
     const first = serve("again");
     const [, url = ""] = await first.sees(listening);
