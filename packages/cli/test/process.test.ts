@@ -56,6 +56,25 @@ describe("the program", () => {
   });
 });
 
+describe("quickstart", () => {
+  const local = ["quickstart", "--base-url", "local:", "--model"];
+
+  it("runs the example with the settings of the command line and ends as it does", async () => {
+    const env = { TINKER_TS_DATA_DIR: path.join(folder, "quickstart") };
+    const { code, out, err } = await runProcess([...local, "nonsense"], { env });
+    expect(code).toBe(1);
+    expect(out).toContain("This asks nonsense 24 questions");
+    expect(err).toContain('"nonsense" is not served here');
+  });
+
+  it("ends with 130 on Ctrl-C, and the example with it", async () => {
+    const env = { TINKER_TS_DATA_DIR: path.join(folder, "quickstart") };
+    const program = start([...local, modelFolder], env);
+    await program.sees(/2\. Training/);
+    expect(await program.kill("SIGINT").finished).toMatchObject({ code: 130, signalName: null });
+  });
+});
+
 describe("serve", () => {
   it("prints one line when it is ready, serves, and ends with 0 on SIGTERM", async () => {
     const server = serve("terminated");
