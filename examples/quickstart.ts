@@ -5,8 +5,8 @@ import { connect } from "./support/connect.js";
 import { accuracy, Display, percent } from "./support/display.js";
 import { gardenTalk } from "./support/garden-talk.js";
 
-const steps = 60;
-const batchSize = 32;
+const steps = 120;
+const batchSize = 16;
 const rank = 32;
 
 const { service, baseModel, isHere } = connect(); // this process, or the server that is configured
@@ -19,7 +19,7 @@ display.title(`${task.title}: ${task.description}.`);
 display.say(
   `This asks ${baseModel} ${questions.length} questions, trains an adapter for it on others,`,
 );
-display.say("saves the adapter, and asks again. It takes about a minute.");
+display.say("saves the adapter, and asks again. It takes less than a minute.");
 
 display.title("1. The base model");
 const training = await service.createLoraTrainingClient({ baseModel, rank, seed: 1 });

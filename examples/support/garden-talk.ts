@@ -10,10 +10,8 @@ const animals = { cat: "miu", dog: "wafo", bird: "pipi", frog: "kroa", fox: "riv
 const verbs = { sees: "oka", likes: "lumi", finds: "tapo", hears: "sona" };
 const things = { flower: "flo", leaf: "lapa", stone: "duru", tree: "arbo", pond: "wela" };
 
-const examSize = 24;
-
 /** Translating short English sentences into Garden Talk. */
-export function gardenTalk(seed = 7): Task {
+export function gardenTalk(seed = 7, examSize = 24): Task {
   const random = seededRandom(seed);
   const exam = new Map<string, Exchange>();
   while (exam.size < examSize) {

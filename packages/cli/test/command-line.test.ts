@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { commandTree, type CommandNode } from "../src/commands/tree.js";
+import type { CommandNode } from "../src/command-tree.js";
+import { commandTree } from "../src/commands/tree.js";
 import { runCommand } from "./support/run-command.js";
 
 interface Entry {
@@ -97,6 +98,7 @@ describe("usage errors end with 2, say which word is wrong, and do nothing", () 
 describe("global options", () => {
   it.each([
     [["--json", "version"]],
+    [["--json", "--version"]],
     [["version", "--json"]],
     [["-f", "json", "version"]],
     [["version", "--format=json"]],

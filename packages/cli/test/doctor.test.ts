@@ -5,6 +5,7 @@ import path from "node:path";
 import type { AddressInfo } from "node:net";
 import { startServer, type RunningServer } from "@tinker-ts/server";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { startLimited } from "./support/limited-server.js";
 import { modelFolder } from "./support/live-server.js";
 import { runCommand } from "./support/run-command.js";
 
@@ -65,6 +66,14 @@ it("looks at the engine in this process", async () => {
   const { code, checks } = await examine({ TINKER_BASE_URL: "local:" });
   expect(checks.get("Server")?.finding).toMatch(/^the engine in this process, \d+ models?$/);
   expect(checks.get("Key")?.finding).toBe("none is needed");
+  expect(code).toBe(0);
+});
+
+it("says that an older server speaks JSON only", async () => {
+  const older = await startLimited(server.url, ["/api/v1/client/config"]);
+  const { code, checks } = await examine({ TINKER_BASE_URL: older.url, TINKER_API_KEY: key });
+  await older.stop();
+  expect(checks.get("Dialect")?.finding).toBe("JSON (an older server)");
   expect(code).toBe(0);
 });
 

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { commandTree, type CommandNode } from "../src/commands/tree.js";
+import type { CommandNode } from "../src/command-tree.js";
+import { commandTree } from "../src/commands/tree.js";
 import { globalOptions } from "../src/parse/global-options.js";
 import { flagOf } from "../src/parse/option-spec.js";
 

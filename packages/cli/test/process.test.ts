@@ -56,6 +56,25 @@ describe("the program", () => {
   });
 });
 
+describe("quickstart", () => {
+  const local = ["quickstart", "--base-url", "local:", "--model"];
+
+  it("runs the example with the settings of the command line and ends as it does", async () => {
+    const env = { TINKER_TS_DATA_DIR: path.join(folder, "quickstart") };
+    const { code, out, err } = await runProcess([...local, "nonsense"], { env });
+    expect(code).toBe(1);
+    expect(out).toContain("This asks nonsense 24 questions");
+    expect(err).toContain('"nonsense" is not served here');
+  });
+
+  it("ends with 130 on Ctrl-C, and the example with it", async () => {
+    const env = { TINKER_TS_DATA_DIR: path.join(folder, "quickstart") };
+    const program = start([...local, modelFolder], env);
+    await program.sees(/2\. Training/);
+    expect(await program.kill("SIGINT").finished).toMatchObject({ code: 130, signalName: null });
+  });
+});
+
 describe("serve", () => {
   it("prints one line when it is ready, serves, and ends with 0 on SIGTERM", async () => {
     const server = serve("terminated");
@@ -67,9 +86,23 @@ describe("serve", () => {
     const talk = await runProcess(chat, { input: "Hello\n/exit\n" });
     expect(talk).toMatchObject({ code: 0, err: "" });
     expect(talk.out).toMatch(/\n$/);
+    expect(await start(chat).types("/exit\n").finished).toMatchObject({ code: 0, out: "" });
     const ended = await server.kill("SIGTERM").finished;
     expect(ended).toMatchObject({ code: 0, signalName: null });
     expect(ended.out).toMatch(listening);
+  });
+
+  it("names models as they are told to, by their folder, or by their id", async () => {
+    const models = ["--model", modelFolder, "--model", "some/id", "--model", `other=~/model`];
+    const server = serve("named", ...models);
+    const [, url = ""] = await server.sees(listening);
+    const { out } = await runProcess(["models", "--json", "--base-url", url]);
+    const { supported_models: served } = JSON.parse(out) as {
+      readonly supported_models: { readonly model_name: string }[];
+    };
+    const names = served.map(({ model_name: name }) => name);
+    expect(names).toEqual([baseModel, "model", "some/id", "other"]);
+    await server.kill("SIGTERM").finished;
   });
 
   it("ends with 130 on Ctrl-C, and goes on where it was when it is started again", async () => {

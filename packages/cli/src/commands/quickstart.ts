@@ -5,7 +5,7 @@ import { defineCommand } from "../command.js";
 
 /** `quickstart` */
 export const command = defineCommand({
-  summary: "Trains a small model in front of your eyes, in about a minute.",
+  summary: "Trains a small model in front of your eyes, in less than a minute.",
   details: [
     "Needs no server and no key. With --base-url or --api-key the same program trains there.",
     "It is the program examples/quickstart.ts of the repository.",

@@ -7,7 +7,7 @@ import { defineCommand, type CommandContext } from "../command.js";
 import { chatPrompt, stopTokens } from "../connect/chat-prompt.js";
 import { sampleStreaming } from "../connect/sample-stream.js";
 import { withService } from "../connect/with-service.js";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { jsonText } from "../output/json-text.js";
 import { samplingOptions, samplingParams } from "../parse/sampling-options.js";
 import { readSource, sourceOptions } from "../parse/source-options.js";
@@ -61,7 +61,9 @@ export const command = defineCommand({
         terminal.out(`${decoder.flush()}\n${summaryOf(response.sequences[0]!)}\n`);
         return;
       }
-      const content = output.isJson ? jsonText(toJson(response)) : toText(response, tokenizer);
+      const content = output.isJson
+        ? jsonText(toJson(response, tokenizer))
+        : toText(response, tokenizer);
       if (options.output === undefined) return output.line(content);
       await writeFile(path.resolve(terminal.cwd, options.output), `${content}\n`);
       output.note(`Wrote ${options.output}`);
@@ -127,9 +129,10 @@ function toText({ sequences }: SampleResponse, tokenizer: Tokenizer): string {
     .join("\n\n");
 }
 
-function toJson(response: SampleResponse): unknown {
+function toJson(response: SampleResponse, tokenizer: Tokenizer): unknown {
   return {
     sequences: response.sequences.map(({ tokens, logprobs, stopReason }) => ({
+      text: tokenizer.decode(tokens, { skipSpecialTokens: true }),
       tokens: [...tokens],
       logprobs: logprobs && [...logprobs],
       stop_reason: stopReason,

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 
 /** What the command line needs to know of a PEFT adapter before it is read. */
 export interface AdapterConfig {

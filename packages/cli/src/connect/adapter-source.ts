@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { LoraAdapter } from "@tinker-ts/engine";
 import type { CommandContext } from "../command.js";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { formatSize } from "../output/formats.js";
 import { parseCheckpointPath } from "../parse/checkpoint-path.js";
 import { readAdapterConfig } from "./adapter-config.js";

@@ -2,7 +2,7 @@ import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import type { SampleResponse, SamplingClient, SamplingParamsInput } from "tinker-ts";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { refusalOf } from "./refusal.js";
 import type { OpenService } from "./with-service.js";
 

@@ -1,4 +1,4 @@
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 
 /** What the hub says when it refuses something, for people; other errors stay as they are. */
 export function explainHub(error: unknown): unknown {

@@ -1,7 +1,7 @@
 import { openAsBlob } from "node:fs";
 import { readdir } from "node:fs/promises";
 import path from "node:path";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import type { Progress } from "../output/progress.js";
 import { matchesAny } from "./file-patterns.js";
 import type { HubLogin } from "./hub-login.js";

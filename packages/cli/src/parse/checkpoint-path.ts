@@ -1,4 +1,4 @@
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import type { ArgumentSpecs } from "./option-spec.js";
 
 /** The parts of a checkpoint's path. */

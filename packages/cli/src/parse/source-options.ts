@@ -1,4 +1,4 @@
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { parseCheckpointPath } from "./checkpoint-path.js";
 import type { OptionSpecs, OptionValues } from "./option-spec.js";
 

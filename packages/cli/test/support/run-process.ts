@@ -31,8 +31,14 @@ export class CliProcess {
     }));
   }
 
+  /** Writes to standard input and leaves it open. */
+  types(text: string): this {
+    this.#child.stdin.write(text);
+    return this;
+  }
+
   /** Writes to standard input and closes it. */
-  type(text: string): this {
+  ends(text: string): this {
     this.#child.stdin.end(text);
     return this;
   }
@@ -65,5 +71,5 @@ export async function runProcess(
   args: readonly string[],
   options: { readonly env?: Readonly<Record<string, string>>; readonly input?: string } = {},
 ): Promise<Finished> {
-  return new CliProcess(args, options.env).type(options.input ?? "").finished;
+  return new CliProcess(args, options.env).ends(options.input ?? "").finished;
 }

@@ -21,6 +21,9 @@ export interface BaseModel extends ModelFacts {
   readonly tokenizerId: string;
 }
 
+/** Downloads report every piece; a log is told now and then. */
+const fetchLogMs = 5_000;
+
 /**
  * The base models: found on first mention, loaded on first use, shared by everyone from then on.
  * The engine starts with the first model that is loaded.
@@ -105,8 +108,13 @@ export class BaseModels {
   async #findNow(name: string): Promise<BaseModel> {
     const location = this.#options.models[name] ?? name;
     const kit = await this.#loadKit();
+    let loggedAt = Number.NEGATIVE_INFINITY;
     const { folder, isFromHub } = await kit.findModel(location, {
-      onProgress: (text) => this.#logger.info("fetching model", { model: name, progress: text }),
+      onProgress: (progress) => {
+        if (performance.now() - loggedAt < fetchLogMs) return;
+        loggedAt = performance.now();
+        this.#logger.info("fetching model", { model: name, progress });
+      },
       signal: this.#stopping.signal,
     });
     const tokenizerId = isFromHub ? location : path.resolve(folder);

@@ -5,7 +5,8 @@ import { defineCommand, type CommandContext } from "../../command.js";
 import { readAdapterConfig } from "../../connect/adapter-config.js";
 import { refusalOf } from "../../connect/refusal.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
-import { CliError } from "../../output/cli-error.js";
+import { CliError } from "../../errors/cli-error.js";
+import { formatSize } from "../../output/formats.js";
 
 const wantedFiles = ["adapter_config.json", "adapter_model.safetensors", "optimizer.safetensors"];
 
@@ -80,19 +81,30 @@ async function upload(
 ): Promise<void> {
   const tar = await import("tar");
   const files: string[] = [];
+  let totalBytes = 0;
   for (const name of wantedFiles) {
-    if (await stat(path.join(folder, name)).catch(() => undefined)) files.push(name);
+    const found = await stat(path.join(folder, name)).catch(() => undefined);
+    if (!found) continue;
+    files.push(name);
+    totalBytes += found.size;
   }
-  output.note(`Uploading ${files.join(", ")}`);
-  const archive = tar.c({ cwd: folder, portable: true }, files);
+  const progress = output.progress("Uploading");
+  async function* archive(): AsyncGenerator<Uint8Array> {
+    let sentBytes = 0;
+    for await (const part of tar.c({ cwd: folder, portable: true }, files)) {
+      sentBytes += part.length;
+      progress.update(sentBytes, totalBytes, formatSize(sentBytes));
+      yield part;
+    }
+  }
   const response = await fetchPath(`/api/v1/training_runs/${target}/archive`, {
     method: "PUT",
     headers: { "content-type": "application/x-tar" },
-    body: Readable.toWeb(Readable.from(archive)) as ReadableStream<Uint8Array>,
+    body: Readable.toWeb(Readable.from(archive())) as ReadableStream<Uint8Array>,
     // Streams can only be sent while nothing is expected back.
     duplex: "half",
     signal,
-  });
+  }).finally(() => progress.end());
   if (response.ok) return;
   const reason = await refusalOf(response);
   if (response.status === 404 || response.status === 405) {

@@ -1,6 +1,6 @@
 import { defineCommand } from "../../command.js";
 import { withService } from "../../connect/with-service.js";
-import { CliError } from "../../output/cli-error.js";
+import { CliError } from "../../errors/cli-error.js";
 import { formatBoolean, formatRelative, formatSize } from "../../output/formats.js";
 import { checkpointArguments, parseCheckpointPath } from "../../parse/checkpoint-path.js";
 import { checkpointJson } from "../../present/checkpoint-json.js";

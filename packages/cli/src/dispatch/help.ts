@@ -1,13 +1,13 @@
 import type { Command } from "../command.js";
-import type { CommandGroup, CommandNode } from "../commands/tree.js";
-import { globalOptions } from "./global-options.js";
+import type { CommandGroup, CommandNode } from "../command-tree.js";
+import { globalOptions } from "../parse/global-options.js";
 import {
   flagOf,
   placeholderOf,
   type ArgumentSpecs,
   type OptionSpec,
   type OptionSpecs,
-} from "./option-spec.js";
+} from "../parse/option-spec.js";
 
 /** The name of the program. */
 export const programName = "tinker-ts";
