@@ -9,8 +9,9 @@ export default defineConfig({
   test: {
     testTimeout: 20_000,
     projects: [
-      { test: { name: "workspace", include: ["test/**/*.test.ts"] } },
+      { extends: true, test: { name: "workspace", include: ["test/**/*.test.ts"] } },
       ...packages.map((name) => ({
+        extends: true as const,
         root: `packages/${name}`,
         test: { name, include: ["src/**/*.test.ts", "test/**/*.test.ts"] },
       })),

@@ -61,7 +61,7 @@ function toDatum(
   advantage: number,
 ): DatumLike {
   const all = [...prompt, ...tokens];
-  const before = new Array<number>(prompt.length - 1).fill(0);
+  const before = Array.from({ length: prompt.length - 1 }, () => 0);
   return {
     modelInput: all.slice(0, -1),
     lossFnInputs: {

@@ -1,7 +1,10 @@
-// `npm start`: makes the clone ready and shows what is there.
-import { binary, ensureReady, run } from "./ready.mjs";
+// `npm start`: makes the clone ready and runs the quickstart.
+import { ensureReady, root, run } from "./ready.mjs";
+import path from "node:path";
 
 ensureReady();
-console.log("\nWhat exists so far is the wire layer: every message of the Tinker API, both ways.");
-console.log("This is examples/wire.ts:\n");
-run(process.execPath, [binary("tsx", "dist/cli.mjs"), "examples/wire.ts"]);
+run(process.execPath, [
+  path.join(root, "packages/cli/bin/tinker-ts.js"),
+  "quickstart",
+  ...process.argv.slice(2),
+]);

@@ -1,5 +1,13 @@
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -47,6 +55,31 @@ it.each(entries)("%s imports in a project that installed the packed package", (e
     encoding: "utf8",
   });
   expect(Number(output)).toBeGreaterThan(0);
+});
+
+it("the program runs there, by its own name and by that of the client", () => {
+  const run = (file: string): string =>
+    execFileSync(process.execPath, [path.join(project, "node_modules", file), "version"], {
+      cwd: project,
+      encoding: "utf8",
+    });
+  expect(run("@tinker-ts/cli/bin/tinker-ts.js")).toMatch(/^tinker-ts \d+\.\d+\.\d+\n$/);
+  expect(run("tinker-ts/bin/tinker-ts.js")).toBe(run("@tinker-ts/cli/bin/tinker-ts.js"));
+  expect(existsSync(path.join(project, "node_modules/.bin/tinker-ts"))).toBe(true);
+});
+
+it("the client alone says how to get the command line", () => {
+  const alone = mkdtempSync(path.join(tmpdir(), "tinker-ts-alone-"));
+  cpSync(path.join(project, "node_modules/tinker-ts"), path.join(alone, "tinker-ts"), {
+    recursive: true,
+  });
+  const { status, stderr } = spawnSync(process.execPath, ["tinker-ts/bin/tinker-ts.js", "--help"], {
+    cwd: alone,
+    encoding: "utf8",
+  });
+  rmSync(alone, { recursive: true, force: true });
+  expect(status).toBe(1);
+  expect(stderr).toContain("npx @tinker-ts/cli");
 });
 
 it("every entry point type-checks there under the strictest flags", () => {

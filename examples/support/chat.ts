@@ -15,13 +15,13 @@ export class Chat {
 
   constructor(tokenizer: Tokenizer) {
     this.#tokenizer = tokenizer;
-    this.turnEnd = tokenizer.tokenToId("<|im_end|>") ?? tokenizer.eosTokenId ?? 0;
+    this.turnEnd = tokenizer.tokenToId("<|im_end|>") ?? tokenizer.namedTokens.eos?.id ?? 0;
   }
 
   /** The tokens up to where the assistant begins. */
   prompt(question: string): number[] {
     const text = `<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`;
-    return this.#tokenizer.encode(text, { addSpecialTokens: false });
+    return [...this.#tokenizer.encode(text, { addSpecialTokens: false })];
   }
 
   /** Tokens to learn from: every token predicts the next, and only the answers count. */

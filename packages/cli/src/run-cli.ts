@@ -1,12 +1,13 @@
 import type { Command } from "./command.js";
-import type { CommandNode } from "./commands/tree.js";
-import { describeError } from "./output/describe-error.js";
+import type { CommandNode } from "./command-tree.js";
+import { commandTree } from "./commands/tree.js";
+import { errorText } from "./output/describe-error.js";
 import { Output } from "./output/output.js";
-import { findCommand } from "./parse/find-command.js";
+import { findCommand } from "./dispatch/find-command.js";
 import { globalOptions, type GlobalValues } from "./parse/global-options.js";
-import { commandHelp, groupHelp, programName, usageLine } from "./parse/help.js";
+import { commandHelp, groupHelp, programName, usageLine } from "./dispatch/help.js";
 import { parseOptions, type ParsedLine } from "./parse/parse-options.js";
-import { UsageError } from "./parse/usage-error.js";
+import { UsageError } from "./errors/usage-error.js";
 import { Interrupted } from "./terminal/interrupted.js";
 import { styleFor } from "./terminal/style.js";
 import type { Terminal } from "./terminal/terminal.js";
@@ -37,8 +38,11 @@ async function dispatch(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<number> {
-  if (args.length === 1 && args[0] === "--version") return dispatch(["version"], terminal, signal);
-  const { words, node, rest } = findCommand(args);
+  const { words, node, rest } = findCommand(args, commandTree);
+  if (node === commandTree && rest.includes("--version")) {
+    const others = rest.filter((arg) => arg !== "--version");
+    return dispatch(["version", ...others], terminal, signal);
+  }
   if (node.kind === "group") {
     const { options } = named(words, () => parseOptions(rest, globalOptions, {}));
     const help = groupHelp(words, node);
@@ -92,7 +96,7 @@ function named<T>(words: readonly string[], action: () => T): T {
 
 async function tellUsage(error: UsageError, terminal: Terminal): Promise<number> {
   const { words } = error;
-  const { node } = findCommand(words);
+  const { node } = findCommand(words, commandTree);
   const usage = usageLine(words, node, await commandOf(node));
   const help = [programName, ...words, "--help"].join(" ");
   terminal.err(`${usage}\nTry '${help}' for help.\n\nError: ${error.message}\n`);
@@ -104,10 +108,7 @@ async function commandOf(node: CommandNode): Promise<Command | undefined> {
 }
 
 function tellFailure(error: unknown, terminal: Terminal, debug: boolean): void {
-  const { heading, detail } = describeError(error);
-  const { red } = styleFor(terminal, "err");
-  terminal.err(`${red("Error:")} ${heading}\n`);
-  if (detail !== undefined && detail !== "") terminal.err(`${detail}\n`);
+  terminal.err(errorText(error, styleFor(terminal, "err")));
   if (debug && error instanceof Error) terminal.err(`${stackOf(error)}\n`);
 }
 

@@ -3,7 +3,7 @@ import { compileGraph } from "../src/graph/compile.js";
 import { Dim } from "../src/graph/dim.js";
 import { Graph } from "../src/graph/graph.js";
 import { linear, reduceSum } from "../src/graph/ops/index.js";
-import { Program } from "../src/runtime/program.js";
+import { Program } from "../src/execution/program.js";
 import { bestMs, heading, line } from "./measure.js";
 
 /** What the machine can do at best. */
@@ -42,7 +42,7 @@ async function productSpeed(rows: number, inner: number, columns: number): Promi
     right: new Float32Array(columns * inner).fill(0.25),
   };
   const results = { product: new Float32Array(rows * columns) };
-  const ms = await bestMs(30, () => program.run(feeds, results, {}));
+  const ms = await bestMs(500, () => program.run(feeds, results, {}));
   await program.release();
   return (2 * rows * inner * columns * 1000) / ms;
 }
@@ -55,7 +55,7 @@ async function readSpeed(): Promise<number> {
   const program = await Program.create(compileGraph(graph, { outputs: { sums } }), options);
   const data = new Float32Array(rows * columns).fill(1);
   const results = { sums: new Float32Array(rows) };
-  const ms = await bestMs(8, () => program.run({ values: data }, results, {}));
+  const ms = await bestMs(500, () => program.run({ values: data }, results, {}));
   await program.release();
   return (data.byteLength * 1000) / ms;
 }

@@ -1,11 +1,16 @@
-/** Runs something a few times and returns the shortest time, which other processes disturb least. */
-export async function bestMs(times: number, action: () => Promise<unknown>): Promise<number> {
-  let best = Infinity;
-  for (let i = 0; i < times; i++) {
+/**
+ * Runs something for about `budgetMs`, at least once, and returns the shortest time, which other
+ * processes disturb least.
+ */
+export async function bestMs(budgetMs: number, action: () => Promise<unknown>): Promise<number> {
+  let [best, spent] = [Infinity, 0];
+  do {
     const startMs = performance.now();
     await action();
-    best = Math.min(best, performance.now() - startMs);
-  }
+    const ms = performance.now() - startMs;
+    best = Math.min(best, ms);
+    spent += ms;
+  } while (spent < budgetMs);
   return best;
 }
 

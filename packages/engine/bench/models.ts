@@ -8,6 +8,8 @@ const common = {
   contextLength: 8192,
   tiedEmbeddings: false,
   qkvBias: false,
+  outputBias: false,
+  mlpBias: false,
   qkNorm: true,
   bosTokenId: null,
   eosTokenIds: [],

@@ -1,13 +1,13 @@
 import type { Adapter, BaseModel, Datum, Engine } from "@tinker-ts/engine";
 import { padded, randomDatum, randomIntegers } from "./data.js";
 import type { MachineLimits } from "./machine.js";
-import { bestMs, heading, line, percent } from "./measure.js";
+import { bestMs, heading, line, megabytes, percent } from "./measure.js";
 import { createBenchModel, trainingOperations, type BenchModelName } from "./models.js";
 
 const rank = 32;
 const crossEntropy = { lossFn: "cross_entropy" } as const;
 const goals = { S: "goal: at least 40 %", M: "goal: at least 75 %" } as const;
-const times = { S: 30, M: 4 } as const;
+const budgetMs = { S: 2000, M: 8000 } as const;
 
 /** A step: forward, backward and optimizer. */
 async function step(adapter: Adapter, data: readonly Datum[]): Promise<void> {
@@ -23,7 +23,7 @@ async function measureSteps(
   const adapter = await model.createAdapter({ rank });
   const data = lengths.map((length, i) => randomDatum(model.vocabSize, length, 0, i + 1));
   await step(adapter, data);
-  const ms = await bestMs(times[name], () => step(adapter, data));
+  const ms = await bestMs(budgetMs[name], () => step(adapter, data));
   await adapter.release();
   return ms;
 }
@@ -47,33 +47,38 @@ export async function benchSteps(engine: Engine, limits: MachineLimits): Promise
   }
 }
 
+/** How many data a ragged batch has. */
+const raggedCounts = { S: 32, M: 8 } as const;
+
 /** Data of many lengths with half of the targets masked, as they are and padded to one length. */
 export async function benchRagged(engine: Engine): Promise<void> {
-  heading("Ragged data: 32 lengths from 16 to 512, half of the targets masked");
-  const random = randomIntegers(5);
-  const lengths = Array.from({ length: 32 }, () => 16 + random(497));
-  const total = lengths.reduce((sum, length) => sum + length, 0);
+  heading("Ragged data: lengths from 16 to 512, half of the targets masked");
   for (const name of ["S", "M"] as const) {
     const model = await createBenchModel(engine, name);
     const adapter = await model.createAdapter({ rank });
-    const ragged = lengths.map((length, i) =>
-      randomDatum(model.vocabSize, length, Math.floor(length / 2), i + 1),
-    );
+    const random = randomIntegers(5);
+    const ragged = Array.from({ length: raggedCounts[name] }, (_, i) => {
+      const length = 16 + random(497);
+      return randomDatum(model.vocabSize, length, Math.floor(length / 2), i + 1);
+    });
     const equal = ragged.map((datum) => padded(datum, 512));
-    const repeats = name === "S" ? 4 : 1;
-    await step(adapter, ragged);
-    const raggedMs = await bestMs(repeats, () => step(adapter, ragged));
-    const paddedMs = await bestMs(repeats, () => step(adapter, equal));
-    line(`${name}: ragged, tokens/s`, ((total * 1000) / raggedMs).toFixed(0));
+    const total = ragged.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    await step(adapter, ragged.slice(0, 2));
+    const raggedMs = await bestMs(budgetMs[name], () => step(adapter, ragged));
+    const paddedMs = await bestMs(budgetMs[name], () => step(adapter, equal));
+    line(`${name}: ${ragged.length} ragged data, tokens/s`, ((total * 1000) / raggedMs).toFixed(0));
     line(`${name}: padded, the same tokens/s`, ((total * 1000) / paddedMs).toFixed(0));
     line(`${name}: ragged against padded`, `${(paddedMs / raggedMs).toFixed(2)} x`);
     await model.unload();
   }
 }
 
-/** How time grows with the number of tokens, in more data and in longer data. */
+/**
+ * How time and memory grow with the number of tokens, in more data and in longer data. Attention over one
+ * longer datum grows with the square: beside its growth stands that of the number of operations.
+ */
 export async function benchGrowth(engine: Engine): Promise<void> {
-  heading("Growth with tokens (goal: twice the tokens take at most 2.2 times as long)");
+  heading("Growth with tokens on S (goal: twice the tokens take at most 2.2 times as long)");
   const model = await createBenchModel(engine, "S");
   const more = [512, 1024, 2048, 4096, 8192].map((tokens) =>
     Array.from({ length: tokens / 128 }, () => 128),
@@ -83,13 +88,18 @@ export async function benchGrowth(engine: Engine): Promise<void> {
     ["more data of 128 tokens", more],
     ["one longer datum", longer],
   ] as const) {
-    let lastMs: number | undefined;
+    let last: { ms: number; operations: number } | undefined;
     for (const lengths of cases) {
       const ms = await measureSteps("S", model, lengths);
+      const operations = trainingOperations(model.config, lengths, rank);
       const total = lengths.reduce((sum, length) => sum + length, 0);
-      const growth = lastMs === undefined ? "" : `, ${(ms / lastMs).toFixed(2)} x`;
-      line(`${label}: ${total} tokens`, `${ms.toFixed(0)} ms${growth}`);
-      lastMs = ms;
+      const growth = last === undefined ? "" : `, ${(ms / last.ms).toFixed(2)} x`;
+      const work =
+        last === undefined ? "" : `operations ${(operations / last.operations).toFixed(2)} x, `;
+      const { rss } = process.memoryUsage();
+      const notes = `${work}memory of the process ${megabytes(rss)}`;
+      line(`${label}: ${total} tokens`, `${ms.toFixed(0)} ms${growth}`, notes);
+      last = { ms, operations };
     }
   }
   await model.unload();

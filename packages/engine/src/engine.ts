@@ -4,10 +4,10 @@ import { BaseModel } from "./base-model.js";
 import { EngineError } from "./errors.js";
 import { checkExecutionProvider } from "./execution-provider.js";
 import type { ModelConfig } from "./files/model-config.js";
+import type { NamedTensors } from "./files/peft/adapter.js";
 import { findModel } from "./find-model.js";
 import type { LoadProgress } from "./model/model-weights.js";
 import { WorkerClient } from "./runtime/worker-client.js";
-import type { NamedTensors } from "./train/parameter-state.js";
 
 /** Settings of an engine. */
 export interface EngineOptions {
@@ -61,7 +61,7 @@ export class Engine {
     };
     positive("threads", settings.threads);
     positive("memoryBytes", settings.memoryBytes);
-    checkExecutionProvider(settings.executionProvider);
+    await checkExecutionProvider(settings.executionProvider);
     return new Engine(new WorkerClient(settings));
   }
 

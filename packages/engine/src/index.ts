@@ -21,6 +21,7 @@ export {
   adapterTensorShapes,
   type LoraAdapter,
   type NamedTensor,
+  type NamedTensors,
   type OptimizerState,
 } from "./files/peft/adapter.js";
 export { readOptimizer } from "./files/peft/optimizer-file.js";
@@ -58,6 +59,6 @@ export type { AdamOptions } from "./train/adam.js";
 export type { Datum, LossInput } from "./train/datum.js";
 export type { LossName } from "./train/losses.js";
 export type { Metrics } from "./train/metrics.js";
-export type { NamedTensors, ParameterExport } from "./train/parameter-state.js";
+export type { ParameterExport } from "./train/parameter-state.js";
 export type { LossSettings } from "./train/prepare-data.js";
-export type { DatumOutput, PassProgress, PassResult } from "./train/trainer.js";
+export type { DatumOutput, PassProgress, PassResult } from "./train/pass.js";

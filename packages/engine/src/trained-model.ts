@@ -1,10 +1,11 @@
+import type { NamedTensors } from "./files/peft/adapter.js";
 import type { ParametersInfo, StepMetrics } from "./runtime/protocol.js";
 import type { WorkerClient } from "./runtime/worker-client.js";
 import type { AdamOptions } from "./train/adam.js";
 import type { Datum } from "./train/datum.js";
-import type { NamedTensors, ParameterExport } from "./train/parameter-state.js";
+import type { ParameterExport } from "./train/parameter-state.js";
 import type { LossSettings } from "./train/prepare-data.js";
-import type { PassProgress, PassResult } from "./train/trainer.js";
+import type { PassProgress, PassResult } from "./train/pass.js";
 
 /** How a forward or forward-backward call is made. */
 export interface PassOptions {

@@ -1,14 +1,17 @@
 import { mkdir, readdir, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { resolveModel } from "@tinker-ts/hub";
-import { expect, it } from "vitest";
-import { openModelFolder } from "../src/index.js";
+import { Engine } from "@tinker-ts/engine";
+import { afterEach, expect, it, vi } from "vitest";
 import { useTemporaryFolder } from "./support/temporary-folder.js";
 import { writeTinyModel } from "./support/tiny-model.js";
 
 const inFolder = useTemporaryFolder();
 
-it("a model that the hub's cache holds as links to several weight files opens", async () => {
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+it("a model that the hub's cache holds as links to several weight files loads by its id", async () => {
   const commit = "0123456789abcdef0123456789abcdef01234567";
   const repository = inFolder("models--tiny--llama");
   const snapshot = path.join(repository, "snapshots", commit);
@@ -22,10 +25,13 @@ it("a model that the hub's cache holds as links to several weight files opens", 
   for (const name of await readdir(path.join(repository, "blobs"))) {
     await symlink(path.join("..", "..", "blobs", name), path.join(snapshot, name));
   }
-  const env = { HF_HUB_CACHE: inFolder(), HF_HUB_OFFLINE: "1" };
-  const { folder } = await resolveModel("tiny/llama", { env });
-  expect(folder).toBe(snapshot);
-  const model = await openModelFolder(folder);
+  vi.stubEnv("HF_HUB_CACHE", inFolder());
+  vi.stubEnv("HF_HUB_OFFLINE", "1");
+  await using engine = await Engine.create({ threads: 1 });
+  const model = await engine.loadModel("tiny/llama");
+  expect(model.folder).toBe(snapshot);
   expect(model.config.layers).toBe(2);
-  await model.close();
+  await expect(engine.loadModel("tiny/absent")).rejects.toMatchObject({ category: "user" });
+  const signal = AbortSignal.abort(new Error("stopped"));
+  await expect(engine.loadModel("tiny/llama", { signal })).rejects.toThrow("stopped");
 });

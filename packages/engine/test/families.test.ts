@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { readTensors } from "./support/fixture-model.js";
 import { fixture } from "./support/fixtures.js";
 
-interface Qwen2Expected {
+interface FamilyExpected {
   readonly rank: number;
   readonly alpha: number;
   readonly data: readonly {
@@ -27,12 +27,17 @@ function largestDifference(
   return Math.max(...differences);
 }
 
-it("agrees with PyTorch on a Qwen2 model: biases on q, k and v, and tied embeddings", async () => {
-  const text = readFileSync(fixture("qwen2/expected.json"), "utf8");
-  const expected: Qwen2Expected = JSON.parse(text);
+const biasedLlama = { qkvBias: true, outputBias: true, mlpBias: true, headDim: 6, kvHeads: 1 };
+
+it.each([
+  ["a Qwen2 with tied embeddings", "qwen2", { qkvBias: true, tiedEmbeddings: true, qkNorm: false }],
+  ["a Llama with all biases and heads of their own size", "llama-biased", biasedLlama],
+])("agrees with PyTorch on %s", async (_, family, config) => {
+  const text = readFileSync(fixture(`${family}/expected.json`), "utf8");
+  const expected: FamilyExpected = JSON.parse(text);
   await using engine = await Engine.create({ threads: 2 });
-  const model = await engine.loadModel(fixture("qwen2/model"));
-  expect(model.config).toMatchObject({ qkvBias: true, tiedEmbeddings: true, qkNorm: false });
+  const model = await engine.loadModel(fixture(`${family}/model`));
+  expect(model.config).toMatchObject(config);
   const adapter = await model.createAdapter({ rank: expected.rank, alpha: expected.alpha });
   const data = expected.data.map(({ tokens, target_tokens, weights }) => ({
     tokens,
@@ -44,12 +49,12 @@ it("agrees with PyTorch on a Qwen2 model: biases on q, k and v, and tied embeddi
   const base = await adapter.forward(data, { lossFn: "cross_entropy" });
   expect(largestDifference(base.outputs, expected.base_logprobs)).toBeLessThan(1e-4);
 
-  await adapter.importState({ tensors: await readTensors("qwen2/adapter.safetensors") });
+  await adapter.importState({ tensors: await readTensors(`${family}/adapter.safetensors`) });
   const adapted = await adapter.forwardBackward(data, { lossFn: "cross_entropy" });
   expect(largestDifference(adapted.outputs, expected.lora_logprobs)).toBeLessThan(1e-4);
   expect(adapted.metrics["loss:sum"]).toBeCloseTo(expected.loss_sum, 3);
   const gradient = await adapter.exportGradient();
-  for (const [name, want] of await readTensors("qwen2/grads_cross_entropy.safetensors")) {
+  for (const [name, want] of await readTensors(`${family}/grads_cross_entropy.safetensors`)) {
     const own = gradient.get(name)?.data ?? new Float32Array();
     const largest = want.data.reduce((max, value) => Math.max(max, Math.abs(value)), 0);
     for (const [i, value] of want.data.entries()) {

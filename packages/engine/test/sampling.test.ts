@@ -86,6 +86,24 @@ describe("sampling through an engine", () => {
     expect(tokenizer.decode(generated.slice(0, -1))).not.toContain(stop);
   });
 
+  it("fails a request whose adapter has grown out of range, and no other", async () => {
+    const adapter = await model.createAdapter({ rank: 4 });
+    const { tensors } = await adapter.exportState();
+    for (const [name, { data }] of tensors) if (name.includes("lora_B")) data.fill(1e30);
+    await adapter.importState({ tensors });
+    const request = { prompt: [1, 2, 3], maxTokens: 5, seed: 1 };
+    const broken = { ...request, adapter: await adapter.snapshot() };
+    const [healthy, ...failed] = await Promise.allSettled([
+      model.sample({ ...request, maxTokens: 30 }),
+      model.sample({ ...broken, numSamples: 3 }),
+      model.sample({ ...broken, promptLogprobs: true }),
+    ]);
+    expect(healthy.status).toBe("fulfilled");
+    for (const result of failed) {
+      expect(result).toMatchObject({ reason: { code: "not_finite", category: "user" } });
+    }
+  });
+
   it("cancels", async () => {
     const controller = new AbortController();
     const cancelled = model.sample({

@@ -284,7 +284,18 @@ describe("training through an engine", () => {
     expect(trained.metrics["loss:sum"]).toBeCloseTo(scored.metrics["loss:sum"] ?? NaN, 3);
   });
 
-  it("reports progress", async () => {
+  it("reports progress, also within one long datum", async () => {
+    const adapter = await model.createAdapter({ rank: 4 });
+    const seen: number[] = [];
+    await adapter.forwardBackward([countingDatum(1, 500)], {
+      ...crossEntropy,
+      onProgress: ({ doneTokens }) => seen.push(doneTokens),
+    });
+    expect(seen.length).toBeGreaterThan(1);
+    expect(seen.at(-1)).toBe(500);
+  });
+
+  it("reports progress over many data", async () => {
     const adapter = await model.createAdapter({ rank: 4 });
     const seen: number[] = [];
     const data = raggedData(40, 200);

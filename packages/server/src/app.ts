@@ -8,6 +8,7 @@ import type { EngineKit } from "./engine-port/engine-kit.js";
 import { unavailable } from "./errors/api-error.js";
 import { createHandlers } from "./handlers/index.js";
 import { extraPages } from "./handlers/pages.js";
+import { refusedRequests } from "./handlers/refused-requests.js";
 import { refusalResponse } from "./http/answers.js";
 import { createHttpApp } from "./http/app.js";
 import { BodyBudget } from "./http/body-budget.js";
@@ -21,7 +22,7 @@ import { systemClock, type Clock } from "./time/clock.js";
 export interface App {
   /** Answers one request. */
   handle(request: Request): Promise<Response>;
-  /** Tells others who find the data directory in use where this server listens. */
+  /** Says where the server listens: in the log, and to others who find the data directory in use. */
   announce(url: string): void;
   /** Finishes or leaves in the journal what runs, and lets go of the data directory. */
   close(): Promise<void>;
@@ -45,9 +46,10 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   const keys = new ApiKeys(options.apiKeys ?? []);
   const logger = resolveLogger(options, setting.logLevel);
   const clock = setting.clock ?? systemClock;
+  const dataDir = resolveDataDir(options.dataDir);
   let kit: Promise<EngineKit> | undefined;
   const core = await createCore({
-    dataDir: resolveDataDir(options.dataDir),
+    dataDir,
     durability: options.durability ?? "process",
     models: {
       models: options.models ?? { [embeddedModelId]: embeddedModelId },
@@ -70,6 +72,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   const links = new SignedLinks(secret, clock);
   const handle = createHttpApp({
     handlers: createHandlers(core, authenticator, links),
+    answerRefused: refusedRequests(core),
     pages: extraPages(core, links, authenticator),
     authenticator,
     limits,
@@ -86,14 +89,22 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
       metrics.httpSeconds.observe(elapsedMs / 1000, { route });
     },
   });
+  const close = async (): Promise<void> => {
+    logger.info("stopping");
+    await core.close();
+    logger.info("stopped");
+  };
   let closing: Promise<void> | undefined;
   return {
     async handle(request) {
       if (closing) return refusalResponse(unavailable("the server is shutting down"));
       return handle(request);
     },
-    announce: (url) => store.lock.announce(url),
-    close: () => (closing ??= core.close()),
+    announce(url) {
+      store.lock.announce(url);
+      logger.info("listening", { url, models: core.bases.names.join(",") || "none", dataDir });
+    },
+    close: () => (closing ??= close()),
   };
 }
 

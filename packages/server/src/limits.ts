@@ -4,8 +4,10 @@ export interface ServerLimits {
   readonly maxBodyBytes: number;
   /** Largest request body after decompression. @default 256 MiB */
   readonly maxDecompressedBytes: number;
-  /** Bodies being read and decoded at the same time, together. @default 512 MiB */
+  /** Bodies that are read, unpacked and worked on at the same time, together. @default 512 MiB */
   readonly maxBodiesBytes: number;
+  /** Largest adapter that can be brought in, as sent and unpacked. @default 4 GiB */
+  readonly maxImportBytes: number;
   /** Most data in one forward or forward/backward request. @default 4096 */
   readonly maxBatchData: number;
   /** Most sequences of one sample request. @default 1024 */
@@ -67,6 +69,7 @@ export const defaultLimits: ServerLimits = {
   maxBodyBytes: 128 * mebibyte,
   maxDecompressedBytes: 256 * mebibyte,
   maxBodiesBytes: 512 * mebibyte,
+  maxImportBytes: 4096 * mebibyte,
   maxBatchData: 4096,
   maxNumSamples: 1024,
   maxPendingPerModel: 1024,
@@ -107,5 +110,10 @@ export function resolveLimits(given: Partial<ServerLimits> = {}): ServerLimits {
     }
   }
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
-  return { ...defaultLimits, ...Object.fromEntries(set) };
+  const limits = { ...defaultLimits, ...Object.fromEntries(set) };
+  const largestBytes = limits.maxBodyBytes + limits.maxDecompressedBytes;
+  if (limits.maxBodiesBytes >= largestBytes) return limits;
+  throw new RangeError(
+    `limits.maxBodiesBytes: must be at least maxBodyBytes and maxDecompressedBytes together, which are ${largestBytes}; got ${limits.maxBodiesBytes}`,
+  );
 }

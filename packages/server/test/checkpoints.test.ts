@@ -204,7 +204,18 @@ describe("loading", () => {
     expect((await app.fetch("loadWeights", body, bob)).status).toBe(404);
     const withToken = { ...body, weightsAccessToken: alice.key };
     const { requestId } = await app.call("loadWeights", withToken, bob);
-    expect(await app.result(requestId, bob)).toMatchObject({ model_id: `${bobSession}:train:0` });
+    const bobsModel = `${bobSession}:train:0`;
+    expect(await app.result(requestId, bob)).toMatchObject({ model_id: bobsModel });
+    const again = { modelId: bobsModel, path: body.path, optimizer: false };
+    const wrong = { ...again, seqId: 1, weightsAccessToken: "tml-nobodys-key" };
+    const refused = await app.call("loadWeights", wrong, bob);
+    const right = { ...again, seqId: 2, weightsAccessToken: alice.key };
+    const loaded = await app.call("loadWeights", right, bob);
+    expect(await app.result(refused.requestId, bob)).toMatchObject({
+      error: expect.stringContaining("weights_access_token") as string,
+      category: "user",
+    });
+    expect(await app.result(loaded.requestId, bob)).toMatchObject({ type: "load_weights" });
     await app.stop();
     const { readFileSync } = await import("node:fs");
     const database = readFileSync(path.join(app.dataDir, "server.db"));

@@ -112,8 +112,16 @@ describe.each(places)("$name", ({ open }) => {
     });
 
     it.each([
-      ["a token outside the vocabulary", { modelInput: [310], lossFnInputs: {} }, "310"],
-      ["no targets", { modelInput: [1, 2], lossFnInputs: {} }, "target_tokens"],
+      [
+        "a token outside the vocabulary",
+        { modelInput: [310], lossFnInputs: {} },
+        "data[0].model_input[0] is 310",
+      ],
+      [
+        "no targets",
+        { modelInput: [1, 2], lossFnInputs: {} },
+        "data[0].loss_fn_inputs.target_tokens",
+      ],
       [
         "targets of another length",
         { modelInput: [1, 2], lossFnInputs: { target_tokens: [1], weights: [1] } },
@@ -285,7 +293,7 @@ describe.each(places)("$name", ({ open }) => {
     it("stops at stop tokens and at texts across tokens, which stay in the output", async () => {
       const client = await train({ seed: 2, rank: 8 });
       const tokenizer = await client.getTokenizer();
-      const tokens = tokenizer.encode("ab stop here now");
+      const tokens = [...tokenizer.encode("ab stop here now")];
       await learn(client, [datum(tokens)], 40);
       const sampler = await client.saveWeightsAndGetSamplingClient();
       const ask = async (stop: string | number[] | null) => {

@@ -2,6 +2,7 @@ import { compressZstd, routes } from "tinker-ts/wire";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createHandlers } from "../src/handlers/index.js";
 import { startServer } from "../src/index.js";
+import { createLogger } from "../src/log/logger.js";
 import { passBody, TestApp } from "./support/test-app.js";
 
 let app: TestApp;
@@ -44,6 +45,17 @@ describe("bodies", () => {
     expect(JSON.stringify(answer)).not.toContain(".ts:");
   });
 
+  it("that are nested without end are refused in few words", async () => {
+    const depth = 10_000;
+    const nested = `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
+    const body = `{"tags":[],"user_metadata":${nested},"sdk_version":"x"}`;
+    const response = await post("create_session", body);
+    expect(response.status).toBe(400);
+    const { error } = (await response.json()) as { error: string };
+    expect(error).toMatch(/^CreateSessionRequest\.user_metadata\.a\.a/);
+    expect(error.length).toBeLessThan(1100);
+  });
+
   it("that are no protobuf are a bad request", async () => {
     const headers = { "content-type": "application/x-protobuf" };
     const response = await post("forward_backward", new Uint8Array([255, 255, 255]), headers);
@@ -80,6 +92,31 @@ describe("bodies", () => {
     const zipped = await post("optim_step", bomb, { "content-encoding": "zstd" });
     expect(zipped.status).toBe(400);
     expect(await zipped.text()).toContain("larger than 200000 bytes");
+  });
+
+  it("are asked to come again when too many are under way, until those are answered", async () => {
+    await app.dispose();
+    const limits = { maxBodyBytes: 1000, maxDecompressedBytes: 1000, maxBodiesBytes: 2000 };
+    app = await TestApp.open({ limits });
+    const body = `{"tags":[],"user_metadata":{"k":"${"x".repeat(800)}"},"sdk_version":"x"}`;
+    const open = () => {
+      const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+      return { answer: post("create_session", readable, {}, { duplex: "half" }), writable };
+    };
+    const slow = [open(), open()];
+    for (const { writable } of slow) {
+      const writer = writable.getWriter();
+      await writer.write(Buffer.from(body));
+      writer.releaseLock();
+    }
+    const third = await post("create_session", body);
+    expect(third.status).toBe(429);
+    expect(third.headers.get("retry-after")).toBe("1");
+    for (const { writable, answer } of slow) {
+      await writable.close();
+      expect((await answer).status).toBe(200);
+    }
+    expect((await post("create_session", body)).status).toBe(200);
   });
 });
 
@@ -178,6 +215,8 @@ describe("startServer", () => {
     const limits = { maxBodyBites: 3 } as object;
     await expect(startServer({ port: 0, limits })).rejects.toThrow("limits.maxBodyBites");
     await expect(startServer({ port: 0, limits: { longPollMs: 0 } })).rejects.toThrow("positive");
+    const tight = { maxBodiesBytes: 1000 };
+    await expect(startServer({ port: 0, limits: tight })).rejects.toThrow("limits.maxBodiesBytes");
   });
 
   it("listens, answers, and lets go of the port and the directory", async () => {
@@ -190,6 +229,19 @@ describe("startServer", () => {
     await expect(fetch(`${server.url}/api/v1/healthz`)).rejects.toThrow();
     await (await startServer(options)).close();
   });
+});
+
+it("logs one line per event at info, from listening to stopped", async () => {
+  await app.stop();
+  const lines: string[] = [];
+  const logger = createLogger("info", (line) => lines.push(line));
+  const server = await startServer({ port: 0, dataDir: app.dataDir, logger });
+  const body = '{"tags":[],"user_metadata":{},"sdk_version":"x"}';
+  await fetch(`${server.url}/api/v1/create_session`, { method: "POST", body });
+  await server.close();
+  const events = lines.map((line) => /^\S+Z info {2}([a-z ]+?)(?: \w+=|$)/.exec(line)?.[1]);
+  expect(events).toEqual(["listening", "session opened", "stopping", "stopped"]);
+  expect(lines[0]).toContain(`url=${server.url}`);
 });
 
 it("logs one line per request at debug", async () => {

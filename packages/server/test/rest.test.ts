@@ -1,3 +1,4 @@
+import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ManualClock } from "./support/manual-clock.js";
 import { passBody, TestApp } from "./support/test-app.js";
@@ -201,7 +202,8 @@ it("tells what it serves and how clients should behave", async () => {
     modelId: model,
     modelName: "toy",
     loraRank: 8,
-    modelData: { arch: "toy" },
+    // A client loads the tokenizer of a local model by its folder, from wherever it was started.
+    modelData: { arch: "toy", tokenizerId: path.resolve("/models/toy") },
   });
 });
 

@@ -170,6 +170,32 @@ it("answers 429 above the limit of waiting requests", async () => {
   app.engine.gates.open("sample");
 });
 
+it("tells pollers whether a request is sampling or waiting for a place", async () => {
+  await app.dispose();
+  const clock = new ManualClock();
+  app = await TestApp.open({ clock, limits: { maxRunningSequences: 1 } });
+  const arrived = app.engine.gates.close("sample");
+  const running = await app.call("sample", ask({ baseModel: "toy" }));
+  const waiting = await app.call("sample", ask({ baseModel: "toy" }));
+  await arrived;
+  const states = Promise.all(
+    [running, waiting].map(async ({ requestId }) => {
+      const response = await app.fetch("retrieveFuture", { requestId });
+      expect(response.status).toBe(408);
+      return (await response.json()) as Record<string, unknown>;
+    }),
+  );
+  await clock.advance(20_000);
+  expect(await states).toMatchObject([
+    { queue_state: "active", queue_state_reason: "sampling" },
+    {
+      queue_state: "paused_capacity",
+      queue_state_reason: expect.stringContaining("1 requests are waiting") as string,
+    },
+  ]);
+  app.engine.gates.open("sample");
+});
+
 it("samples from a saved state, never from later training, and does not disturb training", async () => {
   const model = await app.model(sessionId, { seed: 3 });
   const first = await savedSampler(model, 1, "first");

@@ -12,6 +12,8 @@ const step = (seqId: number | null, learningRate = 0.1) => ({
   seqId,
 });
 
+const pointer = { type: "image_asset_pointer", format: "png", location: "https://x.example/a" };
+
 describe("requests of one model", () => {
   beforeEach(async () => {
     app = await TestApp.open();
@@ -89,6 +91,57 @@ describe("requests of one model", () => {
       category: "user",
     });
     expect(await app.result(good.requestId)).toHaveProperty("loss_fn_outputs");
+  });
+
+  it.each([
+    ["a loss that does not exist", { loss_fn: "nope" }, "loss_fn: expected cross_entropy"],
+    ["data of another form", { data: [{ model_input: 1 }] }, "model_input"],
+    [
+      "a picture that would have to be fetched",
+      { data: [{ model_input: { chunks: [pointer] }, loss_fn_inputs: {} }] },
+      "image asset pointer",
+    ],
+  ])("fail in their turn and leave no gap when they ask for %s", async (_, wrong, problem) => {
+    const input = { data: [], loss_fn: "cross_entropy", ...wrong };
+    const body = { forward_backward_input: input, model_id: model, seq_id: 1 };
+    const send = async () => {
+      const response = await app.handle(
+        new Request("http://localhost/api/v1/forward_backward", {
+          method: "POST",
+          body: JSON.stringify(body),
+        }),
+      );
+      expect(response.status).toBe(200);
+      return (await response.json()) as { request_id: string };
+    };
+    const { request_id: requestId } = await send();
+    const later = await app.call("optimStep", step(2));
+    expect(await app.result(requestId)).toEqual({
+      error: expect.stringContaining(problem) as string,
+      category: "user",
+    });
+    expect(await app.result(later.requestId)).toHaveProperty("metrics");
+    expect(await send()).toMatchObject({ request_id: requestId });
+    await app.restart();
+    expect(await app.result((await app.call("optimStep", step(3))).requestId)).toBeTruthy();
+    expect(app.engine.log).toEqual(["optimStep", "optimStep", "optimStep"]);
+  });
+
+  it("fail in their turn in protobuf too", async () => {
+    const { encodeProto } = await import("tinker-ts/wire");
+    const bytes = Buffer.from(encodeProto("ForwardBackwardRequest", passBody(model, 1, [[7]])));
+    bytes.write("entropy_cross", bytes.indexOf("cross_entropy"));
+    const response = await app.handle(
+      new Request("http://localhost/api/v1/forward_backward", {
+        method: "POST",
+        headers: { "content-type": "application/x-protobuf" },
+        body: bytes,
+      }),
+    );
+    const { request_id: pass } = (await response.json()) as { request_id: string };
+    const last = await app.call("optimStep", step(2));
+    expect(await app.result(pass)).toMatchObject({ category: "user" });
+    expect(await app.result(last.requestId)).toHaveProperty("metrics");
   });
 
   it("refuse number 0, which is the creation", async () => {

@@ -1,13 +1,13 @@
 import { createInterface } from "node:readline";
-import type { ChatMessage } from "@tinker-ts/hub";
+import type { ChatMessage, Tokenizer } from "@tinker-ts/hub";
+import type { SamplingClient, SamplingParamsInput } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../command.js";
 import { chatPrompt, hasTemplate, stopTokens } from "../connect/chat-prompt.js";
-import { loadTokenizer } from "../connect/load-tokenizer.js";
 import { sampleStreaming } from "../connect/sample-stream.js";
-import { withService } from "../connect/with-service.js";
-import { describeError } from "../output/describe-error.js";
+import { withService, type OpenService } from "../connect/with-service.js";
+import { errorText } from "../output/describe-error.js";
 import { samplingOptions, samplingParams } from "../parse/sampling-options.js";
-import { readSource, sourceOptions } from "../parse/source-options.js";
+import { nameOf, readSource, sourceOptions } from "../parse/source-options.js";
 import { styleFor } from "../terminal/style.js";
 
 /** `chat` */
@@ -25,54 +25,75 @@ export const command = defineCommand({
     temperature: { ...samplingOptions.temperature, default: 0.7 },
   },
   arguments: {},
-  examples: ["chat --base-model tinker-ts/sprout --base-url local:"],
+  examples: [
+    "chat --model tinker-ts/sprout --base-url local:",
+    "chat --model tinker://RUN_ID/sampler_weights/NAME",
+  ],
   async run(context, { options }) {
     const source = readSource(options);
-    const { terminal, output } = context;
+    const { output } = context;
     await withService(context, async (open) => {
       const sampling = await open.service.createSamplingClient({ ...source, ...open.bounds });
-      const tokenizer = await loadTokenizer(open, sampling);
+      const tokenizer = await sampling.getTokenizer(open.bounds);
       output.note(
         hasTemplate(tokenizer)
-          ? `Talking to ${Object.values(source)[0]}. /reset starts anew, /exit leaves.`
+          ? `Talking to ${nameOf(source)}. /reset starts anew, /exit leaves.`
           : "This model has no chat template, so it continues the text. /reset, /exit.",
       );
-      const params = samplingParams(options, stopTokens(tokenizer));
       const opening: ChatMessage[] =
         options.system === undefined ? [] : [{ role: "system", content: options.system }];
-      let messages = [...opening];
+      const params = samplingParams(options, stopTokens(tokenizer));
+      const talk = { context, open, sampling, tokenizer, params };
+      let messages = opening;
       for await (const line of userLines(context)) {
         if (line === "/exit" || line === "/quit") break;
         if (line === "/reset") {
-          messages = [...opening];
+          messages = opening;
           output.note("The conversation starts anew.");
-          continue;
+        } else {
+          messages = await takeTurn(talk, messages, line);
         }
-        const asked: ChatMessage[] = [...messages, { role: "user", content: line }];
-        const decoder = tokenizer.incrementalDecoder({ skipSpecialTokens: true });
-        let answer = "";
-        const say = (text: string): void => {
-          answer += text;
-          terminal.out(text);
-        };
-        try {
-          const prompt = await chatPrompt(tokenizer, asked);
-          const order = { prompt, numSamples: 1, samplingParams: params };
-          await sampleStreaming(open, sampling, order, (_, token) => say(decoder.push(token)));
-        } catch (error) {
-          context.signal.throwIfAborted();
-          // The conversation goes on without the turn that failed.
-          const { heading, detail } = describeError(error);
-          terminal.err(`Error: ${heading}${detail ? ` ${detail}` : ""}\n`);
-          continue;
-        }
-        say(decoder.flush());
-        terminal.out("\n");
-        messages = [...asked, { role: "assistant", content: answer }];
       }
     });
   },
 });
+
+interface Talk {
+  readonly context: CommandContext;
+  readonly open: OpenService;
+  readonly sampling: SamplingClient;
+  readonly tokenizer: Tokenizer;
+  readonly params: SamplingParamsInput;
+}
+
+/** Answers what the user said; the conversation goes on without a turn that failed. */
+async function takeTurn(
+  { context, open, sampling, tokenizer, params }: Talk,
+  messages: ChatMessage[],
+  line: string,
+): Promise<ChatMessage[]> {
+  const { terminal, signal } = context;
+  const asked: ChatMessage[] = [...messages, { role: "user", content: line }];
+  const decoder = tokenizer.incrementalDecoder({ skipSpecialTokens: true });
+  let answer = "";
+  const say = (text: string): void => {
+    answer += text;
+    terminal.out(text);
+  };
+  try {
+    const prompt = await chatPrompt(tokenizer, asked);
+    const order = { prompt, numSamples: 1, samplingParams: params };
+    await sampleStreaming(open, sampling, order, (_, token) => say(decoder.push(token)));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (answer !== "") terminal.out("\n");
+    terminal.err(errorText(error, styleFor(terminal, "err")));
+    return messages;
+  }
+  say(decoder.flush());
+  terminal.out("\n");
+  return [...asked, { role: "assistant", content: answer }];
+}
 
 /** What the user types, line by line; with a prompt only where somebody types. */
 async function* userLines({ terminal, signal }: CommandContext): AsyncGenerator<string> {
@@ -81,10 +102,15 @@ async function* userLines({ terminal, signal }: CommandContext): AsyncGenerator<
     if (terminal.isInteractive.input) terminal.err(style.bold("> "));
   };
   const lines = createInterface({ input: terminal.input, signal });
-  ask();
-  for await (const line of lines) {
-    if (line.trim() !== "") yield line.trim();
+  try {
     ask();
+    for await (const line of lines) {
+      if (line.trim() !== "") yield line.trim();
+      ask();
+    }
+  } finally {
+    // Whoever goes on reading keeps the process alive.
+    lines.close();
   }
   signal.throwIfAborted();
 }

@@ -1,6 +1,7 @@
 import { defineCommand } from "../command.js";
 import { bashScript, fishScript, zshScript } from "../completion/scripts.js";
 import { collectWords } from "../completion/words.js";
+import { commandTree } from "./tree.js";
 
 /** `completion` */
 export const command = defineCommand({
@@ -13,6 +14,6 @@ export const command = defineCommand({
   arguments: { shell: { description: "bash, zsh or fish", choices: ["bash", "zsh", "fish"] } },
   async run({ terminal }, { arguments: { shell } }) {
     const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript };
-    terminal.out(scripts[shell](await collectWords()));
+    terminal.out(scripts[shell](await collectWords(commandTree)));
   },
 });

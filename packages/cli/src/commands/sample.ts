@@ -5,10 +5,9 @@ import type { Tokenizer } from "@tinker-ts/hub";
 import type { SampledSequence, SampleResponse } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../command.js";
 import { chatPrompt, stopTokens } from "../connect/chat-prompt.js";
-import { loadTokenizer } from "../connect/load-tokenizer.js";
 import { sampleStreaming } from "../connect/sample-stream.js";
 import { withService } from "../connect/with-service.js";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { jsonText } from "../output/json-text.js";
 import { samplingOptions, samplingParams } from "../parse/sampling-options.js";
 import { readSource, sourceOptions } from "../parse/source-options.js";
@@ -34,8 +33,8 @@ export const command = defineCommand({
   },
   arguments: {},
   examples: [
-    'sample --base-model tinker-ts/sprout --prompt "Once upon a time" --base-url local:',
-    'sample --model-path tinker://RUN_ID/sampler_weights/NAME --chat --prompt "Hello"',
+    'sample --model tinker-ts/sprout --prompt "Once upon a time" --base-url local:',
+    'sample --model tinker://RUN_ID/sampler_weights/NAME --chat --prompt "Hello"',
   ],
   async run(context, { options }) {
     const source = readSource(options);
@@ -44,7 +43,7 @@ export const command = defineCommand({
     const isLive = !output.isJson && options.output === undefined && options.numSamples === 1;
     await withService(context, async (open) => {
       const sampling = await open.service.createSamplingClient({ ...source, ...open.bounds });
-      const tokenizer = await loadTokenizer(open, sampling);
+      const tokenizer = await sampling.getTokenizer(open.bounds);
       const tokens = await toTokens(tokenizer, prompt, options.chat);
       const decoder = tokenizer.incrementalDecoder({ skipSpecialTokens: true });
       if (isLive) output.line(heading(0));
@@ -62,7 +61,9 @@ export const command = defineCommand({
         terminal.out(`${decoder.flush()}\n${summaryOf(response.sequences[0]!)}\n`);
         return;
       }
-      const content = output.isJson ? jsonText(toJson(response)) : toText(response, tokenizer);
+      const content = output.isJson
+        ? jsonText(toJson(response, tokenizer))
+        : toText(response, tokenizer);
       if (options.output === undefined) return output.line(content);
       await writeFile(path.resolve(terminal.cwd, options.output), `${content}\n`);
       output.note(`Wrote ${options.output}`);
@@ -128,9 +129,10 @@ function toText({ sequences }: SampleResponse, tokenizer: Tokenizer): string {
     .join("\n\n");
 }
 
-function toJson(response: SampleResponse): unknown {
+function toJson(response: SampleResponse, tokenizer: Tokenizer): unknown {
   return {
     sequences: response.sequences.map(({ tokens, logprobs, stopReason }) => ({
+      text: tokenizer.decode(tokens, { skipSpecialTokens: true }),
       tokens: [...tokens],
       logprobs: logprobs && [...logprobs],
       stop_reason: stopReason,

@@ -1,6 +1,6 @@
 import path from "node:path";
-import { defineCommand } from "../command.js";
-import { CliError } from "../output/cli-error.js";
+import { defineCommand, type CommandContext } from "../command.js";
+import { CliError } from "../errors/cli-error.js";
 import { Interrupted } from "../terminal/interrupted.js";
 
 /** `serve` */
@@ -24,7 +24,7 @@ export const command = defineCommand({
       type: "string",
       multiple: true,
       placeholder: "NAME=PATH",
-      description: "A model by folder or hub id; the embedded one by default",
+      description: "A model by folder or hub id; NAME may be left out; the embedded one by default",
     },
     data: {
       type: "string",
@@ -65,9 +65,10 @@ export const command = defineCommand({
     "serve --host 0.0.0.0 --api-key tml-SECRET",
   ],
   async run({ terminal, output, signal }, { options }) {
-    const models = readModels(options.model, terminal.cwd);
+    const models = readModels(options.model, terminal);
     const { startServer } = await import("@tinker-ts/server");
-    const { data, threads, publicUrl } = options;
+    const { threads, publicUrl } = options;
+    const dataDir = options.data ?? (terminal.env["TINKER_TS_DATA_DIR"] || undefined);
     const server = await startServer({
       host: options.host,
       port: options.port,
@@ -76,7 +77,7 @@ export const command = defineCommand({
       corsOrigins: options.corsOrigin,
       logLevel: options.logLevel,
       ...(models ? { models } : {}),
-      ...(data === undefined ? {} : { dataDir: path.resolve(terminal.cwd, data) }),
+      ...(dataDir === undefined ? {} : { dataDir: path.resolve(terminal.cwd, dataDir) }),
       ...(threads === undefined ? {} : { threads }),
       ...(publicUrl === undefined ? {} : { publicUrl }),
       ...(options.allowAnyModel ? { allowAnyModel: true } : {}),
@@ -90,20 +91,33 @@ export const command = defineCommand({
   },
 });
 
-function readModels(given: readonly string[], cwd: string): Record<string, string> | undefined {
+/** `NAME=LOCATION`; a folder alone is called by its last part, a hub id by itself. */
+function readModels(
+  given: readonly string[],
+  { cwd, env }: CommandContext["terminal"],
+): Record<string, string> | undefined {
   if (given.length === 0) return undefined;
   const models: Record<string, string> = {};
   for (const text of given) {
-    const cut = text.indexOf("=");
-    const name = cut === -1 ? text : text.slice(0, cut);
-    const location = cut === -1 ? text : text.slice(cut + 1);
+    const [, named, location = ""] = /^(?:([^=]*)=)?(.*)$/s.exec(text) ?? [];
+    const folder = folderOf(location, cwd, env["HOME"]);
+    const name = named ?? (folder === undefined ? location : path.basename(folder));
     if (name === "" || location === "") {
       throw new CliError(`--model: ${JSON.stringify(text)} is not NAME=PATH_OR_HUB_ID.`);
     }
     if (Object.hasOwn(models, name)) throw new CliError(`--model: ${name} is given twice.`);
-    models[name] = /^[.~]?[/\\]|^\.\./.test(location) ? path.resolve(cwd, location) : location;
+    models[name] = folder ?? location;
   }
   return models;
+}
+
+/** The folder that a location means; undefined when it can be a hub id. */
+function folderOf(location: string, cwd: string, home: string | undefined): string | undefined {
+  // Shells leave the tilde alone behind an equals sign.
+  const expanded = location.replace(/^~(?=[/\\])/, home ?? "~");
+  return /^\.{0,2}[/\\]|^\.{1,2}$|^[A-Za-z]:[/\\]/.test(expanded)
+    ? path.resolve(cwd, expanded)
+    : undefined;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
@@ -113,12 +127,27 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Refusals of the server are for the user to see; anything else goes on as it is. */
+/** How options of the server are called here. */
+const flags: Readonly<Record<string, string>> = {
+  host: "--host",
+  apiKeys: "--api-key",
+  publicUrl: "--public-url",
+};
+
+/** Refusals of the server are for the user to see, in the words of the command line. */
 function explain(error: unknown): never {
   if (!(error instanceof Error)) throw error;
+  const [, option = "", refusal = ""] = /^(\w+): (.*)$/s.exec(error.message) ?? [];
+  const flag = flags[option];
+  if (flag !== undefined) {
+    throw new CliError(`${flag}: ${refusal.replace("apiKeys", "--api-key")}`, undefined, {
+      cause: error,
+    });
+  }
   const isTaken = "code" in error && error.code === "EADDRINUSE";
-  const detail = isTaken
-    ? "Another program listens there; choose another --port, or 0."
-    : undefined;
-  throw new CliError(`The server cannot start: ${error.message}`, detail, { cause: error });
+  throw new CliError(
+    `The server cannot start: ${error.message}`,
+    isTaken ? "Another program listens there; choose another --port, or 0." : undefined,
+    { cause: error },
+  );
 }

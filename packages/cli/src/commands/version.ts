@@ -10,6 +10,7 @@ export const command = defineCommand({
     const manifest = JSON.parse(
       await readFile(new URL("../../package.json", import.meta.url), "utf8"),
     ) as { readonly version: string };
-    output.line(`tinker-ts ${manifest.version}`);
+    if (output.isJson) output.json({ version: manifest.version });
+    else output.line(`tinker-ts ${manifest.version}`);
   },
 });

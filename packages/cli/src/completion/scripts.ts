@@ -1,4 +1,4 @@
-import { programName } from "../parse/help.js";
+import { programName } from "../dispatch/help.js";
 import type { Place } from "./words.js";
 
 /*

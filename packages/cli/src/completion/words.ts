@@ -1,4 +1,4 @@
-import { commandTree, type CommandNode } from "../commands/tree.js";
+import type { CommandNode } from "../command-tree.js";
 import { globalOptions } from "../parse/global-options.js";
 import { flagOf, type OptionSpecs } from "../parse/option-spec.js";
 
@@ -16,8 +16,8 @@ export interface Place {
 }
 
 /** What may follow every command and group. */
-export async function collectWords(): Promise<Place[]> {
-  return collect("", commandTree);
+export function collectWords(root: CommandNode): Promise<Place[]> {
+  return collect("", root);
 }
 
 async function collect(path: string, node: CommandNode): Promise<Place[]> {

@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { LoraAdapter } from "@tinker-ts/engine";
 import type { CommandContext } from "../command.js";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { formatSize } from "../output/formats.js";
 import { parseCheckpointPath } from "../parse/checkpoint-path.js";
+import { readAdapterConfig } from "./adapter-config.js";
 import { downloadCheckpoint } from "./download-checkpoint.js";
 import { withService } from "./with-service.js";
 
@@ -51,7 +52,11 @@ async function readFrom(
   base: string | undefined,
 ): Promise<LoadedAdapter> {
   const { readAdapter, openModelFolder } = await import("@tinker-ts/engine");
-  const baseFolder = await findBase(context, base ?? (await baseNamedIn(folder)));
+  const named = base ?? (await readAdapterConfig(folder)).base;
+  if (named === undefined) {
+    throw new CliError("The adapter does not name its base model.", "Pass it with --base.");
+  }
+  const baseFolder = await findBase(context, named);
   const model = await openModelFolder(baseFolder, context.signal);
   try {
     const adapter = await readAdapter(folder, model, context.signal);
@@ -59,19 +64,6 @@ async function readFrom(
   } finally {
     await model.close();
   }
-}
-
-async function baseNamedIn(folder: string): Promise<string> {
-  const { readFile } = await import("node:fs/promises");
-  const file = path.join(folder, "adapter_config.json");
-  const text = await readFile(file, "utf8").catch((cause: unknown) => {
-    throw new CliError(`${folder} has no adapter_config.json.`, "It is not a PEFT adapter.", {
-      cause,
-    });
-  });
-  const { base_model_name_or_path: name } = JSON.parse(text) as Record<string, unknown>;
-  if (typeof name === "string" && name !== "") return name;
-  throw new CliError("The adapter does not name its base model.", "Pass it with --base.");
 }
 
 /** Finds the files of a base model: a folder, the embedded one, or an id of the hub. */
@@ -85,6 +77,7 @@ async function findBase(
   try {
     const found = await findModel((await isFolder(folder)) ? folder : base, {
       signal,
+      env: terminal.env,
       onProgress: ({ bytes, totalBytes }) => progress.update(bytes, totalBytes, formatSize(bytes)),
     });
     return found.folder;

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import type { DownloadedCheckpoint } from "tinker-ts";
 import type { CommandContext } from "../command.js";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { formatSize } from "../output/formats.js";
 import type { OpenService } from "./with-service.js";
 

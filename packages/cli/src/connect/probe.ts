@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 
 const patienceMs = 5_000;
 

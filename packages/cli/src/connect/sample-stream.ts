@@ -2,7 +2,8 @@ import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import type { SampleResponse, SamplingClient, SamplingParamsInput } from "tinker-ts";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
+import { refusalOf } from "./refusal.js";
 import type { OpenService } from "./with-service.js";
 
 /** What to sample. */
@@ -35,8 +36,8 @@ export async function sampleStreaming(
   return response;
 }
 
-/** Statuses of servers that do not know the endpoint. */
-const isUnknown = new Set([404, 405, 501]);
+/** Statuses of servers that do not know the endpoint, or want a credential that only the client has. */
+const cannotStream = new Set([401, 403, 404, 405, 501]);
 
 async function stream(
   { fetchPath, bounds }: OpenService,
@@ -60,9 +61,9 @@ async function stream(
       timeoutMs === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   });
   if (!response.ok || !response.body) {
-    const text = await response.text();
-    if (isUnknown.has(response.status)) return undefined;
-    throw new CliError("The server refused the prompt.", refusalOf(text));
+    const reason = await refusalOf(response);
+    if (cannotStream.has(response.status)) return undefined;
+    throw new CliError("The server refused the prompt.", reason);
   }
   const lines = createInterface({
     input: Readable.fromWeb(response.body as ReadableStream<Uint8Array>),
@@ -76,13 +77,4 @@ async function stream(
   }
   signal.throwIfAborted();
   throw new CliError("Sampling failed.", "The server broke off in the middle of its answer.");
-}
-
-function refusalOf(text: string): string {
-  try {
-    const { error } = JSON.parse(text) as { readonly error?: unknown };
-    return typeof error === "string" ? error : text;
-  } catch {
-    return text;
-  }
 }

@@ -1,5 +1,5 @@
 import type { CommandContext } from "../command.js";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 
 /** Where commands are carried out. */
 export type Target =

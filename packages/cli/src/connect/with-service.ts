@@ -1,6 +1,8 @@
+import type { Logger } from "@tinker-ts/server";
 import type { RestClient, ServiceClient, ServiceClientOptions } from "tinker-ts";
 import type { CommandContext } from "../command.js";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
+import type { Output } from "../output/output.js";
 import { probe } from "./probe.js";
 import { chooseTarget, type Target } from "./target.js";
 
@@ -23,7 +25,8 @@ export async function withService<T>(
 ): Promise<T> {
   const target = chooseTarget(context);
   const { signal, globals } = context;
-  const place = target.kind === "local" ? await openLocal() : await openRemote(target, signal);
+  const place =
+    target.kind === "local" ? await openLocal(context) : await openRemote(target, signal);
   const { ServiceClient: Client } = await import("tinker-ts");
   const { timeout } = globals;
   try {
@@ -52,19 +55,38 @@ interface Place extends Pick<OpenService, "fetchPath" | "fetchUrl"> {
 /** Stands for this process in the addresses of requests that never leave it. */
 const localOrigin = "http://local.invalid";
 
-async function openLocal(): Promise<Place> {
+async function openLocal({ terminal, output }: CommandContext): Promise<Place> {
   const { createLocalHandler } = await import("@tinker-ts/server").catch((cause: unknown) => {
     throw new CliError("The embedded engine cannot be loaded.", "Run 'tinker-ts doctor'.", {
       cause,
     });
   });
-  const handler = await createLocalHandler();
+  const dataDir = terminal.env["TINKER_TS_DATA_DIR"];
+  const logger = notesOfServer(output);
+  const handler = await createLocalHandler({ logger, ...(dataDir ? { dataDir } : {}) });
   const fetch = (request: Request): Promise<Response> => handler.fetch(request);
   return {
     options: { baseUrl: localOrigin, fetch },
     fetchPath: (path, init) => fetch(new Request(`${localOrigin}${path}`, init)),
     fetchUrl: (url, signal) => fetch(new Request(url, { signal })),
     close: () => handler.close(),
+  };
+}
+
+/** What a person should know of the server in this process: that it fetches a model, and trouble. */
+function notesOfServer(output: Output): Logger {
+  const warn: Logger["warn"] = (event, fields = {}) => {
+    const facts = Object.entries(fields).map(([name, value]) => ` ${name}=${String(value)}`);
+    output.note(`Warning: ${event}${facts.join("")}`);
+  };
+  return {
+    debug: () => {},
+    info: (event, fields) => {
+      if (event !== "fetching model") return;
+      output.note(`Fetching ${String(fields?.["model"])}: ${String(fields?.["progress"])}`);
+    },
+    warn,
+    error: warn,
   };
 }
 

@@ -1,4 +1,4 @@
-import { access, constants, statfs } from "node:fs/promises";
+import { access, constants, stat, statfs } from "node:fs/promises";
 import { homedir } from "node:os";
 import path from "node:path";
 import { formatSize } from "../output/formats.js";
@@ -14,6 +14,7 @@ export async function checkDisk(
   const folder = path.resolve(env["TINKER_TS_DATA_DIR"] || path.join(homedir(), ".tinker-ts"));
   try {
     const existing = await nearestExisting(folder);
+    if (!(await stat(existing)).isDirectory()) throw new Error(`${existing} is not a folder`);
     await access(existing, constants.W_OK);
     const { bavail, bsize } = await statfs(existing);
     const freeBytes = bavail * bsize;

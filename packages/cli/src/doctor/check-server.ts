@@ -1,8 +1,7 @@
 import type { CommandContext } from "../command.js";
 import { chooseTarget, type Target } from "../connect/target.js";
-import { probe } from "../connect/probe.js";
 import { withService } from "../connect/with-service.js";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { describeError } from "../output/describe-error.js";
 import { broken, ok, type Finding } from "./finding.js";
 
@@ -18,7 +17,6 @@ export async function checkServer(context: CommandContext): Promise<Finding[]> {
   }
   const where = target.kind === "local" ? "the engine in this process" : target.baseUrl;
   try {
-    if (target.kind === "remote") await probe(target.baseUrl, context.signal);
     return await withService(context, async ({ service, fetchPath, bounds }) => {
       const answer = await fetchPath("/api/v1/client/config", {
         method: "POST",

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import path from "node:path";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 
 /** Who uploads, and where to. */
 export interface HubLogin {

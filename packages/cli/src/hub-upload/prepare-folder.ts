@@ -1,6 +1,6 @@
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { modelCard, type ModelCardFacts } from "./model-card.js";
 
 const weightFiles = ["adapter_model.safetensors", "adapter_model.bin"];

@@ -1,7 +1,7 @@
 import { openAsBlob } from "node:fs";
 import { readdir } from "node:fs/promises";
 import path from "node:path";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import type { Progress } from "../output/progress.js";
 import { matchesAny } from "./file-patterns.js";
 import type { HubLogin } from "./hub-login.js";
@@ -10,7 +10,7 @@ import type { HubLogin } from "./hub-login.js";
 export interface PushOptions {
   readonly login: HubLogin;
   readonly folder: string;
-  /** With or without the name of its owner. */
+  /** OWNER/NAME. */
   readonly repo: string;
   readonly revision: string | undefined;
   readonly isPublic: boolean;
@@ -23,17 +23,14 @@ export interface PushOptions {
   readonly signal: AbortSignal;
 }
 
-/** Uploads a folder as one commit and returns the full name of the repository. */
-export async function pushFolder(options: PushOptions): Promise<string> {
+/** Uploads a folder as one commit. */
+export async function pushFolder(options: PushOptions): Promise<void> {
   const hub = await import("@huggingface/hub");
   const { login, revision, signal, progress } = options;
-  const name = options.repo.includes("/")
-    ? options.repo
-    : `${(await hub.whoAmI(login)).name}/${options.repo}`;
-  const repo = { type: "model", name } as const;
+  const repo = { type: "model", name: options.repo } as const;
   const visibility = options.isPublic ? "public" : "private";
   await hub.createRepo({ repo, visibility, ...login }).catch(ignoreConflict);
-  await refuseForeignCard(name, options);
+  await refuseForeignCard(options);
   if (revision !== undefined && !options.opensPullRequest) {
     await hub.createBranch({ repo, branch: revision, overwrite: true, ...login });
   }
@@ -52,7 +49,6 @@ export async function pushFolder(options: PushOptions): Promise<string> {
       progress.update(step.progress, 1, `${step.state} ${step.path}`);
     }
   }
-  return name;
 }
 
 async function operations({ folder, allowPatterns, ignorePatterns }: PushOptions) {
@@ -77,13 +73,12 @@ async function operations({ folder, allowPatterns, ignorePatterns }: PushOptions
 }
 
 /** A repository that holds another checkpoint is not overwritten. */
-async function refuseForeignCard(
-  name: string,
-  { login: { hubUrl, accessToken }, revision, checkpointPath, signal }: PushOptions,
-): Promise<void> {
+async function refuseForeignCard(options: PushOptions): Promise<void> {
+  const { login, repo, revision, checkpointPath, signal } = options;
+  const { hubUrl, accessToken } = login;
   const headers = { authorization: `Bearer ${accessToken}` };
   for (const branch of new Set(["main", revision ?? "main"])) {
-    const url = `${hubUrl}/${name}/resolve/${encodeURIComponent(branch)}/README.md`;
+    const url = `${hubUrl}/${repo}/resolve/${encodeURIComponent(branch)}/README.md`;
     const response = await fetch(url, { headers, signal });
     const card = response.ok ? await response.text() : "";
     const other = (card.match(/tinker:\/\/[^\s`"')\]]+/g) ?? []).find(
@@ -91,7 +86,7 @@ async function refuseForeignCard(
     );
     if (other === undefined) continue;
     throw new CliError(
-      `${name} holds another checkpoint: ${other}`,
+      `${repo} holds another checkpoint: ${other}`,
       "Choose another --repo, or delete that one.",
     );
   }

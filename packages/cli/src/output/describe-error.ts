@@ -1,4 +1,5 @@
-import { CliError } from "./cli-error.js";
+import { CliError } from "../errors/cli-error.js";
+import type { Style } from "../terminal/style.js";
 
 /** An error for people: what happened, and more where there is more. */
 export interface ErrorDescription {
@@ -43,6 +44,12 @@ export function describeError(error: unknown): ErrorDescription {
   }
   if (isSystemError(error)) return { heading: error.message, detail: undefined };
   return { heading: unexpected(error.message), detail: undefined };
+}
+
+/** An error as it is printed: what happened on one line, more below it. */
+export function errorText(error: unknown, { red }: Pick<Style, "red">): string {
+  const { heading, detail } = describeError(error);
+  return `${red("Error:")} ${heading}\n${detail ? `${detail}\n` : ""}`;
 }
 
 function headingOfStatus(code: string): string | undefined {

@@ -1,4 +1,3 @@
-import type { GlobalValues } from "../parse/global-options.js";
 import { styleFor, type Style } from "../terminal/style.js";
 import type { Terminal } from "../terminal/terminal.js";
 import { jsonText } from "./json-text.js";
@@ -11,6 +10,14 @@ export interface Result {
   readonly table: () => Table;
 }
 
+/** What was asked for. */
+export interface OutputOptions {
+  readonly format: "table" | "json";
+  /** Short for the format of that name. */
+  readonly json: boolean;
+  readonly quiet: boolean;
+}
+
 /**
  * How a command tells things: results on standard output in the format that was asked for, everything
  * else on standard error, and that only where a person looks at it.
@@ -21,10 +28,10 @@ export class Output {
   readonly #terminal: Terminal;
   readonly #isQuiet: boolean;
 
-  constructor(terminal: Terminal, globals: Pick<GlobalValues, "format" | "json" | "quiet">) {
+  constructor(terminal: Terminal, options: OutputOptions) {
     this.#terminal = terminal;
-    this.isJson = globals.json || globals.format === "json";
-    this.#isQuiet = globals.quiet;
+    this.isJson = options.json || options.format === "json";
+    this.#isQuiet = options.quiet;
     this.style = styleFor(terminal, "out");
   }
 

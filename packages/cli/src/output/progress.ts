@@ -1,5 +1,6 @@
 import type { Style } from "../terminal/style.js";
 import type { Terminal } from "../terminal/terminal.js";
+import { printable, textWidth, truncate } from "../terminal/text-width.js";
 
 /** Shows how far long work is: a bar on a screen, a line now and then in a log. */
 export interface Progress {
@@ -11,6 +12,7 @@ export interface Progress {
 const barWidth = 24;
 const redrawMs = 80;
 const logMs = 5_000;
+const clearLine = "\r\u001B[2K";
 
 /** Nothing at all. */
 export const noProgress: Progress = { update: () => {}, end: () => {} };
@@ -29,15 +31,18 @@ export function showProgress(label: string, terminal: Terminal, style: Style): P
       shownAt = now;
       const share = total ? Math.min(1, done / total) : null;
       const percent = share === null ? "" : ` ${String(Math.floor(share * 100)).padStart(3)} %`;
-      const text = `${label}${percent}${note ? `  ${note}` : ""}`;
-      if (!isScreen) return terminal.err(`${text}\n`);
+      const remark = note ? `  ${printable(note)}` : "";
+      if (!isScreen) return terminal.err(`${label}${percent}${remark}\n`);
       hasBar = true;
       const bar = share === null ? "" : ` ${drawBar(share, style)}`;
-      const cut = `${label}${bar}${percent}${note ? `  ${note}` : ""}`;
-      terminal.err(`\r\u001B[2K${cut}`);
+      // A line that wraps could not be removed again.
+      const taken = textWidth(label) + (share === null ? 0 : barWidth + 1) + percent.length;
+      const room = (terminal.columns ?? 80) - 1 - taken;
+      const rest = room > 3 ? truncate(remark, room) : "";
+      terminal.err(`${clearLine}${label}${bar}${percent}${rest}`);
     },
     end() {
-      if (hasBar) terminal.err("\r\u001B[2K");
+      if (hasBar) terminal.err(clearLine);
       hasBar = false;
     },
   };

@@ -1,4 +1,5 @@
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
+import type { ArgumentSpecs } from "./option-spec.js";
 
 /** The parts of a checkpoint's path. */
 export interface CheckpointParts {
@@ -6,6 +7,11 @@ export interface CheckpointParts {
   /** `weights/NAME` or `sampler_weights/NAME`. */
   readonly checkpointId: string;
 }
+
+/** The argument of commands about one checkpoint. */
+export const checkpointArguments = {
+  path: { description: "tinker://RUN_ID/weights/NAME or tinker://RUN_ID/sampler_weights/NAME" },
+} as const satisfies ArgumentSpecs;
 
 /** Checks a checkpoint's path before anything is asked of a server. */
 export function parseCheckpointPath(path: string): CheckpointParts {

@@ -8,7 +8,7 @@ import {
   type OptionSpec,
   type OptionSpecs,
 } from "./option-spec.js";
-import { UsageError } from "./usage-error.js";
+import { UsageError } from "../errors/usage-error.js";
 
 type Value = string | number | boolean;
 

@@ -1,4 +1,4 @@
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 
 const pattern = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
 

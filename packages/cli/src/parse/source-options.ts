@@ -1,29 +1,44 @@
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import { parseCheckpointPath } from "./checkpoint-path.js";
-import type { OptionSpecs } from "./option-spec.js";
+import type { OptionSpecs, OptionValues } from "./option-spec.js";
 
 /** What to sample from. */
 export const sourceOptions = {
-  baseModel: { type: "string", placeholder: "NAME", description: "A model; 'models' lists them" },
-  modelPath: { type: "string", placeholder: "PATH", description: "A checkpoint, tinker://..." },
+  model: {
+    type: "string",
+    short: "m",
+    placeholder: "NAME|PATH",
+    description: "A base model ('models' lists them) or a checkpoint (tinker://...)",
+  },
+  baseModel: { type: "string", placeholder: "NAME", description: "The same for a base model only" },
+  modelPath: { type: "string", placeholder: "PATH", description: "The same for a checkpoint only" },
 } as const satisfies OptionSpecs;
 
 /** A base model or a checkpoint. */
 export type Source = { readonly baseModel: string } | { readonly modelPath: string };
 
-/** Exactly one of the two. */
-export function readSource(options: {
-  readonly baseModel: string | undefined;
-  readonly modelPath: string | undefined;
-}): Source {
-  const { baseModel, modelPath } = options;
-  if ((baseModel === undefined) === (modelPath === undefined)) {
+/** Exactly one of them. */
+export function readSource(options: OptionValues<typeof sourceOptions>): Source {
+  const { model, baseModel, modelPath } = options;
+  const [given, ...others] = [model, baseModel, modelPath].filter((text) => text !== undefined);
+  if (given === undefined || others.length > 0) {
     throw new CliError(
-      "Pass either --base-model or --model-path.",
+      given === undefined
+        ? "Say which model: pass --model NAME or --model tinker://..."
+        : "Pass only one of --model, --base-model and --model-path.",
       "'tinker-ts models' lists models, 'tinker-ts checkpoint list' checkpoints.",
     );
   }
-  if (modelPath === undefined) return { baseModel: baseModel ?? "" };
-  parseCheckpointPath(modelPath);
-  return { modelPath };
+  const isCheckpoint = modelPath !== undefined || given.startsWith("tinker://");
+  if (!isCheckpoint) return { baseModel: given };
+  if (baseModel !== undefined) {
+    throw new CliError(`--base-model: ${given} is a checkpoint.`, "Pass it with --model.");
+  }
+  parseCheckpointPath(given);
+  return { modelPath: given };
+}
+
+/** What a source is called. */
+export function nameOf(source: Source): string {
+  return "baseModel" in source ? source.baseModel : source.modelPath;
 }

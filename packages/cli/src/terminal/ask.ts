@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline";
-import { CliError } from "../output/cli-error.js";
+import { CliError } from "../errors/cli-error.js";
 import type { Terminal } from "./terminal.js";
 
 /** Asks a question that is answered with yes or no; everything but yes is no. */

@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import { isatty } from "node:tty";
 
 /** Where a command reads and writes; tests give their own. */
 export interface Terminal {
@@ -16,14 +17,17 @@ export interface Terminal {
 
 /** The terminal of this process. */
 export function processTerminal(): Terminal {
-  const { stdout, stderr, stdin } = process;
+  const { stdout, stderr } = process;
   return {
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),
-    input: stdin,
+    // Opening standard input takes time that most commands need not spend.
+    get input() {
+      return process.stdin;
+    },
     env: process.env,
     cwd: process.cwd(),
-    isInteractive: { input: stdin.isTTY, out: stdout.isTTY, err: stderr.isTTY },
+    isInteractive: { input: isatty(0), out: isatty(1), err: isatty(2) },
     get columns() {
       return stdout.isTTY ? stdout.columns : undefined;
     },

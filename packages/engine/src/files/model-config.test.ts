@@ -102,6 +102,8 @@ describe("supported models", () => {
       contextLength: 131072,
       tiedEmbeddings: true,
       qkvBias: false,
+      outputBias: false,
+      mlpBias: false,
       qkNorm: false,
       bosTokenId: 128000,
       eosTokenIds: [128001, 128008, 128009],
@@ -117,6 +119,15 @@ describe("supported models", () => {
       rope: { theta: 1000000, scaling: null },
       eosTokenIds: [151645],
     });
+  });
+
+  it("reads biases where the family has them", () => {
+    const biases = { attention_bias: true, mlp_bias: true };
+    const all = { qkvBias: true, outputBias: true, mlpBias: true };
+    expect(parseModelConfig({ ...llama32, ...biases })).toMatchObject(all);
+    expect(parseModelConfig({ ...qwen3, ...biases })).toMatchObject({ ...all, mlpBias: false });
+    const fixed = { qkvBias: true, outputBias: false, mlpBias: false };
+    expect(parseModelConfig({ ...qwen25, ...biases })).toMatchObject(fixed);
   });
 
   it("reads Qwen3 with head norms and a head size of its own", () => {
@@ -217,8 +228,6 @@ describe("models that are refused by name", () => {
     ["vision", { ...qwen25, vision_config: {} }, ["vision_config"]],
     ["a composite model", { ...qwen25, text_config: {} }, ["text_config"]],
     ["another activation", { ...llama32, hidden_act: "gelu" }, ["hidden_act", "gelu", "silu"]],
-    ["attention biases", { ...llama32, attention_bias: true }, ["attention_bias"]],
-    ["feed-forward biases", { ...llama32, mlp_bias: true }, ["mlp_bias"]],
     ["yarn", scaling({ rope_type: "yarn" }), ["rope_type", "yarn", "llama3"]],
     [
       "dynamic scaling of old",

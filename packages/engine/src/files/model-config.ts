@@ -20,8 +20,12 @@ export interface ModelConfig {
   readonly contextLength: number;
   /** The unembedding is the embedding matrix itself. */
   readonly tiedEmbeddings: boolean;
-  /** Biases on the q, k and v projections (Qwen2). */
+  /** Biases on the q, k and v projections (Qwen2, and where `attention_bias` is set). */
   readonly qkvBias: boolean;
+  /** A bias on the output projection of attention (where `attention_bias` is set). */
+  readonly outputBias: boolean;
+  /** Biases on the feed-forward projections (Llama with `mlp_bias`). */
+  readonly mlpBias: boolean;
   /** RMS norm on each query and key head (Qwen3). */
   readonly qkNorm: boolean;
   readonly bosTokenId: number | null;
@@ -56,7 +60,7 @@ export function parseModelConfig(configJson: unknown, generationJson: unknown = 
     rope: parseRopeConfig(config),
     contextLength,
     tiedEmbeddings: config.boolean("tie_word_embeddings", false),
-    qkvBias: architecture === "qwen2",
+    ...parseBiases(config, architecture),
     qkNorm: architecture === "qwen3",
     bosTokenId: parseTokenIds(config, "bos_token_id", vocabSize)[0] ?? null,
     eosTokenIds: parseTokenIds(
@@ -91,11 +95,6 @@ function refuseUnsupportedParts(config: JsonFields): void {
       throw config.refuse(field, "mixtures of experts are not supported");
     }
   }
-  for (const field of ["attention_bias", "mlp_bias"]) {
-    if (config.boolean(field, false)) {
-      throw config.refuse(field, "the only biases supported are those on Qwen2's q, k and v");
-    }
-  }
   if (config.string("hidden_act", "silu") !== "silu") {
     throw config.refuse("hidden_act", 'the only activation supported is "silu"');
   }
@@ -112,6 +111,21 @@ function parseArchitecture(config: JsonFields): ModelConfig["architecture"] {
   }
   const supported = [...supportedArchitectures.keys()].join(", ");
   throw config.refuse("architectures", `the supported ones are ${supported}`);
+}
+
+// As transformers has it: Qwen2's biases are fixed, and only Llama reads `mlp_bias`. Tensors of biases
+// that a family does not have are refused as unexpected when the weights are opened.
+function parseBiases(
+  config: JsonFields,
+  architecture: ModelConfig["architecture"],
+): Pick<ModelConfig, "qkvBias" | "outputBias" | "mlpBias"> {
+  const attentionBias = config.boolean("attention_bias", false);
+  const mlpBias = config.boolean("mlp_bias", false);
+  return {
+    qkvBias: attentionBias || architecture === "qwen2",
+    outputBias: attentionBias && architecture !== "qwen2",
+    mlpBias: mlpBias && architecture === "llama",
+  };
 }
 
 function parseHeads(

@@ -13,10 +13,9 @@ export const unembeddingName = "lm_head.weight";
 export type LayerTensor =
   | "input_layernorm.weight"
   | "post_attention_layernorm.weight"
-  | `self_attn.${"q" | "k" | "v" | "o"}_proj.weight`
-  | `self_attn.${"q" | "k" | "v"}_proj.bias`
+  | `self_attn.${"q" | "k" | "v" | "o"}_proj.${"weight" | "bias"}`
   | `self_attn.${"q" | "k"}_norm.weight`
-  | `mlp.${"gate" | "up" | "down"}_proj.weight`;
+  | `mlp.${"gate" | "up" | "down"}_proj.${"weight" | "bias"}`;
 
 /** The full name of a layer's tensor; layers count from zero. */
 export function layerTensorName(layer: number, tensor: LayerTensor): string {
@@ -40,26 +39,32 @@ function layerTensors(config: ModelConfig): [LayerTensor, readonly number[]][] {
   const { hiddenSize, intermediateSize, headDim } = config;
   const queries = config.heads * headDim;
   const keys = config.kvHeads * headDim;
-  const biases: [LayerTensor, readonly number[]][] = [
-    ["self_attn.q_proj.bias", [queries]],
-    ["self_attn.k_proj.bias", [keys]],
-    ["self_attn.v_proj.bias", [keys]],
-  ];
-  const norms: [LayerTensor, readonly number[]][] = [
-    ["self_attn.q_norm.weight", [headDim]],
-    ["self_attn.k_norm.weight", [headDim]],
-  ];
+  type Tensors = [LayerTensor, readonly number[]][];
+  const only = (present: boolean, tensors: Tensors): Tensors => (present ? tensors : []);
   return [
     ["input_layernorm.weight", [hiddenSize]],
     ["self_attn.q_proj.weight", [queries, hiddenSize]],
     ["self_attn.k_proj.weight", [keys, hiddenSize]],
     ["self_attn.v_proj.weight", [keys, hiddenSize]],
-    ...(config.qkvBias ? biases : []),
-    ...(config.qkNorm ? norms : []),
+    ...only(config.qkvBias, [
+      ["self_attn.q_proj.bias", [queries]],
+      ["self_attn.k_proj.bias", [keys]],
+      ["self_attn.v_proj.bias", [keys]],
+    ]),
+    ...only(config.qkNorm, [
+      ["self_attn.q_norm.weight", [headDim]],
+      ["self_attn.k_norm.weight", [headDim]],
+    ]),
     ["self_attn.o_proj.weight", [hiddenSize, queries]],
+    ...only(config.outputBias, [["self_attn.o_proj.bias", [hiddenSize]]]),
     ["post_attention_layernorm.weight", [hiddenSize]],
     ["mlp.gate_proj.weight", [intermediateSize, hiddenSize]],
     ["mlp.up_proj.weight", [intermediateSize, hiddenSize]],
     ["mlp.down_proj.weight", [hiddenSize, intermediateSize]],
+    ...only(config.mlpBias, [
+      ["mlp.gate_proj.bias", [intermediateSize]],
+      ["mlp.up_proj.bias", [intermediateSize]],
+      ["mlp.down_proj.bias", [hiddenSize]],
+    ]),
   ];
 }

@@ -4,7 +4,6 @@ import type { Graph } from "../graph/graph.js";
 import type { RotaryTables } from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
 import type { SiteLookup, SiteTensors } from "./projectors.js";
-import type { Site } from "./sites.js";
 import { layerWeightSpecs, type LayerWeightKey, type LayerWeights } from "./weights.js";
 
 /** Declares weights of a layer; feeds have the names of their keys, after a prefix. */
@@ -25,15 +24,11 @@ export function declareLayerWeights(
 
 /** Finds the linear layer of a site among a layer's weights. */
 export function layerSites(weights: LayerWeights<Tensor>): SiteLookup {
-  const biases: Partial<Record<Site, Tensor | undefined>> = {
-    q: weights.qBias,
-    k: weights.kBias,
-    v: weights.vBias,
-  };
   return (site): SiteTensors => {
-    const weight = site === "head" ? undefined : weights[site];
+    if (site === "head") throw new Error("the head belongs to no layer");
+    const weight = weights[site];
     if (weight === undefined) throw new Error(`the graph has no weight for ${site}`);
-    return { weight, bias: biases[site] };
+    return { weight, bias: weights[`${site}Bias`] };
   };
 }
 

@@ -1,8 +1,7 @@
 import type { ModelConfig } from "../files/model-config.js";
-import { MergedWeights } from "../train/merged-weights.js";
-import { BufferPool } from "../runtime/buffer-pool.js";
-import { ProgramCache } from "../runtime/program-cache.js";
-import type { ProgramOptions } from "../runtime/program.js";
+import { BufferPool } from "../execution/buffer-pool.js";
+import { ProgramCache } from "../execution/program-cache.js";
+import type { ProgramOptions } from "../execution/program.js";
 import type { ModelWeights } from "./model-weights.js";
 import { rotaryAngles, type RotaryAngles } from "./rotary-tables.js";
 
@@ -13,7 +12,6 @@ export class ModelRuntime {
   readonly programOptions: ProgramOptions;
   readonly programs: ProgramCache;
   readonly pool = new BufferPool();
-  readonly merged: MergedWeights;
   #angles: RotaryAngles | undefined;
 
   constructor(config: ModelConfig, weights: ModelWeights, programOptions: ProgramOptions) {
@@ -21,7 +19,6 @@ export class ModelRuntime {
     this.weights = weights;
     this.programOptions = programOptions;
     this.programs = new ProgramCache(programOptions);
-    this.merged = new MergedWeights(config, weights, this.programs);
   }
 
   /** Rotary angles of at least the first `positions` positions; the table grows by doubling. */

@@ -20,10 +20,14 @@ const layerTensors = {
   qNorm: "self_attn.q_norm.weight",
   kNorm: "self_attn.k_norm.weight",
   o: "self_attn.o_proj.weight",
+  oBias: "self_attn.o_proj.bias",
   postNorm: "post_attention_layernorm.weight",
   gate: "mlp.gate_proj.weight",
   up: "mlp.up_proj.weight",
   down: "mlp.down_proj.weight",
+  gateBias: "mlp.gate_proj.bias",
+  upBias: "mlp.up_proj.bias",
+  downBias: "mlp.down_proj.bias",
 } as const satisfies Record<string, LayerTensor>;
 
 /** Short name of a tensor of a layer. */

@@ -1,13 +1,14 @@
 import { EngineError } from "../errors.js";
 import { openModelFolder } from "../files/model-folder.js";
 import type { WeightSource } from "../files/weight-source.js";
+import { givenWeights } from "../model/given-weights.js";
 import { initialWeights } from "../model/initial-weights.js";
 import { noAdapter, type FrozenAdapter } from "../sample/adapter-set.js";
 import { checkSampleOptions } from "../sample/request.js";
-import type { NamedTensors } from "../train/parameter-state.js";
 import { SerialQueue } from "../util/serial-queue.js";
-import { FairTurns } from "./fair-turns.js";
+import { FairTurns } from "../util/fair-turns.js";
 import { LoadedModel } from "./loaded-model.js";
+import { planMemory, weightBytesOf } from "./memory-plan.js";
 import type { CallName, EngineCalls, WorkerSettings } from "./protocol.js";
 import { TrainedParameters } from "./trained-parameters.js";
 
@@ -38,6 +39,8 @@ export class EngineCore {
   readonly #models = new Map<number, LoadedModel>();
   readonly #parameters = new Map<number, TrainedParameters>();
   readonly #snapshots = new Map<number, { adapter: FrozenAdapter; model: LoadedModel }>();
+  /** Of models that are loaded or being loaded. */
+  readonly #weightBytes = new Map<number, number>();
   #nextId = 1;
 
   constructor(settings: WorkerSettings) {
@@ -102,12 +105,29 @@ export class EngineCore {
     folder: string | null,
     context: CallContext<"loadModel">,
   ) {
-    const model = await LoadedModel.load(config, source, folder, this.#settings, this.#turns, {
-      signal: context.signal,
-      onProgress: context.emit,
-    });
+    const settings = this.#settings;
+    const ownBytes = weightBytesOf(source);
+    const others = [...this.#weightBytes.values()].reduce((sum, bytes) => sum + bytes, 0);
+    const memory = planMemory(settings.memoryBytes, ownBytes, others);
     const id = this.#nextId++;
-    this.#models.set(id, model);
+    this.#weightBytes.set(id, ownBytes);
+    try {
+      const options = { signal: context.signal, onProgress: context.emit };
+      const turns = this.#turns;
+      const model = await LoadedModel.load(
+        config,
+        source,
+        folder,
+        settings,
+        memory,
+        turns,
+        options,
+      );
+      this.#models.set(id, model);
+    } catch (error) {
+      this.#weightBytes.delete(id);
+      throw error;
+    }
     return { model: id, config, folder };
   }
 
@@ -121,6 +141,7 @@ export class EngineCore {
       if (snapshot.model === model) this.#snapshots.delete(key);
     }
     await this.#passes.add(() => model.release());
+    this.#weightBytes.delete(id);
     return null;
   }
 
@@ -131,19 +152,23 @@ export class EngineCore {
   }
 
   #pass(request: EngineCalls["pass"]["request"], context: CallContext<"pass">) {
-    return this.#queued(request.parameters, (trained) =>
-      this.#passes.add(async () => {
-        const turn = this.#turns.enter("train");
-        const pause = async (): Promise<void> => {
-          await turn.take();
-          context.signal.throwIfAborted();
-        };
-        try {
-          return await trained.pass(request, { pause, onProgress: context.emit });
-        } finally {
-          turn.leave();
-        }
-      }),
+    const { signal, emit } = context;
+    const run = async (trained: TrainedParameters) => {
+      const turn = this.#turns.enter("train");
+      const pause = async (): Promise<void> => {
+        await turn.take();
+        signal.throwIfAborted();
+      };
+      try {
+        return await trained.pass(request, { pause, onProgress: emit });
+      } finally {
+        turn.leave();
+      }
+    };
+    return this.#queued(
+      request.parameters,
+      (trained) => this.#passes.add(() => run(trained), signal),
+      signal,
     );
   }
 
@@ -183,13 +208,17 @@ export class EngineCore {
     throw new EngineError("wrong_model", "the snapshot belongs to another model than the request.");
   }
 
-  #queued<T>(id: number, task: (trained: TrainedParameters) => Promise<T> | T): Promise<T> {
+  #queued<T>(
+    id: number,
+    task: (trained: TrainedParameters) => Promise<T> | T,
+    signal?: AbortSignal,
+  ): Promise<T> {
     const trained = this.#parameters.get(id);
     if (trained === undefined) throw released("adapter");
     return trained.queue.add(() => {
       if (!this.#parameters.has(id)) throw released("adapter");
       return task(trained);
-    });
+    }, signal);
   }
 
   #model(id: number): LoadedModel {
@@ -201,27 +230,4 @@ export class EngineCore {
 
 function released(what: string): EngineError {
   return new EngineError("released", `the ${what} was released and cannot be used any more.`);
-}
-
-/** Weights that the caller holds in memory. */
-function givenWeights(expected: WeightSource, tensors: NamedTensors): WeightSource {
-  for (const [name, { shape }] of expected.tensors) {
-    const given = tensors.get(name);
-    if (given === undefined)
-      throw new EngineError("missing_tensor", `tensors: "${name}" is missing.`);
-    if (given.shape.join() !== shape.join()) {
-      throw new EngineError(
-        "wrong_shape",
-        `tensors: "${name}" has shape [${given.shape.join(", ")}] instead of [${shape.join(", ")}].`,
-      );
-    }
-  }
-  return {
-    ...expected,
-    read: (name) => {
-      const tensor = tensors.get(name);
-      if (tensor === undefined) throw new EngineError("missing_tensor", `"${name}" is missing.`);
-      return Promise.resolve(tensor.data);
-    },
-  };
 }

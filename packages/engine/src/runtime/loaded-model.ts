@@ -1,15 +1,16 @@
 import { loadTokenizer } from "@tinker-ts/hub";
 import { EngineError } from "../errors.js";
+import { NativeCalls } from "../execution/native-calls.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { WeightSource } from "../files/weight-source.js";
 import { ModelRuntime } from "../model/model-runtime.js";
 import { loadModelWeights, type LoadProgress } from "../model/model-weights.js";
 import { Sampler } from "../sample/sampler.js";
 import type { TokenText } from "../sample/stop-matcher.js";
+import { MergedWeights } from "../train/merged-weights.js";
 import { trainingBudget, type TrainingBudget } from "../train/training-budget.js";
-
-import type { FairTurns } from "./fair-turns.js";
-import { planMemory } from "./memory-plan.js";
+import type { FairTurns } from "../util/fair-turns.js";
+import type { MemoryPlan } from "./memory-plan.js";
 import type { WorkerSettings } from "./protocol.js";
 
 /** Sequences that are decoded together at most. */
@@ -20,6 +21,8 @@ export class LoadedModel {
   readonly runtime: ModelRuntime;
   readonly budget: TrainingBudget;
   readonly sampler: Sampler;
+  /** Of whichever adapter trains. */
+  readonly merged: MergedWeights;
   readonly #folder: string | null;
   #text: Promise<TokenText> | undefined;
 
@@ -32,22 +35,24 @@ export class LoadedModel {
     this.runtime = runtime;
     this.budget = budget;
     this.sampler = sampler;
+    this.merged = new MergedWeights(runtime);
     this.#folder = folder;
   }
 
-  /** Reads the weights, after checking that they fit. `folder` is where the tokenizer lies. */
+  /** Reads the weights. `folder` is where the tokenizer lies. */
   static async load(
     config: ModelConfig,
     source: WeightSource,
     folder: string | null,
     settings: WorkerSettings,
+    memory: MemoryPlan,
     turns: FairTurns,
     options: { signal: AbortSignal; onProgress: (progress: LoadProgress) => void },
   ): Promise<LoadedModel> {
-    const memory = planMemory(settings.memoryBytes, weightBytes(source));
     const weights = await loadModelWeights(config, source, options);
     const { threads, executionProvider } = settings;
-    const runtime = new ModelRuntime(config, weights, { threads, executionProvider });
+    const nativeCalls = new NativeCalls(settings.nativeCalls);
+    const runtime = new ModelRuntime(config, weights, { threads, executionProvider, nativeCalls });
     const sampler = new Sampler(runtime, { ...memory, maxRows }, turns);
     const budget = trainingBudget(config, memory.activationBytes);
     return new LoadedModel(runtime, budget, sampler, folder);
@@ -80,12 +85,4 @@ export class LoadedModel {
     const tokenizer = await loadTokenizer(this.#folder);
     return { bytesOf: (token) => tokenizer.tokenBytes(token) };
   }
-}
-
-function weightBytes(source: WeightSource): number {
-  let bytes = 0;
-  for (const { shape } of source.tensors.values()) {
-    bytes += 4 * shape.reduce((product, dim) => product * dim, 1);
-  }
-  return bytes;
 }

@@ -1,4 +1,5 @@
 import { EngineError } from "../errors.js";
+import type { WeightSource } from "../files/weight-source.js";
 
 /** How a model's share of memory is divided. */
 export interface MemoryPlan {
@@ -14,19 +15,37 @@ const smallestShareBytes = 256 << 20;
 
 /**
  * Divides what is left beside the weights. Sampling holds a second copy of them, packed for its kernels.
- * The division is fixed when a model is loaded: what runs at the moment must not change how training is
- * split, or results would not repeat bit for bit.
+ * The division depends on the model alone: neither what runs at the moment nor which other models are
+ * loaded may change how training is split, or results would not repeat bit for bit. Others count only
+ * when it is decided whether there is room at all.
  */
-export function planMemory(memoryBytes: number, weightBytes: number): MemoryPlan {
-  if (weightBytes + smallestShareBytes > memoryBytes) {
+export function planMemory(
+  memoryBytes: number,
+  weightBytes: number,
+  otherWeightBytes: number,
+): MemoryPlan {
+  if (weightBytes + otherWeightBytes + smallestShareBytes > memoryBytes) {
+    const [others, way] =
+      otherWeightBytes === 0
+        ? ["", "choose a smaller model"]
+        : [` and those of other models ${megabytes(otherWeightBytes)} MB`, "unload another model"];
     throw new EngineError(
       "not_enough_memory",
-      `the model's weights take ${megabytes(weightBytes)} MB, but the engine may use ` +
-        `${megabytes(memoryBytes)} MB; raise memoryBytes or choose a smaller model.`,
+      `the model's weights take ${megabytes(weightBytes)} MB${others}, but the engine may use ` +
+        `${megabytes(memoryBytes)} MB; raise memoryBytes or ${way}.`,
     );
   }
   const rest = Math.max(smallestShareBytes, memoryBytes - 2 * weightBytes);
   return { activationBytes: rest * 0.5, kvBytes: rest * 0.25, prefixBytes: rest * 0.1 };
+}
+
+/** Memory that weights take as 32-bit floats. */
+export function weightBytesOf(source: WeightSource): number {
+  let bytes = 0;
+  for (const { shape } of source.tensors.values()) {
+    bytes += 4 * shape.reduce((product, dim) => product * dim, 1);
+  }
+  return bytes;
 }
 
 function megabytes(bytes: number): number {

@@ -1,14 +1,15 @@
 import type { EngineErrorCategory } from "../errors.js";
 import type { ModelConfig } from "../files/model-config.js";
+import type { NamedTensors } from "../files/peft/adapter.js";
 import type { LoadProgress } from "../model/model-weights.js";
 import type { Site } from "../model/sites.js";
 import type { SampleOptions } from "../sample/request.js";
 import type { SampleResult, TokenEvent } from "../sample/sample-job.js";
 import type { AdamOptions } from "../train/adam.js";
 import type { Datum } from "../train/datum.js";
-import type { NamedTensors, ParameterExport } from "../train/parameter-state.js";
+import type { ParameterExport } from "../train/parameter-state.js";
 import type { LossSettings } from "../train/prepare-data.js";
-import type { PassProgress, PassResult } from "../train/trainer.js";
+import type { PassProgress, PassResult } from "../train/pass.js";
 
 /** What travels for one kind of call. */
 interface Call<Request, Response, Event = never> {
@@ -83,6 +84,8 @@ export interface WorkerSettings {
   readonly threads: number;
   readonly executionProvider: string;
   readonly memoryBytes: number;
+  /** Memory of a `NativeCalls` that the owner shares. */
+  readonly nativeCalls: SharedArrayBuffer;
 }
 
 /** From the owner to the worker. */

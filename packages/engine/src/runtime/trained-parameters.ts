@@ -2,10 +2,11 @@ import type { Site } from "../model/sites.js";
 import type { FrozenAdapter } from "../sample/adapter-set.js";
 import { initialAdapter } from "../train/adapter-init.js";
 import { completeAdamOptions, type AdamOptions } from "../train/adam.js";
-import { adapterLayout, fullLayout, type ParameterLayout } from "../train/parameter-layout.js";
+import { adapterLayout, fullLayout, type ParameterLayout } from "../model/parameter-layout.js";
 import { ParameterState } from "../train/parameter-state.js";
 import { prepareData } from "../train/prepare-data.js";
-import { Trainer, type PassProgress, type PassResult } from "../train/trainer.js";
+import type { PassProgress, PassResult } from "../train/pass.js";
+import { Trainer } from "../train/trainer.js";
 import { SerialQueue } from "../util/serial-queue.js";
 import type { LoadedModel } from "./loaded-model.js";
 import type { PassRequestMessage, StepMetrics } from "./protocol.js";
@@ -52,6 +53,7 @@ export class TrainedParameters {
       model.runtime,
       { kind: "adapter", sites, merged: false },
       model.budget,
+      model.merged,
     );
     const adapter = { rank, scale: alpha / rank, sites };
     return new TrainedParameters(model, layout, initialAdapter(layout, seed), trainer, adapter);
@@ -70,7 +72,7 @@ export class TrainedParameters {
       const source = place === "outer" ? outer[feed] : weights.layers[place]?.[feed];
       if (source !== undefined) values.set(source, offset);
     }
-    const trainer = new Trainer(model.runtime, { kind: "full" }, model.budget);
+    const trainer = new Trainer(model.runtime, { kind: "full" }, model.budget, model.merged);
     return new TrainedParameters(model, layout, values, trainer, { rank: 0, scale: 0, sites: [] });
   }
 

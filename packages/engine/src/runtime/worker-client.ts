@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { EngineError } from "../errors.js";
+import { NativeCalls } from "../execution/native-calls.js";
 import { Deferred } from "../util/deferred.js";
 import type {
   CallName,
@@ -39,15 +40,20 @@ export class WorkerClient {
   #failure: EngineError | undefined;
   #nextId = 1;
 
-  constructor(settings: WorkerSettings) {
+  constructor(settings: Omit<WorkerSettings, "nativeCalls">) {
+    const calls = new NativeCalls();
+    const workerData: WorkerSettings = { ...settings, nativeCalls: calls.memory };
     this.#worker = new Worker(new URL("./worker.js", import.meta.url), {
       name: "tinker-ts engine",
-      workerData: settings,
+      workerData,
     });
+    const stop = (): void => calls.stop();
+    process.once("exit", stop);
     this.#worker.unref();
     this.#worker.on("message", (message: FromWorker) => this.#receive(message));
     this.#worker.on("error", (error) => this.#fail(crashed(error)));
     this.#worker.on("exit", (code) => {
+      process.off("exit", stop);
       this.#fail(crashed(new Error(`the worker thread ended with code ${code}`)));
       this.#exited.resolve();
     });

@@ -1,7 +1,7 @@
 import type { ModelConfig } from "../files/model-config.js";
 import { siteBName, stackedAName } from "../model/projectors.js";
 import { layerGroups, sitesOf, siteWidths, type Site, type SiteGroup } from "../model/sites.js";
-import { viewsAt, type ParameterLayout, type Place } from "../train/parameter-layout.js";
+import { viewsAt, type ParameterLayout, type Place } from "../model/parameter-layout.js";
 import { ofLayer } from "./graphs/decoder.js";
 
 /** An adapter whose values do not change any more. */

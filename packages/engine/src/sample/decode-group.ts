@@ -88,7 +88,7 @@ export class DecodeGroup {
     }
   }
 
-  /** Draws one more token for every sequence. */
+  /** Draws one more token for every sequence; one that fails ends without. */
   async step(): Promise<readonly DrawnToken[]> {
     const sequences = [...this.#sequences];
     const count = sequences.length;
@@ -112,14 +112,14 @@ export class DecodeGroup {
       adapters,
       membership,
     );
-    return sequences.map((sequence, row) => {
+    return sequences.flatMap((sequence, row) => {
       const [start, end] = [row * this.#vocabSize, (row + 1) * this.#vocabSize];
       const drawn = sequence.advance({
         logits: output.logits.subarray(start, end),
         probabilities: output.probabilities.subarray(start, end),
         logSumExp: at(output.logSumExp, row),
       });
-      return { sequence, ...drawn };
+      return drawn === undefined ? [] : [{ sequence, ...drawn }];
     });
   }
 

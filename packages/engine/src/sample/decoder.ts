@@ -1,5 +1,5 @@
 import type { ModelRuntime } from "../model/model-runtime.js";
-import type { Program } from "../runtime/program.js";
+import type { Program } from "../execution/program.js";
 import { at } from "../util/at.js";
 import { int64From } from "../util/int64.js";
 import type { AdapterSet } from "./adapter-set.js";

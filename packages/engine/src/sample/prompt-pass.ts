@@ -1,5 +1,6 @@
 import { at } from "../util/at.js";
 import { AdapterSet, type FrozenAdapter } from "./adapter-set.js";
+import { checkLogits } from "./check-logits.js";
 import type { Decoder } from "./decoder.js";
 import { capacityFor, KvRows, type KvShape } from "./kv-rows.js";
 import { largest } from "./pick-token.js";
@@ -134,6 +135,7 @@ export class PromptPass {
     for (let row = 0; row < count && start + row + 1 < prompt.length; row++) {
       const logits = this.#rowOf(output.logits, row);
       const logSumExp = at(output.logSumExp, row);
+      checkLogits(logSumExp);
       const position = start + row + 1;
       this.#logprobs[position] = at(logits, at(prompt, position)) - logSumExp;
       if (topkPromptLogprobs > 0) {

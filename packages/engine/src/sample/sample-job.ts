@@ -85,7 +85,8 @@ export class SampleJob {
     const { options, adapter, text } = this.call;
     const sequence = new Sequence(options, adapter, this.#started, contextLength, text);
     this.#started += 1;
-    if (!sequence.ended) this.report([{ sequence, ...sequence.advance(next) }]);
+    const drawn = sequence.ended ? undefined : sequence.advance(next);
+    if (drawn !== undefined) this.report([{ sequence, ...drawn }]);
     return sequence;
   }
 
@@ -100,8 +101,9 @@ export class SampleJob {
     );
   }
 
-  /** Takes a sample that has ended; the last one finishes the request. */
+  /** Takes a sample that has ended; the last one finishes the request, and one that failed fails it. */
   end(sequence: Sequence): void {
+    if (sequence.failure !== undefined) this.fail(sequence.failure);
     this.#samples[sequence.index] = sequence.result();
     this.#ended += 1;
     const { options } = this.call;

@@ -8,8 +8,9 @@ import {
 } from "../../test/support/fixture-model.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import type { Site } from "../model/sites.js";
-import { FairTurns } from "../runtime/fair-turns.js";
-import { adapterLayout } from "../train/parameter-layout.js";
+import { FairTurns } from "../util/fair-turns.js";
+import { adapterLayout } from "../model/parameter-layout.js";
+import { MergedWeights } from "../train/merged-weights.js";
 import { ParameterState } from "../train/parameter-state.js";
 import { prepareData } from "../train/prepare-data.js";
 import { Trainer } from "../train/trainer.js";
@@ -86,7 +87,8 @@ describe.each(families)("sampling from %s", (family) => {
     };
     const own = used.id !== "base";
     const trained = { kind: "adapter", sites: own ? used.sites : [], merged: false } as const;
-    const trainer = new Trainer(model, trained, trainingBudget(model.config, 1e9));
+    const budget = trainingBudget(model.config, 1e9);
+    const trainer = new Trainer(model, trained, budget, new MergedWeights(model));
     const { outputs } = await trainer.run({
       ...prepareData(model.config, [datum], "cross_entropy"),
       parameters: { ...used, version: 0 },

@@ -1,6 +1,6 @@
 import { EngineError } from "../errors.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
-import type { FairTurns } from "../runtime/fair-turns.js";
+import type { FairTurns } from "../util/fair-turns.js";
 import { AdapterSet, type FrozenAdapter } from "./adapter-set.js";
 import { DecodeGroup, groupLimit, type DrawnToken } from "./decode-group.js";
 import { Decoder } from "./decoder.js";
@@ -117,7 +117,8 @@ export class Sampler {
     try {
       const drawn = await group.step();
       this.#report(drawn);
-      for (const { sequence } of drawn) if (sequence.ended) this.#end(sequence, group);
+      const ended = group.sequences.filter((sequence) => sequence.ended);
+      for (const sequence of ended) this.#end(sequence, group);
       group.moveOversized((sequence, source, row) => this.#place(sequence, source, row));
     } catch (error) {
       for (const sequence of group.sequences) this.#owners.get(sequence)?.fail(error);

@@ -1,5 +1,6 @@
 import { RandomStream } from "../util/random.js";
 import type { FrozenAdapter } from "./adapter-set.js";
+import { checkLogits } from "./check-logits.js";
 import { pickToken } from "./pick-token.js";
 import type { CheckedSampleOptions } from "./request.js";
 import { StopMatcher, type TokenText } from "./stop-matcher.js";
@@ -38,6 +39,7 @@ export class Sequence {
   readonly #stops: StopMatcher | undefined;
   readonly #maxTokens: number;
   #stopReason: StopReason | undefined;
+  #failure: unknown;
 
   constructor(
     options: CheckedSampleOptions,
@@ -58,7 +60,12 @@ export class Sequence {
   }
 
   get ended(): boolean {
-    return this.#stopReason !== undefined;
+    return this.#stopReason !== undefined || this.#failure !== undefined;
+  }
+
+  /** Why it could not be continued, if so. */
+  get failure(): unknown {
+    return this.#failure;
   }
 
   /** The token that the model reads next. */
@@ -68,16 +75,15 @@ export class Sequence {
     return token;
   }
 
-  /** Draws the next token and returns it with its log-probability. */
-  advance({ logits, probabilities, logSumExp }: NextToken): { token: number; logprob: number } {
-    const token = pickToken(logits, probabilities, this.options, () => this.#random.next());
-    const logprob = (logits[token] ?? -Infinity) - logSumExp;
-    this.#tokens.push(token);
-    this.#logprobs.push(logprob);
-    const stopped = this.options.stopTokens.has(token) || this.#stops?.push(token) === true;
-    if (stopped) this.#stopReason = "stop";
-    else if (this.#tokens.length >= this.#maxTokens) this.#stopReason = "length";
-    return { token, logprob };
+  /** Draws the next token and returns it with its log-probability, or ends without one if it fails. */
+  advance(next: NextToken): { token: number; logprob: number } | undefined {
+    try {
+      return this.#draw(next);
+    } catch (error) {
+      // The others of its batch go on.
+      this.#failure = error;
+      return undefined;
+    }
   }
 
   result(): Sample {
@@ -86,5 +92,17 @@ export class Sequence {
       logprobs: Float32Array.from(this.#logprobs),
       stopReason: this.#stopReason ?? "length",
     };
+  }
+
+  #draw({ logits, probabilities, logSumExp }: NextToken): { token: number; logprob: number } {
+    checkLogits(logSumExp);
+    const token = pickToken(logits, probabilities, this.options, () => this.#random.next());
+    const logprob = (logits[token] ?? -Infinity) - logSumExp;
+    this.#tokens.push(token);
+    this.#logprobs.push(logprob);
+    const stopped = this.options.stopTokens.has(token) || this.#stops?.push(token) === true;
+    if (stopped) this.#stopReason = "stop";
+    else if (this.#tokens.length >= this.#maxTokens) this.#stopReason = "length";
+    return { token, logprob };
   }
 }

@@ -50,6 +50,16 @@ describe("adamStep", () => {
     expect(at(state.firstMoment, 1)).toBeCloseTo(0.8, 5);
   });
 
+  it.each([NaN, Infinity])("refuses a gradient with %s and changes nothing", (slope) => {
+    const parameters = Float32Array.of(1, 2);
+    const state = newState(2);
+    const options = completeAdamOptions({ learningRate: 0.1, weightDecay: 0.1 });
+    const gradient = Float32Array.of(1, slope);
+    expect(() => adamStep(parameters, gradient, state, options)).toThrow("norm of the gradient is");
+    expect([...parameters]).toEqual([1, 2]);
+    expect(state).toEqual(newState(2));
+  });
+
   it("does nothing to a parameter that never had a gradient, even with eps 0", () => {
     const parameters = Float32Array.of(3);
     const options = completeAdamOptions({ learningRate: 1, eps: 0 });

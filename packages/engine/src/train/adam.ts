@@ -59,7 +59,10 @@ export function normOf(values: Float32Array): number {
   return Math.sqrt(sum);
 }
 
-/** One step of AdamW in place; arithmetic is in double precision, rounded once per stored value. */
+/**
+ * One step of AdamW in place; arithmetic is in double precision, rounded once per stored value. A gradient
+ * that is not finite is refused before anything changes: it would spoil the parameters for good.
+ */
 export function adamStep(
   parameters: Float32Array,
   gradient: Float32Array,
@@ -69,6 +72,7 @@ export function adamStep(
   const { learningRate, beta1, beta2, eps, weightDecay, gradClipNorm } = options;
   const { firstMoment, secondMoment } = state;
   const gradientNorm = normOf(gradient);
+  if (!Number.isFinite(gradientNorm)) throw notFinite(gradientNorm);
   const clip =
     gradClipNorm > 0 && gradientNorm > gradClipNorm ? gradClipNorm / (gradientNorm + 1e-6) : 1;
   state.step += 1;
@@ -90,4 +94,12 @@ export function adamStep(
     updateSum += update * update;
   }
   return { gradientNorm, updateNorm: Math.sqrt(updateSum), step: state.step };
+}
+
+function notFinite(norm: number): EngineError {
+  return new EngineError(
+    "not_finite",
+    `the norm of the gradient is ${norm}. The step was not taken and the gradient is dropped; check that ` +
+      "weights, advantages and learning rates are of a moderate size.",
+  );
 }

@@ -1,5 +1,5 @@
 import { RandomStream } from "../util/random.js";
-import type { ParameterLayout } from "./parameter-layout.js";
+import type { ParameterLayout } from "../model/parameter-layout.js";
 
 /**
  * Initial values of an adapter: first factors uniform in ±1/sqrt(inputs), as PEFT draws them, and second

@@ -27,19 +27,20 @@ export interface LongArrangement {
 /**
  * Decides how the attention of packed sequences runs.
  *
- * Sequences of up to `blockTokens` tokens run together, padded at the end to the longest; the causal mask
- * alone keeps padding invisible. A longer sequence runs in blocks of queries against the keys up to the block's end, which bounds memory
- * and skips the scores that lie in the future. The last block comes first: it sees every key, so that
- * gradients of the others are added to complete ones.
+ * Sequences of up to `wholeTokens` tokens run together, padded at the end to the longest; the causal mask
+ * alone keeps padding invisible. A longer sequence runs in blocks of `blockTokens` queries against the keys
+ * up to the block's end, which bounds memory and skips the scores that lie in the future. The last block
+ * comes first: it sees every key, so that gradients of the others are added to complete ones.
  */
 export function arrange(
   lengths: readonly number[],
   heads: number,
   kvHeads: number,
+  wholeTokens: number,
   blockTokens: number,
 ): ShortArrangement | LongArrangement {
   const longest = Math.max(...lengths);
-  if (longest > blockTokens) {
+  if (longest > wholeTokens) {
     if (lengths.length > 1) throw new Error("a long sequence needs a micro-batch of its own");
     return { kind: "long", blocks: blocksOf(longest, blockTokens) };
   }

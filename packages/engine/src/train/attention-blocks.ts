@@ -1,4 +1,4 @@
-import type { BufferPool } from "../runtime/buffer-pool.js";
+import type { BufferPool } from "../execution/buffer-pool.js";
 import { addInto } from "./add-into.js";
 import type { AttentionBlock } from "./arrangement.js";
 import { gradientName } from "./graphs/trained.js";

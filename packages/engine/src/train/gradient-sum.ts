@@ -1,6 +1,6 @@
-import type { BufferPool } from "../runtime/buffer-pool.js";
+import type { BufferPool } from "../execution/buffer-pool.js";
 import { addInto } from "./add-into.js";
-import type { ParameterFeed, ParameterLayout, Place } from "./parameter-layout.js";
+import type { ParameterFeed, ParameterLayout, Place } from "../model/parameter-layout.js";
 
 /** A gradient among a program's results, and the parameter it belongs to. */
 export interface GradientTarget {

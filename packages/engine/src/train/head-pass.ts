@@ -1,7 +1,7 @@
 import type { ModelConfig } from "../files/model-config.js";
 import type { ModelWeights } from "../model/model-weights.js";
-import type { BufferPool } from "../runtime/buffer-pool.js";
-import type { PortValues } from "../runtime/program.js";
+import type { BufferPool } from "../execution/buffer-pool.js";
+import type { PortValues } from "../execution/program.js";
 import { int64From } from "../util/int64.js";
 import type { GradientSum } from "./gradient-sum.js";
 import { gradientName } from "./graphs/trained.js";

@@ -1,5 +1,5 @@
 import type { RotaryAngles } from "../model/rotary-tables.js";
-import type { PortValues } from "../runtime/program.js";
+import type { PortValues } from "../execution/program.js";
 import type { LongArrangement, ShortArrangement } from "./arrangement.js";
 import type { GradientTarget } from "./gradient-sum.js";
 
@@ -25,6 +25,8 @@ export interface LayerPass<A = ShortArrangement | LongArrangement> {
   readonly parameters: LayerParameters;
   /** Called between programs: lets other work in, and throws when the pass was cancelled. */
   readonly pause: () => Promise<void>;
+  /** Called when some layers have been passed, in either direction. */
+  readonly advance: (layers: number) => void;
 }
 
 /** How much of the forward pass is kept; what is missing is computed again on the way back. */

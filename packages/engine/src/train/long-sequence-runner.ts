@@ -1,8 +1,8 @@
 import type { ModelConfig } from "../files/model-config.js";
 import type { DimBindings } from "../graph/dim.js";
 import type { ModelWeights } from "../model/model-weights.js";
-import type { BufferPool } from "../runtime/buffer-pool.js";
-import type { PortValues, Program } from "../runtime/program.js";
+import type { BufferPool } from "../execution/buffer-pool.js";
+import type { PortValues, Program } from "../execution/program.js";
 import { at } from "../util/at.js";
 import type { LongArrangement } from "./arrangement.js";
 import { AttentionBlocks } from "./attention-blocks.js";
@@ -53,6 +53,7 @@ export class LongSequenceRunner implements LayerRunner<LongArrangement> {
     let current = hidden;
     for (let layer = 0; layer < this.#config.layers; layer++) {
       const { next, ...activations } = await this.#layerForward(pass, layer, current);
+      pass.advance(1);
       const input = current;
       current = defined(next);
       if (keep === "everything") {
@@ -76,6 +77,7 @@ export class LongSequenceRunner implements LayerRunner<LongArrangement> {
       const activations = await this.#complete(pass, layer, at(kept, layer));
       const ofNext = defined(current);
       current = await this.#layerBackward(pass, layer, activations, ofNext);
+      pass.advance(1);
       this.#pool.giveBack(ofNext, ...Object.values(activations));
     }
     return current;

@@ -1,26 +1,21 @@
-import type { ModelConfig } from "../files/model-config.js";
+import type { ModelRuntime } from "../model/model-runtime.js";
 import type { ModelWeights } from "../model/model-weights.js";
 import { layerGroups, type Site, type SiteGroup } from "../model/sites.js";
-import type { ProgramCache } from "../runtime/program-cache.js";
 import { mergedName, mergeWeights } from "./graphs/merge.js";
-import { viewsAt, type Place } from "./parameter-layout.js";
-import type { PassParameters } from "./trainer.js";
+import { viewsAt, type Place } from "../model/parameter-layout.js";
+import type { PassParameters } from "./pass.js";
 
 /**
  * A copy of a model's weights with one adapter merged in, shared by all adapters of the model: whoever
  * trains has it filled with its own values. It stays valid until those change or another one fills it.
  */
 export class MergedWeights {
-  readonly #config: ModelConfig;
-  readonly #base: ModelWeights;
-  readonly #programs: ProgramCache;
+  readonly #model: ModelRuntime;
   readonly #arrays = new Map<string, Float32Array>();
   #filled: { readonly values: Float32Array; readonly version: number } | undefined;
 
-  constructor(config: ModelConfig, base: ModelWeights, programs: ProgramCache) {
-    this.#config = config;
-    this.#base = base;
-    this.#programs = programs;
+  constructor(model: ModelRuntime) {
+    this.#model = model;
   }
 
   /** The weights with an adapter merged in. */
@@ -29,19 +24,20 @@ export class MergedWeights {
     sites: readonly Site[],
     pause: () => Promise<void>,
   ): Promise<ModelWeights> {
+    const { weights } = this.#model;
     const { values, version } = parameters;
     const valid = this.#filled?.values === values && this.#filled.version === version;
     this.#filled = undefined;
     const layers: Record<string, Float32Array>[] = [];
-    for (const [layer, base] of this.#base.layers.entries()) {
+    for (const [layer, base] of weights.layers.entries()) {
       await pause();
       const merged = await this.#merge(layer, base, layerGroups, sites, parameters, valid);
       layers.push({ ...base, ...merged });
     }
-    const outer = { head: this.#base.head };
+    const outer = { head: weights.head };
     const { head } = await this.#merge("outer", outer, ["head"], sites, parameters, valid);
     this.#filled = { values, version };
-    return { ...this.#base, layers, head: head ?? this.#base.head };
+    return { ...weights, layers, head: head ?? weights.head };
   }
 
   async #merge(
@@ -52,8 +48,9 @@ export class MergedWeights {
     parameters: PassParameters,
     valid: boolean,
   ): Promise<Record<string, Float32Array>> {
+    const { config, programs } = this.#model;
     const key = `merge ${part.join()} ${sites.join()}`;
-    const compile = () => mergeWeights(this.#config, part, sites);
+    const compile = () => mergeWeights(config, part, sites);
     const own = sites.filter((site) => site in base);
     const merged: Record<string, Float32Array> = {};
     const results: Record<string, Float32Array> = {};
@@ -69,7 +66,7 @@ export class MergedWeights {
       ...viewsAt(layout, values, place),
       "lora.scale": Float32Array.of(scale),
     };
-    const program = await this.#programs.get(key, compile);
+    const program = await programs.get(key, compile);
     await program.run(feeds, results, { rank });
     return merged;
   }

@@ -6,6 +6,7 @@ import type { TrainingBudget } from "./training-budget.js";
 
 const budget: TrainingBudget = {
   microBatchTokens: 64,
+  wholeTokens: 32,
   blockTokens: 32,
   layersPerSegment: 1,
   mergeFromTokens: Infinity,
@@ -38,7 +39,7 @@ describe("planMicroBatches", () => {
         for (const batch of batches) {
           const own = batch.map((index) => lengths[index] ?? 0);
           const total = own.reduce((sum, length) => sum + length, 0);
-          if (own.some((length) => length > budget.blockTokens)) expect(own.length).toBe(1);
+          if (own.some((length) => length > budget.wholeTokens)) expect(own.length).toBe(1);
           else expect(total).toBeLessThanOrEqual(budget.microBatchTokens);
         }
       }),

@@ -22,7 +22,7 @@ export interface MicroBatch {
  */
 export function planMicroBatches(
   data: readonly PreparedDatum[],
-  { microBatchTokens, blockTokens }: TrainingBudget,
+  { microBatchTokens, wholeTokens }: TrainingBudget,
 ): readonly (readonly number[])[] {
   const byLength = data
     .map((datum, index) => ({ index, length: datum.tokens.length }))
@@ -35,7 +35,7 @@ export function planMicroBatches(
       room = microBatchTokens;
     }
     at(batches, batches.length - 1).push(index);
-    room = length > blockTokens ? 0 : room - length;
+    room = length > wholeTokens ? 0 : room - length;
   }
   return batches;
 }
@@ -46,7 +46,7 @@ export function packMicroBatch(
   members: readonly number[],
   heads: number,
   kvHeads: number,
-  { blockTokens }: TrainingBudget,
+  { wholeTokens, blockTokens }: TrainingBudget,
 ): MicroBatch {
   const sequences = members.map((index) => at(data, index).tokens);
   const lengths = sequences.map((tokens) => tokens.length);
@@ -64,6 +64,6 @@ export function packMicroBatch(
     tokens,
     positions: int64From(positions),
     longest: Math.max(...lengths),
-    arrangement: arrange(lengths, heads, kvHeads, blockTokens),
+    arrangement: arrange(lengths, heads, kvHeads, wholeTokens, blockTokens),
   };
 }

@@ -1,11 +1,8 @@
 import { EngineError } from "../errors.js";
-import type { NamedTensor, OptimizerState } from "../files/peft/adapter.js";
+import type { NamedTensors, OptimizerState } from "../files/peft/adapter.js";
 import { addInto } from "./add-into.js";
 import { adamStep, type AdamOptions, type AdamReport, type AdamState } from "./adam.js";
-import type { ParameterLayout } from "./parameter-layout.js";
-
-/** Tensors by name. */
-export type NamedTensors = ReadonlyMap<string, NamedTensor>;
+import type { ParameterLayout } from "../model/parameter-layout.js";
 
 /** Parameters and, if wanted, the optimizer, as they leave the engine and come back. */
 export interface ParameterExport {
@@ -72,13 +69,13 @@ export class ParameterState {
     this.#spare = array;
   }
 
-  /** One optimizer step with the summed gradient, which it uses up. */
+  /** One optimizer step with the summed gradient, which it uses up, also when it is refused. */
   step(options: Required<AdamOptions>): AdamReport {
     const gradient = this.#gradient ?? this.borrowGradient().fill(0);
-    this.#thaw();
-    const report = adamStep(this.#values, gradient, this.#optimizer(), options);
     this.#gradient = undefined;
     this.#spare = gradient;
+    this.#thaw();
+    const report = adamStep(this.#values, gradient, this.#optimizer(), options);
     this.#version += 1;
     return report;
   }

@@ -18,6 +18,8 @@ const config: ModelConfig = {
   contextLength: 4,
   tiedEmbeddings: true,
   qkvBias: false,
+  outputBias: false,
+  mlpBias: false,
   qkNorm: false,
   bosTokenId: null,
   eosTokenIds: [],

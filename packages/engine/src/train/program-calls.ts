@@ -1,6 +1,6 @@
 import type { DimBindings } from "../graph/dim.js";
-import type { BufferPool } from "../runtime/buffer-pool.js";
-import type { PortValues, Program } from "../runtime/program.js";
+import type { BufferPool } from "../execution/buffer-pool.js";
+import type { PortValues, Program } from "../execution/program.js";
 import type { GradientTarget } from "./gradient-sum.js";
 import type { Activations, LayerParameters } from "./layer-pass.js";
 

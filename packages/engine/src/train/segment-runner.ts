@@ -1,7 +1,7 @@
 import type { ModelConfig } from "../files/model-config.js";
 import type { ModelWeights } from "../model/model-weights.js";
-import type { BufferPool } from "../runtime/buffer-pool.js";
-import type { PortData, PortValues } from "../runtime/program.js";
+import type { BufferPool } from "../execution/buffer-pool.js";
+import type { PortData, PortValues } from "../execution/program.js";
 import { at } from "../util/at.js";
 import type { ShortArrangement } from "./arrangement.js";
 import type { GradientTarget } from "./gradient-sum.js";
@@ -62,6 +62,7 @@ export class SegmentRunner implements LayerRunner<ShortArrangement> {
     let current = hidden;
     for (const segment of this.#segments) {
       const { next, ...activations } = await this.#segmentForward(pass, segment, current);
+      pass.advance(segment.layers);
       const input = current;
       current = defined(next);
       if (keep === "everything") {
@@ -85,6 +86,7 @@ export class SegmentRunner implements LayerRunner<ShortArrangement> {
       const activations = await this.#complete(pass, segment, at(kept, index));
       const ofNext = defined(current);
       current = await this.#segmentBackward(pass, segment, activations, ofNext);
+      pass.advance(segment.layers);
       this.#pool.giveBack(ofNext, ...Object.values(activations));
     }
     return current;

@@ -7,14 +7,17 @@ import {
   readTensors,
   type Expected,
 } from "../../test/support/fixture-model.js";
+import type { NamedTensors } from "../files/peft/adapter.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import type { Site } from "../model/sites.js";
 import { at } from "../util/at.js";
 import { completeAdamOptions } from "./adam.js";
-import { adapterLayout } from "./parameter-layout.js";
-import { ParameterState, type NamedTensors } from "./parameter-state.js";
+import { adapterLayout } from "../model/parameter-layout.js";
+import { ParameterState } from "./parameter-state.js";
+import { MergedWeights } from "./merged-weights.js";
 import { prepareData } from "./prepare-data.js";
-import { Trainer, type PassResult } from "./trainer.js";
+import type { PassResult } from "./pass.js";
+import { Trainer } from "./trainer.js";
 import { trainingBudget, type TrainingBudget } from "./training-budget.js";
 
 const sites: readonly Site[] = ["q", "k", "v", "o", "gate", "up", "down", "head"];
@@ -50,7 +53,8 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
     limits: Partial<TrainingBudget> = {},
   ): Promise<PassResult> {
     const budget = { ...trainingBudget(model.config, 1e9), ...limits };
-    const trainer = new Trainer(model, { kind: "adapter", sites, merged: false }, budget);
+    const merged = new MergedWeights(model);
+    const trainer = new Trainer(model, { kind: "adapter", sites, merged: false }, budget, merged);
     const config = expected.losses[loss]?.config ?? {};
     const prepared = prepareData(model.config, fixtureData(expected, loss), loss, config);
     const gradient = backward ? state.borrowGradient() : undefined;
@@ -89,10 +93,18 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
     "keeping activations": {},
     "recomputing activations": { activationBytes: 0 },
     "one datum and one layer at a time": { microBatchTokens: 1, layersPerSegment: 1 },
-    "attention in blocks": { blockTokens: 4 },
-    "attention in blocks, recomputing activations": { blockTokens: 7, activationBytes: 0 },
+    "attention in blocks": { wholeTokens: 4, blockTokens: 4 },
+    "attention in blocks, recomputing activations": {
+      wholeTokens: 9,
+      blockTokens: 7,
+      activationBytes: 0,
+    },
     "without merging the adapter": { mergeFromTokens: Infinity },
-    "merging the adapter, attention in blocks": { mergeFromTokens: 1, blockTokens: 5 },
+    "merging the adapter, attention in blocks": {
+      mergeFromTokens: 1,
+      wholeTokens: 5,
+      blockTokens: 5,
+    },
     "merging the adapter, recomputing activations": { mergeFromTokens: 1, activationBytes: 0 },
   };
   for (const loss of ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"]) {

@@ -1,7 +1,6 @@
 import { EngineError } from "../errors.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import { at } from "../util/at.js";
-import type { PreparedDatum } from "./datum.js";
 import { GradientSum } from "./gradient-sum.js";
 import { adaptedSites, type Trained } from "./graphs/trained.js";
 import { HeadRunner } from "./head-pass.js";
@@ -9,53 +8,14 @@ import type { LayerPass, Keep, LayerRunner } from "./layer-pass.js";
 import { LongSequenceRunner } from "./long-sequence-runner.js";
 import type { LongArrangement, ShortArrangement } from "./arrangement.js";
 import { SegmentRunner } from "./segment-runner.js";
-import type { LossName } from "./losses.js";
-import { lossMetrics, type Metrics } from "./metrics.js";
+import { lossMetrics } from "./metrics.js";
+import type { MergedWeights } from "./merged-weights.js";
 import { packMicroBatch, planMicroBatches, type MicroBatch } from "./micro-batch.js";
-import { viewsAt, type ParameterLayout } from "./parameter-layout.js";
+import { viewsAt } from "../model/parameter-layout.js";
+import type { PassParameters, PassRequest, PassResult } from "./pass.js";
 import { RowTable } from "./row-table.js";
 import { TrainingPrograms } from "./training-programs.js";
 import type { TrainingBudget } from "./training-budget.js";
-
-/** Log-probabilities of a datum's targets. */
-export interface DatumOutput {
-  readonly logprobs: Float32Array;
-  readonly shape: readonly number[];
-}
-
-/** What a forward or forward-backward call returns. */
-export interface PassResult {
-  readonly outputs: readonly DatumOutput[];
-  readonly metrics: Metrics;
-}
-
-/** How far a call has come. */
-export interface PassProgress {
-  readonly doneTokens: number;
-  readonly totalTokens: number;
-}
-
-/** Parameters in use during a call. */
-export interface PassParameters {
-  readonly layout: ParameterLayout;
-  readonly values: Float32Array;
-  readonly rank: number;
-  /** alpha / rank */
-  readonly scale: number;
-  /** Changes whenever the values do. */
-  readonly version: number;
-}
-
-/** One forward or forward-backward call. */
-export interface PassRequest {
-  readonly data: readonly PreparedDatum[];
-  readonly loss: LossName;
-  readonly parameters: PassParameters;
-  /** Receives the gradient; absent for a forward call. */
-  readonly gradient?: Float32Array;
-  readonly pause: () => Promise<void>;
-  readonly onProgress?: (progress: PassProgress) => void;
-}
 
 /** What runs passes with one set of weights. */
 interface PassRunners {
@@ -69,11 +29,19 @@ export class Trainer {
   readonly #model: ModelRuntime;
   readonly #trained: Trained;
   readonly #budget: TrainingBudget;
+  readonly #merged: MergedWeights;
 
-  constructor(model: ModelRuntime, trained: Trained, budget: TrainingBudget) {
+  /** `merged` is shared by all trainers of the model. */
+  constructor(
+    model: ModelRuntime,
+    trained: Trained,
+    budget: TrainingBudget,
+    merged: MergedWeights,
+  ) {
     this.#model = model;
     this.#trained = trained;
     this.#budget = budget;
+    this.#merged = merged;
   }
 
   async run(request: PassRequest): Promise<PassResult> {
@@ -89,7 +57,11 @@ export class Trainer {
       await pause();
       const batch = packMicroBatch(data, members, heads, kvHeads, this.#budget);
       const table = new RowTable(members.map((index) => at(data, index)));
-      await this.#runMicroBatch(request, runners, batch, table, sum);
+      const report = (fraction: number): void => {
+        const done = doneTokens + Math.floor(fraction * batch.tokens.length);
+        onProgress?.({ doneTokens: done, totalTokens });
+      };
+      await this.#runMicroBatch(request, runners, batch, table, sum, report);
       let member = 0;
       for (const result of table.byDatum()) {
         const index = at(members, member++);
@@ -114,12 +86,12 @@ export class Trainer {
    * alone, so that results repeat.
    */
   async #runners(request: PassRequest, totalTokens: number): Promise<PassRunners> {
-    const { config, pool, programs, merged } = this.#model;
+    const { config, pool, programs } = this.#model;
     const { layersPerSegment, mergeFromTokens } = this.#budget;
     const trained = this.#trained;
     const merge = trained.kind === "adapter" && totalTokens >= mergeFromTokens;
     const weights = merge
-      ? await merged.fill(request.parameters, trained.sites, request.pause)
+      ? await this.#merged.fill(request.parameters, trained.sites, request.pause)
       : this.#model.weights;
     const way = merge ? { ...trained, merged: true } : trained;
     const made = new TrainingPrograms(config, programs, way);
@@ -136,8 +108,9 @@ export class Trainer {
     batch: MicroBatch,
     table: RowTable,
     sum: GradientSum | undefined,
+    report: (fraction: number) => void,
   ): Promise<void> {
-    const pass = this.#layerPass(request, batch, sum);
+    const pass = this.#layerPass(request, batch, sum, report);
     const { arrangement } = batch;
     const { short, long, head } = runners;
     if (arrangement.kind === "short") {
@@ -182,8 +155,16 @@ export class Trainer {
     pool.giveBack(hidden);
   }
 
-  #layerPass(request: PassRequest, batch: MicroBatch, sum: GradientSum | undefined): LayerPass {
+  #layerPass(
+    request: PassRequest,
+    batch: MicroBatch,
+    sum: GradientSum | undefined,
+    report: (fraction: number) => void,
+  ): LayerPass {
     const { parameters, pause } = request;
+    // The head counts as one more layer.
+    const toPass = (this.#model.config.layers + 1) * (sum === undefined ? 1 : 2);
+    let passed = 0;
     return {
       tokenCount: batch.tokens.length,
       positions: batch.positions,
@@ -199,6 +180,10 @@ export class Trainer {
         },
       },
       pause,
+      advance: (layers) => {
+        passed += layers;
+        report(passed / toPass);
+      },
     };
   }
 

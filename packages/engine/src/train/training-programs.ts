@@ -1,6 +1,6 @@
 import type { ModelConfig } from "../files/model-config.js";
-import type { ProgramCache } from "../runtime/program-cache.js";
-import type { Program } from "../runtime/program.js";
+import type { ProgramCache } from "../execution/program-cache.js";
+import type { Program } from "../execution/program.js";
 import { attentionBlockBackward, attentionBlockForward } from "./graphs/attention-block.js";
 import { attentionInputsBackward, attentionInputsForward } from "./graphs/attention-inputs.js";
 import { headBackward, headForward, headLoss } from "./graphs/head.js";

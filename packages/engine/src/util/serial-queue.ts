@@ -2,10 +2,26 @@
 export class SerialQueue {
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Adds a task; a task that fails does not stop those behind it. */
-  add<T>(task: () => Promise<T> | T): Promise<T> {
-    const result = this.#last.then(task);
+  /**
+   * Adds a task; a task that fails does not stop those behind it. One that is aborted while it waits fails
+   * at once and is never started.
+   */
+  add<T>(task: () => Promise<T> | T, signal?: AbortSignal): Promise<T> {
+    let waiting = true;
+    const result = this.#last.then(() => {
+      waiting = false;
+      signal?.throwIfAborted();
+      return task();
+    });
     this.#last = result.catch(() => {});
-    return result;
+    if (signal === undefined) return result;
+    return new Promise<T>((resolve, reject) => {
+      const abort = (): void => {
+        if (waiting) reject(signal.reason);
+      };
+      signal.addEventListener("abort", abort, { once: true });
+      const stopListening = (): void => signal.removeEventListener("abort", abort);
+      void result.then(resolve, reject).finally(stopListening);
+    });
   }
 }

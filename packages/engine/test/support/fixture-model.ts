@@ -1,11 +1,10 @@
 import { readFileSync } from "node:fs";
 import { openModelFolder } from "../../src/files/model-folder.js";
-import type { NamedTensor } from "../../src/files/peft/adapter.js";
+import type { NamedTensor, NamedTensors } from "../../src/files/peft/adapter.js";
 import { SafetensorsFile } from "../../src/files/safetensors.js";
 import { ModelRuntime } from "../../src/model/model-runtime.js";
 import { loadModelWeights } from "../../src/model/model-weights.js";
 import type { Datum } from "../../src/train/datum.js";
-import type { NamedTensors } from "../../src/train/parameter-state.js";
 import { fixture } from "./fixtures.js";
 
 /** Families that have golden data made with PyTorch. */

@@ -3,8 +3,8 @@ import type { Connection } from "../session/connection.js";
 
 /** An answer whose body is read piece by piece. */
 export interface ArchiveStream {
-  /** Whether it goes on from the byte that was asked for; else it starts at the first. */
-  readonly isResumed: boolean;
+  /** Where it starts: at the byte that was asked for, or at the first when the server cannot resume. */
+  readonly firstByte: number;
   /** Bytes still to come; null when the server does not say. */
   readonly remainingBytes: number | null;
   /** Names this very content, so that a resumed download cannot mix two of them. */
@@ -32,17 +32,26 @@ export async function openArchive(
   }
   const length = response.headers.get("content-length");
   return {
-    isResumed: response.status === 206,
+    firstByte: response.status === 206 ? firstByteOf(response.headers.get("content-range")) : 0,
     remainingBytes: length === null ? null : Number(length),
     etag: response.headers.get("etag"),
     parts: response.body,
   };
 }
 
-/** The engine of this process answers for its own addresses; everything else is on the network. */
-function answer({ handler, baseUrl }: Connection, request: Request): Promise<Response> {
+/** A part that does not say where it belongs belongs nowhere. */
+function firstByteOf(contentRange: string | null): number {
+  return Number(/^bytes (\d+)-/.exec(contentRange ?? "")?.[1] ?? Number.NaN);
+}
+
+/**
+ * A `fetch` of the caller's stands for the whole network; the engine of this process answers for its own
+ * addresses alone.
+ */
+function answer({ handler, baseUrl, plan }: Connection, request: Request): Promise<Response> {
   const isOwn = new URL(request.url).origin === baseUrl.origin;
-  return handler && isOwn ? Promise.resolve(handler(request)) : fetch(request);
+  const isAnswered = handler && (isOwn || plan.options.fetch !== undefined);
+  return isAnswered ? Promise.resolve(handler(request)) : fetch(request);
 }
 
 function absolute(url: string, { baseUrl }: Connection): string {

@@ -64,6 +64,7 @@ class Downloader {
         // An attempt that brought something counts as a first one.
         if (this.#receivedBytes > before) attempt = 1;
         if (attempt >= maxAttempts || !isWorthAnother(error)) throw error;
+        if (isRangeRefused(error)) this.#receivedBytes = 0;
         await sleep(connection.runtime.clock, firstDelayMs * 2 ** (attempt - 1), signal);
         if (error instanceof APIStatusError) url = await getUrl();
       }
@@ -76,7 +77,7 @@ class Downloader {
     try {
       const from = { byte: this.#receivedBytes, etag: this.#etag };
       const stream = await openArchive(connection, url, from, quiet.signal);
-      if (!stream.isResumed) this.#receivedBytes = 0;
+      this.#startAt(stream.firstByte);
       this.#etag = stream.etag;
       this.#totalBytes =
         stream.remainingBytes === null ? null : this.#receivedBytes + stream.remainingBytes;
@@ -101,6 +102,14 @@ class Downloader {
         `The archive has ${this.#receivedBytes} bytes instead of the ${this.#totalBytes} promised.`,
       );
     }
+  }
+
+  /** What arrives goes where it belongs; a part that was not asked for means to begin anew. */
+  #startAt(firstByte: number): void {
+    const isAsked = firstByte === this.#receivedBytes;
+    this.#receivedBytes = isAsked ? firstByte : 0;
+    if (isAsked || firstByte === 0) return;
+    throw new APIConnectionError("The server sent another part of the archive than asked for.");
   }
 }
 
@@ -140,7 +149,13 @@ class QuietTimer {
 /** Broken connections and servers in trouble; 401, 403 and 410 mean that the address has expired. */
 function isWorthAnother(error: unknown): boolean {
   if (error instanceof APIStatusError) {
-    return error.isRetryable || [401, 403, 410].includes(error.status);
+    const { isRetryable, status } = error;
+    return isRetryable || [401, 403, 410].includes(status) || isRangeRefused(error);
   }
   return error instanceof APIConnectionError;
+}
+
+/** The archive is shorter than what was received of it: it is another one now. */
+function isRangeRefused(error: unknown): boolean {
+  return error instanceof APIStatusError && error.status === 416;
 }

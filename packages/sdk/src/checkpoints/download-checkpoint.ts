@@ -50,11 +50,22 @@ export async function downloadCheckpointTo(
     const archiveBytes = await downloadArchive(download);
     const files = await extractArchive(archive, unpacked);
     signal.throwIfAborted();
-    if (target.overwrite) await rm(directory, { recursive: true, force: true });
-    await rename(unpacked, directory);
+    await replaceFolder(directory, unpacked, path.join(workshop, "replaced"));
     return { directory, files, archiveBytes };
   } finally {
     await rm(workshop, { recursive: true, force: true });
+  }
+}
+
+/** Puts a folder in another's place; the old one comes back when that fails. */
+async function replaceFolder(target: string, replacement: string, aside: string): Promise<void> {
+  const isReplaced = await exists(target);
+  if (isReplaced) await rename(target, aside);
+  try {
+    await rename(replacement, target);
+  } catch (error) {
+    if (isReplaced) await rename(aside, target);
+    throw error;
   }
 }
 

@@ -26,8 +26,11 @@ export async function bounded<T>(
   const { timeoutMs } = options;
   const undo = [onAbort(closed, abort), onAbort(options.signal, abort)];
   if (timeoutMs !== undefined) {
-    const timeout = (): void =>
-      abort(new APITimeoutError(`${what} was not finished after ${timeoutMs} ms.`));
+    const startedAt = runtime.clock.now();
+    const timeout = (): void => {
+      const reason = runtime.retries.lastFailureSince(startedAt);
+      abort(new APITimeoutError(`${what} was not finished after ${timeoutMs} ms.${reason}`));
+    };
     undo.push(runtime.clock.schedule(timeoutMs, timeout));
   }
   try {

@@ -1,3 +1,12 @@
+export type {
+  ChatMessage,
+  DecodeOptions,
+  EncodeOptions,
+  NamedToken,
+  NamedTokens,
+  RenderChatOptions,
+  Tokenizer,
+} from "@tinker-ts/hub";
 export type { DownloadProgress } from "../checkpoints/download-archive.js";
 export type { DownloadedCheckpoint } from "../checkpoints/download-checkpoint.js";
 export { ApiFuture } from "../futures/api-future.js";
@@ -10,12 +19,6 @@ export type { RuntimeOptions } from "../runtime/runtime.js";
 export type { ConnectionOptions } from "../session/connection-plan.js";
 export type { Dialect, DialectOption } from "../session/dialect.js";
 export { loadTokenizer, type LoadTokenizerOptions } from "./load-tokenizer.js";
-export type {
-  DecodeOptions,
-  EncodeOptions,
-  SpecialTokens,
-  Tokenizer,
-} from "../tokenizers/tokenizer.js";
 export type { FetchHandler } from "../transport/fetch-transport.js";
 export type { SocketOptions } from "../transport/socket-transport.js";
 export type { UserMetadata } from "./create-model.js";

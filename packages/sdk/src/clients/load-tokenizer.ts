@@ -1,5 +1,4 @@
-import { abortable } from "../runtime/abortable.js";
-import type { Tokenizer } from "../tokenizers/tokenizer.js";
+import type { Tokenizer } from "@tinker-ts/hub";
 
 /** Where a tokenizer is looked for. */
 export interface LoadTokenizerOptions {
@@ -7,7 +6,7 @@ export interface LoadTokenizerOptions {
   readonly revision?: string | undefined;
   /** @default process.env */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
-  /** Gives the waiting up. */
+  /** Gives the loading up. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -18,5 +17,5 @@ export async function loadTokenizer(
 ): Promise<Tokenizer> {
   const { loadTokenizerFrom } = await import("../tokenizers/load-tokenizer.js");
   const { revision = null, env = process.env, signal } = options;
-  return abortable(loadTokenizerFrom({ id: idOrFolder, revision }, { env }), signal);
+  return loadTokenizerFrom({ id: idOrFolder, revision }, env, signal);
 }

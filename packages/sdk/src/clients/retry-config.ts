@@ -26,12 +26,15 @@ export interface RetryConfig {
    * @default true
    */
   readonly enableStuckDetection?: boolean | undefined;
+  /** Decides what is tried again; by default lost connections, expired results, 408, 409, 429 and 5xx. */
+  readonly isRetryable?: ((error: unknown) => boolean) | undefined;
 }
 
 /** A complete and checked `RetryConfig`. */
 export type CompleteRetryConfig = Readonly<
   Record<"progressTimeoutMs" | "retryDelayBaseMs" | "retryDelayMaxMs" | "jitterFactor", number> &
-    Record<"enableRetries" | "enableStuckDetection", boolean>
+    Record<"enableRetries" | "enableStuckDetection", boolean> &
+    Pick<RetryConfig, "isRetryable">
 >;
 
 /** Fills defaults in and refuses what cannot be meant. */
@@ -43,6 +46,7 @@ export function completeRetryConfig(config: RetryConfig = {}): CompleteRetryConf
     jitterFactor: config.jitterFactor ?? 0.25,
     enableRetries: config.enableRetries ?? true,
     enableStuckDetection: config.enableStuckDetection ?? true,
+    isRetryable: config.isRetryable,
   };
   const check = (name: keyof RetryConfig, isValid: boolean, wanted: string): void => {
     if (!isValid) throw new ArgumentError(`retryConfig.${name}`, `must be ${wanted}`);

@@ -1,7 +1,7 @@
 import type { ApiFuture } from "../futures/api-future.js";
 import type { OperationOptions } from "../futures/operation.js";
 import type { RuntimeOptions } from "../runtime/runtime.js";
-import type { Tokenizer } from "../tokenizers/tokenizer.js";
+import type { Tokenizer } from "@tinker-ts/hub";
 import type { ModelInputLike } from "../types/model-input.js";
 import type { SampleResponse, SamplingParamsInput } from "../types/sampling.js";
 import type { SamplingClientState } from "./sampling/transfer-state.js";

@@ -1,3 +1,4 @@
+import { APIStatusError } from "../errors/api-error.js";
 import { ArgumentError } from "../errors/argument-error.js";
 import { CancelledError } from "../errors/cancelled-error.js";
 import type { OperationOptions } from "../futures/operation.js";
@@ -76,10 +77,13 @@ export class ServiceClient implements AsyncDisposable {
     this.#options = options;
     this.#runtime = runtime;
     if (options.onEvent) runtime.events.subscribe(options.onEvent);
-    const { signal } = this.#closing;
-    this.#connection = new SharedOpening(() => open(plan, signal));
-    this.#session = new SharedOpening(async () => {
-      const connection = await this.#connection.get();
+    const closing = this.#closing.signal;
+    this.#connection = new SharedOpening((unwanted) =>
+      open(plan, AbortSignal.any([closing, unwanted])),
+    );
+    this.#session = new SharedOpening(async (unwanted) => {
+      const signal = AbortSignal.any([closing, unwanted]);
+      const connection = await this.#connection.get(signal);
       const { openSession } = await import("../session/open-session.js");
       const makers = await import("./client-makers.js");
       const { userMetadata, projectId = readVariable(runtime.env, "TINKER_PROJECT_ID") } = options;
@@ -167,8 +171,8 @@ export class ServiceClient implements AsyncDisposable {
   async close(): Promise<void> {
     this.#closing.abort(new CancelledError("The client was closed."));
     const [session, connection] = await Promise.allSettled([
-      this.#session.current,
-      this.#connection.current,
+      this.#session.current?.wait(),
+      this.#connection.current?.wait(),
     ]);
     if (session.status === "fulfilled") session.value?.session.stop();
     if (connection.status === "fulfilled") await connection.value?.close();
@@ -210,18 +214,28 @@ export class ServiceClient implements AsyncDisposable {
     }
   }
 
-  /** Runs `use` with a session that has not ended, without a pause after looking at that. */
+  /**
+   * Runs `use` with a session that has not ended, without a pause after looking at that. When the
+   * server turns out to have ended it, which shows in what it refuses, a new one is opened.
+   */
   #inSession<T>(
     what: string,
     options: OperationOptions,
     use: (opened: OpenSession, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     return this.#bounded(what, options, async (signal) => {
-      for (;;) {
+      for (let isFirst = true; ; isFirst = false) {
         const opening = this.#session.get(signal);
         const current = this.#session.current;
         const opened = await opening;
-        if (!opened.session.hasEnded) return use(opened, signal);
+        const { session } = opened;
+        try {
+          if (!session.hasEnded) return await use(opened, signal);
+        } catch (error) {
+          const mayHaveEnded = isFirst && !signal.aborted && isAboutSomethingGone(error);
+          if (!mayHaveEnded || !(await session.checkEnded())) throw error;
+        }
+        session.stop();
         this.#session.forget(current);
       }
     });
@@ -240,6 +254,10 @@ export class ServiceClient implements AsyncDisposable {
     };
     return bounded(what, options, surroundings, call);
   }
+}
+
+function isAboutSomethingGone(error: unknown): boolean {
+  return error instanceof APIStatusError && (error.status === 404 || error.status === 410);
 }
 
 /** Loaded with the first call, so that importing the package stays cheap. */

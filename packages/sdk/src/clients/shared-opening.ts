@@ -1,35 +1,40 @@
-import { abortable } from "../runtime/abortable.js";
+import { SharedWork } from "../runtime/shared-work.js";
 
 /**
  * Something that is opened once, by whoever needs it first, and shared from then on. One who gives up
- * does not spoil it for the others; an opening that failed is tried again by the next.
+ * does not spoil it for the others; when all have, the opening ends. One that failed or ended is begun
+ * anew by the next.
  */
 export class SharedOpening<T> {
-  readonly #open: () => Promise<T>;
-  #opening: Promise<T> | undefined;
+  readonly #open: (signal: AbortSignal) => Promise<T>;
+  #opening: SharedWork<T> | undefined;
 
-  constructor(open: () => Promise<T>) {
+  constructor(open: (signal: AbortSignal) => Promise<T>) {
     this.#open = open;
   }
 
   /** What is open or being opened; undefined when nothing is. */
-  get current(): Promise<T> | undefined {
+  get current(): SharedWork<T> | undefined {
     return this.#opening;
   }
 
   get(signal?: AbortSignal): Promise<T> {
-    this.#opening ??= this.#openOnce();
-    return abortable(this.#opening, signal);
+    if (!this.#opening || this.#opening.isGivenUp) this.#opening = this.#begin();
+    return this.#opening.wait(signal);
   }
 
   /** Lets the next one open anew, unless somebody already has. */
-  forget(opening: Promise<T> | undefined): void {
+  forget(opening: SharedWork<T> | undefined): void {
     if (this.#opening === opening) this.#opening = undefined;
   }
 
-  #openOnce(): Promise<T> {
-    const opening = this.#open();
-    opening.catch(() => this.forget(opening));
+  #begin(): SharedWork<T> {
+    const opening: SharedWork<T> = new SharedWork((signal) =>
+      this.#open(signal).catch((error: unknown) => {
+        this.forget(opening);
+        throw error;
+      }),
+    );
     return opening;
   }
 }

@@ -1,6 +1,6 @@
 import type { ApiFuture } from "../futures/api-future.js";
 import type { OperationOptions } from "../futures/operation.js";
-import type { Tokenizer } from "../tokenizers/tokenizer.js";
+import type { Tokenizer } from "@tinker-ts/hub";
 import type { DatumLike } from "../types/datum.js";
 import type {
   AdamParamsInput,

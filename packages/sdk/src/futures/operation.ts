@@ -79,8 +79,10 @@ export class Operation {
     this.#link(onAbort(closed, (reason) => this.abort(reason)));
     this.#link(onAbort(signal, (reason) => this.abort(reason)));
     if (timeoutMs === undefined) return;
+    const { clock } = this.runtime;
+    const startedAt = clock.now();
     this.#link(
-      this.runtime.clock.schedule(timeoutMs, () => this.abort(this.#timeoutError(timeoutMs))),
+      clock.schedule(timeoutMs, () => this.abort(this.#timeoutError(timeoutMs, startedAt))),
     );
   }
 
@@ -159,11 +161,11 @@ export class Operation {
     this.#unlink.push(undo);
   }
 
-  #timeoutError(timeoutMs: number): APITimeoutError {
+  #timeoutError(timeoutMs: number, startedAt: number): APITimeoutError {
     const ids = this.#requestIds.length > 0 ? ` (request ${this.#requestIds.join(", ")})` : "";
     const reason = this.#reason === null ? "" : `, paused because ${this.#reason}`;
     return new APITimeoutError(
-      `${this.name} of ${this.subject} was not finished after ${timeoutMs} ms; it was ${this.#state}${reason}${ids}.`,
+      `${this.name} of ${this.subject} was not finished after ${timeoutMs} ms; it was ${this.#state}${reason}${ids}.${this.runtime.retries.lastFailureSince(startedAt)}`,
       { attempts: this.attempts },
     );
   }

@@ -62,12 +62,10 @@ export class PollReporter {
           : {}),
       },
     );
-    const { events } = connection.runtime;
-    if (!isRetried || status === 408 || !events.isActive) return;
+    if (!isRetried || status === 408) return;
     const { message } = error;
     const { delayMs } = decision;
-    events.emit({
-      type: "retry",
+    connection.runtime.retries.report({
       endpoint: "retrieveFuture",
       by: "poll",
       status,

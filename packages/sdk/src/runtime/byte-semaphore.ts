@@ -28,10 +28,10 @@ export class ByteSemaphore {
   }
 
   /** Waits for the balance; whoever passes must `release` the same number of bytes. */
-  async acquire(sizeBytes: number, signal?: Cancellation): Promise<void> {
-    signal?.throwIfAborted();
-    if (this.tryAcquire(sizeBytes)) return;
-    await this.#waiting.wait(signal, () => {
+  acquire(sizeBytes: number, signal?: Cancellation): Promise<void> {
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    if (this.tryAcquire(sizeBytes)) return Promise.resolve();
+    return this.#waiting.wait(signal, () => {
       this.#availableBytes -= sizeBytes;
     });
   }

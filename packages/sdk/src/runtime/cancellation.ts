@@ -15,6 +15,8 @@ const nothing = (): void => {};
  * call has one and every wait listens to it, which with event targets costs more than the request.
  */
 export class Canceller implements Cancellation {
+  // Most calls wait for one thing at a time, and a set takes more memory than the rest of this.
+  #onlyCallback: AbortCallback | undefined;
   #callbacks: Set<AbortCallback> | undefined;
   #isAborted = false;
   #reason: unknown;
@@ -35,18 +37,26 @@ export class Canceller implements Cancellation {
     if (this.#isAborted) return;
     this.#isAborted = true;
     this.#reason = reason;
-    const due = this.#callbacks;
+    const only = this.#onlyCallback;
+    const others = this.#callbacks;
+    this.#onlyCallback = undefined;
     this.#callbacks = undefined;
-    due?.forEach((callback) => callback(reason));
+    only?.(reason);
+    others?.forEach((callback) => callback(reason));
   }
 
   add(callback: AbortCallback): void {
-    this.#callbacks ??= new Set();
-    this.#callbacks.add(callback);
+    if (!this.#onlyCallback && !this.#callbacks) {
+      this.#onlyCallback = callback;
+    } else {
+      this.#callbacks ??= new Set();
+      this.#callbacks.add(callback);
+    }
   }
 
   remove(callback: AbortCallback): void {
-    this.#callbacks?.delete(callback);
+    if (this.#onlyCallback === callback) this.#onlyCallback = undefined;
+    else this.#callbacks?.delete(callback);
   }
 }
 

@@ -52,6 +52,8 @@ export type ClientEvent =
     }
   | { readonly type: "sessionStart"; readonly sessionId: string }
   | { readonly type: "heartbeatFailed"; readonly sessionId: string; readonly error: unknown }
+  /** The server has ended the session; the next client gets a new one. */
+  | { readonly type: "sessionOver"; readonly sessionId: string; readonly error: unknown }
   | { readonly type: "dialect"; readonly dialect: "proto" | "json"; readonly reason: string }
   | { readonly type: "billingPause"; readonly message: string }
   | { readonly type: "telemetryDropped"; readonly events: number };

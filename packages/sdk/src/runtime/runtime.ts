@@ -2,6 +2,7 @@ import { systemClock, type Clock } from "./clock.js";
 import type { Environment } from "./environment.js";
 import { EventHub } from "./events.js";
 import { defaultLogger, type Logger } from "./logger.js";
+import { RetryReports } from "./retry-reports.js";
 
 /** What a client takes from its surroundings; every part can be replaced. */
 export interface Runtime {
@@ -11,6 +12,7 @@ export interface Runtime {
   readonly env: Environment;
   readonly logger: Logger;
   readonly events: EventHub;
+  readonly retries: RetryReports;
 }
 
 /** Parts of a `Runtime` that a caller may give. */
@@ -25,11 +27,14 @@ export interface RuntimeOptions {
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const env = options.env ?? process.env;
   const logger = options.logger ?? defaultLogger(env);
+  const clock = options.clock ?? systemClock;
+  const events = new EventHub(logger);
   return {
-    clock: options.clock ?? systemClock,
+    clock,
     random: options.random ?? Math.random,
     env,
     logger,
-    events: new EventHub(logger),
+    events,
+    retries: new RetryReports(clock, logger, events),
   };
 }

@@ -18,10 +18,10 @@ export class Semaphore {
   }
 
   /** Waits for a slot; whoever gets one must `release` it. */
-  async acquire(signal?: Cancellation): Promise<void> {
-    signal?.throwIfAborted();
+  acquire(signal?: Cancellation): Promise<void> {
+    if (signal?.aborted) return Promise.reject(signal.reason);
     // A released slot goes straight to the first in line, so a free slot means an empty line.
-    if (!this.tryAcquire()) await this.#waiting.wait(signal);
+    return this.tryAcquire() ? Promise.resolve() : this.#waiting.wait(signal);
   }
 
   release(): void {

@@ -27,18 +27,29 @@ export interface RetryContext {
  * Tries a call for up to five minutes: lost connections, 408, 409, 429 and 5xx are waited out with
  * growing pauses; 402 is waited out as long as the billing pause lasts. The error that remains
  * carries every attempt.
+ *
+ * Nearly all calls succeed at once, by the thousand; the loop, which takes memory, is for the others.
  */
-export async function executeWithRetries<T>(
+export function executeWithRetries<T>(action: () => Promise<T>, context: RetryContext): Promise<T> {
+  const startedAt = context.runtime.clock.now();
+  return action().catch((error: unknown) =>
+    executeAgain(action, context, startedAt, () => Promise.reject(error)),
+  );
+}
+
+async function executeAgain<T>(
   action: () => Promise<T>,
   context: RetryContext,
+  startedAt: number,
+  first: () => Promise<T>,
 ): Promise<T> {
   const { runtime, billing, endpoint, signal } = context;
-  const { clock, events } = runtime;
-  const startedAt = clock.now();
+  const { clock, retries } = runtime;
   const attempts: Attempt[] = [];
-  for (let count = 0; ;) {
+  let attempt = first;
+  for (let count = 0; ; attempt = action) {
     try {
-      return await action();
+      return await attempt();
     } catch (error) {
       if (!(error instanceof APIError)) throw error;
       const elapsedMs = clock.now() - startedAt;
@@ -58,11 +69,9 @@ export async function executeWithRetries<T>(
         : Math.min(1000 * 2 ** count, longestWaitMs, windowMs - elapsedMs);
       const made = attemptsOf(error, delayMs);
       attempts.push(...made);
-      for (const attempt of made) context.onAttempt?.(attempt);
-      if (events.isActive) {
-        const { status, message } = toAttempt(error, delayMs);
-        events.emit({ type: "retry", endpoint, by: "call", status, message, delayMs });
-      }
+      for (const failed of made) context.onAttempt?.(failed);
+      const { status, message } = toAttempt(error, delayMs);
+      retries.report({ endpoint, by: "call", status, message, delayMs });
       await sleep(clock, delayMs, signal);
       if (!isBillingPause) count++;
     }

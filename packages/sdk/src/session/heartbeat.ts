@@ -1,27 +1,48 @@
+import { APIStatusError } from "../errors/api-error.js";
 import type { CancelTimer } from "../runtime/clock.js";
 import type { Runtime } from "../runtime/runtime.js";
 
 const intervalMs = 10_000;
 const worryAfterMs = 120_000;
 
+/** Sends a heartbeat; one that somebody waits for may keep the process alive. */
+export type SendHeartbeat = (isBackground: boolean) => Promise<unknown>;
+
 /**
- * Tells the server that a session is alive, every ten seconds. A missed beat does no harm; after two
- * minutes without one the server may drop the session, so people are told.
+ * Tells the server that a session is alive, every ten seconds, and learns from it when it is not.
+ *
+ * - A missed beat does no harm; after two minutes without one the server may drop the session, so
+ *   people are told.
+ * - 410, and 404 once the server has taken a beat, say that the session is over: it slept too long, or
+ *   the server lost it. Beating on would not bring it back.
  */
 export class Heartbeat {
   readonly #runtime: Runtime;
   readonly #sessionId: string;
-  readonly #beat: () => Promise<unknown>;
+  readonly #send: SendHeartbeat;
   #lastSuccessAt: number;
+  #hasSucceeded = false;
+  #isSessionOver = false;
   #cancel: CancelTimer;
   #isStopped = false;
 
-  constructor(runtime: Runtime, sessionId: string, beat: () => Promise<unknown>) {
+  constructor(runtime: Runtime, sessionId: string, send: SendHeartbeat) {
     this.#runtime = runtime;
     this.#sessionId = sessionId;
-    this.#beat = beat;
+    this.#send = send;
     this.#lastSuccessAt = runtime.clock.now();
     this.#cancel = this.#scheduleNext();
+  }
+
+  /** Whether the server has said that the session is over. */
+  get isSessionOver(): boolean {
+    return this.#isSessionOver;
+  }
+
+  /** Asks the server now; says whether the session is over. */
+  async check(): Promise<boolean> {
+    if (!this.#isStopped) await this.#beat(false);
+    return this.#isSessionOver;
   }
 
   stop(): void {
@@ -34,13 +55,36 @@ export class Heartbeat {
   }
 
   async #run(): Promise<void> {
+    await this.#beat(true);
+    if (!this.#isStopped) this.#cancel = this.#scheduleNext();
+  }
+
+  async #beat(isBackground: boolean): Promise<void> {
     try {
-      await this.#beat();
+      await this.#send(isBackground);
+      this.#hasSucceeded = true;
       this.#lastSuccessAt = this.#runtime.clock.now();
     } catch (error) {
-      if (!this.#isStopped) this.#onMissed(error);
+      if (this.#isStopped) return;
+      if (this.#saysOver(error)) this.#end(error);
+      else this.#onMissed(error);
     }
-    if (!this.#isStopped) this.#cancel = this.#scheduleNext();
+  }
+
+  /** Old servers have no such endpoint and answer 404 to every beat. */
+  #saysOver(error: unknown): error is APIStatusError {
+    if (!(error instanceof APIStatusError)) return false;
+    return error.status === 410 || (error.status === 404 && this.#hasSucceeded);
+  }
+
+  #end(error: APIStatusError): void {
+    const { logger, events } = this.#runtime;
+    this.#isSessionOver = true;
+    this.stop();
+    events.emit({ type: "sessionOver", sessionId: this.#sessionId, error });
+    logger.warn(
+      `session ${this.#sessionId} is over, and its training clients with it; new clients get a new session: ${error.message}`,
+    );
   }
 
   #onMissed(error: unknown): void {

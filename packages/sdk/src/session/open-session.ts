@@ -38,8 +38,8 @@ export async function openSession(
 /** Takes part in a session that exists already. */
 export function joinSession(connection: Connection, sessionId: string): Session {
   const { runtime, api, closed } = connection;
-  const heartbeat = new Heartbeat(runtime, sessionId, () =>
-    api.call("sessionHeartbeat", { sessionId }, { isBackground: true, signal: closed }),
+  const heartbeat = new Heartbeat(runtime, sessionId, (isBackground) =>
+    api.call("sessionHeartbeat", { sessionId }, { isBackground, signal: closed }),
   );
   connection.dynamicConfig.startRefreshing();
   const telemetry = sessionTelemetry(connection, sessionId);

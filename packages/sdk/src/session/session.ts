@@ -46,9 +46,14 @@ export class Session {
     return this.connection.closed;
   }
 
-  /** Whether the server was told to end it; nothing new may be made in it. */
+  /** Whether it is over, by this end's doing or the server's; nothing new may be made in it. */
   get hasEnded(): boolean {
-    return this.#hasEnded;
+    return this.#hasEnded || this.#heartbeat.isSessionOver;
+  }
+
+  /** Asks the server whether it is over. */
+  async checkEnded(): Promise<boolean> {
+    return this.hasEnded || (await this.#heartbeat.check());
   }
 
   /** A client uses this session from now on. */

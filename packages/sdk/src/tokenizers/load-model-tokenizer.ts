@@ -1,39 +1,58 @@
+import type { Tokenizer } from "@tinker-ts/hub";
 import { APIStatusError } from "../errors/api-error.js";
 import { TinkerError } from "../errors/tinker-error.js";
 import type { Connection } from "../session/connection.js";
-import { loadTokenizerFrom } from "./load-tokenizer.js";
-import type { TokenizerFiles } from "./tokenizer-files.js";
+import { importHub, loadTokenizerFrom, unusableTokenizer } from "./load-tokenizer.js";
 import { tokenizerIdOf, type NamedModel } from "./tokenizer-id.js";
-import type { Tokenizer } from "./tokenizer.js";
 
-/** Loads the tokenizer of a model that the server told about. */
-export function loadModelTokenizer(model: NamedModel, connection: Connection): Promise<Tokenizer> {
+/** Tokenizers that a server handed out, by model; they are megabytes. */
+const served = new WeakMap<Connection, Map<string, Tokenizer>>();
+
+/**
+ * Loads the tokenizer of a model that the server told about: from the server where it hands tokenizers
+ * out, because it knows best what it trains with, else by the model's name.
+ */
+export async function loadModelTokenizer(
+  model: NamedModel,
+  connection: Connection,
+  signal: AbortSignal,
+): Promise<Tokenizer> {
   const id = tokenizerIdOf(model);
   if (!id) {
     throw new TinkerError("The server does not tell the name of the model.", {
-      code: "tokenizer_not_found",
+      code: "tokenizer_unusable",
     });
   }
-  const name = model.modelName ?? id.id;
-  return loadTokenizerFrom(id, {
-    env: connection.runtime.env,
-    askServer: () => askServer(name, connection),
-  });
+  return (
+    (await askServer(model.modelName ?? id.id, connection, signal)) ??
+    loadTokenizerFrom(id, connection.runtime.env, signal)
+  );
 }
 
 /** Servers other than this project's do not have the endpoint; any refusal means that. */
 async function askServer(
   model: string,
-  { api, closed }: Connection,
-): Promise<TokenizerFiles | undefined> {
-  try {
-    return await api.call("getTokenizer", null, {
-      query: { model },
-      signal: closed,
-      maxRetries: 2,
+  connection: Connection,
+  signal: AbortSignal,
+): Promise<Tokenizer | undefined> {
+  const kept = served.get(connection) ?? new Map<string, Tokenizer>();
+  served.set(connection, kept);
+  const known = kept.get(model);
+  if (known) return known;
+  const { parseTokenizer } = await importHub();
+  const files = await connection.api
+    .call("getTokenizer", null, { query: { model }, signal, maxRetries: 2 })
+    .catch((error: unknown) => {
+      if (error instanceof APIStatusError && error.status < 500) return undefined;
+      throw error;
     });
-  } catch (error) {
-    if (error instanceof APIStatusError && error.status < 500) return undefined;
-    throw error;
-  }
+  if (!files) return undefined;
+  const { tokenizer, tokenizerConfig: config, chatTemplate } = files;
+  const parsed = await parseTokenizer({ tokenizer, config, chatTemplate }).catch(
+    (cause: unknown) => {
+      throw unusableTokenizer(model, cause);
+    },
+  );
+  kept.set(model, parsed);
+  return parsed;
 }

@@ -1,51 +1,72 @@
+import type { ResolveModelOptions, Tokenizer } from "@tinker-ts/hub";
+import { DependencyError } from "../errors/dependency-error.js";
 import { TinkerError } from "../errors/tinker-error.js";
 import type { Environment } from "../runtime/environment.js";
-import { readHubCache } from "./hub-cache.js";
-import { downloadFromHub, isHubAllowed } from "./hub-download.js";
-import { readFolder } from "./read-folder.js";
-import { collectFiles, type TokenizerFiles } from "./tokenizer-files.js";
+import { SharedWork } from "../runtime/shared-work.js";
 import type { TokenizerId } from "./tokenizer-id.js";
-import { Tokenizer } from "./tokenizer.js";
-
-/** Where tokenizers are looked for besides folders and the hub. */
-export interface TokenizerSources {
-  readonly env: Environment;
-  /** Asks the server; undefined when it does not have it. */
-  readonly askServer?: (() => Promise<TokenizerFiles | undefined>) | undefined;
-}
 
 const maxKept = 32;
-const kept = new Map<string, Promise<Tokenizer>>();
+const kept = new Map<string, SharedWork<Tokenizer>>();
+
+/** Variables that decide which files a name stands for. */
+const variables = ["HF_HOME", "HF_HUB_CACHE", "HF_ENDPOINT", "HF_TOKEN", "HF_HUB_OFFLINE"];
 
 /**
- * Loads a tokenizer: from a folder of that name, from the cache, from the server where it offers
- * tokenizers, or from the hub. The last ones loaded are kept.
+ * Loads a tokenizer from a folder of that name, the Hugging Face cache or the hub. The last ones loaded
+ * are kept; those who ask for one at the same time share the work, which ends when all have given up.
  */
-export function loadTokenizerFrom(
+export async function loadTokenizerFrom(
   tokenizer: TokenizerId,
-  sources: TokenizerSources,
+  env: Environment,
+  signal: AbortSignal | undefined,
 ): Promise<Tokenizer> {
-  const key = `${tokenizer.id}@${tokenizer.revision ?? ""}`;
+  const { id, revision } = tokenizer;
+  const key = JSON.stringify([id, revision, variables.map((name) => env[name])]);
   const known = kept.get(key);
-  if (known) return known;
-  const loading = find(tokenizer, sources);
+  if (known && !known.isGivenUp) return known.wait(signal);
+  const loading: SharedWork<Tokenizer> = new SharedWork((giveUp) =>
+    load(tokenizer, env, giveUp).catch((error: unknown) => {
+      if (kept.get(key) === loading) kept.delete(key);
+      throw error;
+    }),
+  );
   const oldest = kept.size >= maxKept ? kept.keys().next().value : undefined;
   if (oldest !== undefined) kept.delete(oldest);
   kept.set(key, loading);
-  loading.catch(() => kept.delete(key));
-  return loading;
+  return loading.wait(signal);
 }
 
-async function find(tokenizer: TokenizerId, sources: TokenizerSources): Promise<Tokenizer> {
-  const { env, askServer } = sources;
-  const files =
-    (await collectFiles(readFolder(tokenizer.id))) ??
-    (await collectFiles(readHubCache(tokenizer, env))) ??
-    (await askServer?.()) ??
-    (isHubAllowed(env) ? await collectFiles(downloadFromHub(tokenizer, env)) : undefined);
-  if (files) return Tokenizer.fromFiles(tokenizer.id, files);
-  throw new TinkerError(
-    `There is no tokenizer.json for ${tokenizer.id}: looked for a folder of that name, in the Hugging Face cache${askServer ? ", at the server" : ""}${isHubAllowed(env) ? " and on the hub" : " (the hub is switched off by HF_HUB_OFFLINE)"}. Pass a folder that holds one to loadTokenizer().`,
-    { code: "tokenizer_not_found" },
-  );
+async function load(
+  { id, revision }: TokenizerId,
+  env: Environment,
+  signal: AbortSignal,
+): Promise<Tokenizer> {
+  const { resolveModel, loadTokenizer } = await importHub();
+  const options: ResolveModelOptions = { files: "tokenizer", env, signal };
+  try {
+    const { folder } = await resolveModel(
+      id,
+      revision === null ? options : { ...options, revision },
+    );
+    return await loadTokenizer(folder, signal);
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw unusableTokenizer(id, cause);
+  }
+}
+
+/** The error of a tokenizer that was not found or cannot be read. */
+export function unusableTokenizer(id: string, cause: unknown): TinkerError {
+  const problem = cause instanceof Error ? cause.message : String(cause);
+  return new TinkerError(`The tokenizer of ${id} cannot be loaded: ${problem}`, {
+    code: "tokenizer_unusable",
+    cause,
+  });
+}
+
+/** The package that knows the hub and tokenizers; loaded on demand and not needed for anything else. */
+export async function importHub(): Promise<typeof import("@tinker-ts/hub")> {
+  return import("@tinker-ts/hub").catch((cause: unknown) => {
+    throw new DependencyError("@tinker-ts/hub", "to use tokenizers", { cause });
+  });
 }

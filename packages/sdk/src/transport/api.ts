@@ -57,7 +57,8 @@ export interface CallOptions {
 /** A body that is ready to be sent. */
 export interface EncodedBody {
   readonly content: string | Uint8Array;
-  readonly headers: Headers;
+  /** What to say about it when it is not plain JSON. */
+  readonly headers?: Headers;
 }
 
 /** What calls to one server have in common. */
@@ -168,11 +169,9 @@ export class Api {
   }
 }
 
-const jsonHeaders: Headers = { "content-type": "application/json" };
-
 /** A JSON body. */
 export function jsonBody(json: unknown): EncodedBody {
-  return { content: stringifyJson(json), headers: jsonHeaders };
+  return { content: stringifyJson(json) };
 }
 
 function toWireNames(query: Query): Query {

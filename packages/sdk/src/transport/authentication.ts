@@ -1,22 +1,36 @@
 import { APIConnectionError } from "../errors/api-error.js";
 import type { CredentialProvider } from "./credentials.js";
-import { describeRequest, type HttpRequest, type Send } from "./message.js";
+import { describeRequest, type Headers, type HttpRequest, type Send } from "./message.js";
 
 /**
  * Puts the credential of the moment on every request. A provider that fails counts as a lost
  * connection: whatever it depends on may be back at the next attempt.
  */
 export function withCredential(send: Send, provider: CredentialProvider): Send {
+  const signedHeaders = new SignedHeaders();
   const sendWith = (request: HttpRequest, credential: string | undefined) =>
     send(
       credential === undefined
         ? request
-        : { ...request, headers: { ...request.headers, "x-api-key": credential } },
+        : { ...request, commonHeaders: signedHeaders.of(request.commonHeaders, credential) },
     );
   return async (request) => {
     const provided = ask(provider, request);
     return sendWith(request, typeof provided === "object" ? await provided : provided);
   };
+}
+
+/** Common headers with the credential, which is the same for many requests, made once for each. */
+class SignedHeaders {
+  readonly #known = new WeakMap<Headers, Headers>();
+
+  of(headers: Headers, credential: string): Headers {
+    const known = this.#known.get(headers);
+    if (known?.["x-api-key"] === credential) return known;
+    const signed = { ...headers, "x-api-key": credential };
+    this.#known.set(headers, signed);
+    return signed;
+  }
 }
 
 function ask(provider: CredentialProvider, request: HttpRequest) {

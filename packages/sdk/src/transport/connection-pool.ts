@@ -4,11 +4,13 @@ import { Semaphore } from "../runtime/semaphore.js";
 import { WaitList } from "../runtime/wait-list.js";
 
 /** One undici client: a socket of HTTP/1.1, or of HTTP/2 with many streams. */
-export interface Connection {
+export interface PooledConnection {
   readonly client: Client;
   /** Requests it carries at once. */
   capacity: number;
   active: number;
+  /** Not open yet, so it is not known how much it will carry. */
+  isOpening: boolean;
   /** Lost or condemned; never handed out again. */
   isDead: boolean;
 }
@@ -18,10 +20,12 @@ export interface PoolLimits {
   /** Requests that may be sent and not yet be answered or parked. */
   readonly maxFresh: number;
   readonly maxConnections: number;
+  /** Whether connections may turn out to carry many requests at once. */
+  readonly mayMultiplex: boolean;
 }
 
-/** Opens a connection; calls back when it turns out to be HTTP/2. */
-export type OpenConnection = (onMultiplexed: () => void) => Client;
+/** Opens a connection; calls back when it is open, with whether it is HTTP/2. */
+export type OpenConnection = (onOpen: (isMultiplexed: boolean) => void) => Client;
 
 const streamsPerConnection = 100;
 
@@ -33,6 +37,8 @@ const streamsPerConnection = 100;
  *   So a small number of *fresh* requests may be under way; one that has waited a while is *parked*:
  *   it keeps its socket but gives its place to the next.
  * - The connection used last is used first, so a burst's surplus goes idle and is closed.
+ * - Where HTTP/2 is hoped for, a burst waits for the connection that is being opened instead of opening
+ *   one per request; with the first that is not HTTP/2, or fails to open, that hope ends.
  * - undici's own pool looks through all its clients for a free one; with thousands of parked
  *   requests that costs more than the request. Here a free connection is the top of a stack.
  */
@@ -41,13 +47,16 @@ export class ConnectionPool {
   readonly #limits: PoolLimits;
   readonly #fresh: Semaphore;
   readonly #waitingForConnection = new WaitList();
-  readonly #free: Connection[] = [];
-  readonly #all = new Set<Connection>();
+  readonly #free: PooledConnection[] = [];
+  readonly #all = new Set<PooledConnection>();
+  #openingCount = 0;
+  #hopesToShare: boolean;
 
   constructor(open: OpenConnection, limits: PoolLimits) {
     this.#open = open;
     this.#limits = limits;
     this.#fresh = new Semaphore(limits.maxFresh);
+    this.#hopesToShare = limits.mayMultiplex;
   }
 
   /** The right to send at once; undefined when others are in line. */
@@ -79,37 +88,63 @@ export class ConnectionPool {
     await Promise.all([...this.#all].map((connection) => connection.client.destroy()));
   }
 
-  #lease(connection: Connection): Lease {
+  #lease(connection: PooledConnection): Lease {
     return new Lease(connection, this.#fresh, (isUsable) => this.#giveBack(connection, isUsable));
   }
 
-  #pickFree(): Connection | undefined {
+  #pickFree(): PooledConnection | undefined {
     let connection = this.#free.at(-1);
     while (connection?.isDead) {
       this.#free.pop();
       connection = this.#free.at(-1);
     }
-    connection ??= this.#all.size < this.#limits.maxConnections ? this.#add() : undefined;
+    connection ??= this.#mayOpen() ? this.#add() : undefined;
     if (!connection) return undefined;
     connection.active++;
     if (connection.active >= connection.capacity) this.#free.pop();
     return connection;
   }
 
-  #add(): Connection {
-    const client = this.#open(() => {
-      const wasFull = connection.active >= connection.capacity;
-      connection.capacity = streamsPerConnection;
-      if (wasFull && !connection.isDead) this.#offer(connection);
-    });
-    const connection: Connection = { client, capacity: 1, active: 0, isDead: false };
+  #mayOpen(): boolean {
+    if (this.#hopesToShare && this.#openingCount > 0) return false;
+    return this.#all.size < this.#limits.maxConnections;
+  }
+
+  #add(): PooledConnection {
+    const client = this.#open((isMultiplexed) => this.#onOpen(connection, isMultiplexed));
+    const connection: PooledConnection = {
+      client,
+      capacity: 1,
+      active: 0,
+      isOpening: true,
+      isDead: false,
+    };
     client.on("disconnect", () => this.#forget(connection));
+    this.#openingCount++;
     this.#all.add(connection);
     this.#free.push(connection);
     return connection;
   }
 
-  #giveBack(connection: Connection, isUsable: boolean): void {
+  #onOpen(connection: PooledConnection, isMultiplexed: boolean): void {
+    this.#endOpening(connection, isMultiplexed);
+    if (!isMultiplexed || connection.isDead) return;
+    const wasFull = connection.active >= connection.capacity;
+    connection.capacity = streamsPerConnection;
+    if (wasFull) this.#offer(connection);
+  }
+
+  /** Those who waited for it share it, or open their own. */
+  #endOpening(connection: PooledConnection, isMultiplexed: boolean): void {
+    if (!connection.isOpening) return;
+    connection.isOpening = false;
+    this.#openingCount--;
+    const hoped = this.#hopesToShare;
+    this.#hopesToShare = isMultiplexed;
+    if (hoped && !isMultiplexed) while (this.#waitingForConnection.wakeFirst());
+  }
+
+  #giveBack(connection: PooledConnection, isUsable: boolean): void {
     const wasFull = connection.active >= connection.capacity;
     connection.active--;
     if (!isUsable) {
@@ -119,15 +154,17 @@ export class ConnectionPool {
     }
   }
 
-  #offer(connection: Connection): void {
+  #offer(connection: PooledConnection): void {
     this.#free.push(connection);
-    this.#waitingForConnection.wakeFirst();
+    let room = connection.capacity - connection.active;
+    while (room-- > 0 && this.#waitingForConnection.wakeFirst());
   }
 
-  #forget(connection: Connection): void {
+  #forget(connection: PooledConnection): void {
     if (connection.isDead) return;
     connection.isDead = true;
     this.#all.delete(connection);
+    this.#endOpening(connection, false);
     // Streams of others on the same connection end by themselves; then it goes. One that is gone
     // already has nothing to say.
     const { client, active } = connection;
@@ -138,12 +175,16 @@ export class ConnectionPool {
 
 /** The right to use a connection for one request. */
 export class Lease {
-  readonly connection: Connection;
+  readonly connection: PooledConnection;
   readonly #fresh: Semaphore;
   readonly #onGiveBack: (isUsable: boolean) => void;
   #isFresh = true;
 
-  constructor(connection: Connection, fresh: Semaphore, onGiveBack: (isUsable: boolean) => void) {
+  constructor(
+    connection: PooledConnection,
+    fresh: Semaphore,
+    onGiveBack: (isUsable: boolean) => void,
+  ) {
     this.connection = connection;
     this.#fresh = fresh;
     this.#onGiveBack = onGiveBack;

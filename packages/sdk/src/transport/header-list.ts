@@ -1,19 +1,39 @@
 import type { Headers, HttpRequest } from "./message.js";
 
-const commonLists = new WeakMap<Headers, readonly string[]>();
+interface CommonList {
+  readonly list: readonly string[];
+  /** Where the value of a name stands. */
+  readonly positions: ReadonlyMap<string, number>;
+}
+
+const commonLists = new WeakMap<Headers, CommonList>();
 
 /** All headers of a request as the flat list of names and values that undici takes. */
 export function headerList({ commonHeaders, headers, retryCount }: HttpRequest): string[] {
-  let common = commonLists.get(commonHeaders);
-  if (!common) {
-    common = Object.entries(commonHeaders).flat();
-    commonLists.set(commonHeaders, common);
+  const { list: common, positions } = commonListOf(commonHeaders);
+  const own = ["x-stainless-retry-count", String(retryCount)];
+  for (const name in headers) {
+    if (!positions.has(name)) own.push(name, headers[name]!);
   }
-  const list = ["x-stainless-retry-count", String(retryCount)];
-  for (let index = 0; index < common.length; index += 2) {
-    const name = common[index]!;
-    if (headers[name] === undefined) list.push(name, common[index + 1]!);
+  const list = common.concat(own);
+  for (const name in headers) {
+    const position = positions.get(name);
+    if (position !== undefined) list[position] = headers[name]!;
   }
-  for (const name in headers) list.push(name, headers[name]!);
   return list;
+}
+
+/** Put in order once per endpoint; requests come by the thousand. */
+function commonListOf(headers: Headers): CommonList {
+  let known = commonLists.get(headers);
+  if (!known) {
+    const list = Object.entries(headers).flat();
+    const positions = Object.keys(headers).map((name, index): [string, number] => [
+      name,
+      2 * index + 1,
+    ]);
+    known = { list, positions: new Map(positions) };
+    commonLists.set(headers, known);
+  }
+  return known;
 }

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Client } from "undici";
 import type { Clock } from "../runtime/clock.js";
-import { ConnectionPool } from "./connection-pool.js";
+import { ConnectionPool, type Lease } from "./connection-pool.js";
 import { isEmptyBadRequest } from "./empty-bad-request.js";
 import { Exchange } from "./exchange.js";
 import type { HttpRequest, HttpResponse, Transport } from "./message.js";
@@ -39,41 +39,71 @@ const maxFresh = 64;
  * undici is loaded with the first request, so a program that makes none does not pay for it.
  */
 export function openSocketTransport(clock: Clock, options: SocketOptions = {}): Transport {
-  const limits = { maxFresh, maxConnections: options.maxConnections ?? 4096 };
-  const pools = new Map<string, ConnectionPool>();
-  let opening: Promise<ClientFactory> | undefined;
+  const { maxConnections = 4096, http2 = false } = options;
+  const limits = { maxFresh, maxConnections, mayMultiplex: http2 };
+  const pools = { foreground: new PoolsByOrigin(), background: new PoolsByOrigin() };
+  let loading: Promise<void> | undefined;
   let openClient: ClientFactory | undefined;
 
+  const load = (): Promise<void> =>
+    (loading ??= loadClientFactory(options).then((factory) => {
+      openClient = factory;
+    }));
+
   const poolFor = (open: ClientFactory, request: HttpRequest): ConnectionPool => {
-    const key = `${request.origin} ${request.pool} ${request.isBackground}`;
-    let pool = pools.get(key);
-    if (!pool) {
-      pool = new ConnectionPool((onMultiplexed) => open(request, onMultiplexed), limits);
-      pools.set(key, pool);
-    }
-    return pool;
+    const { origin, pool, isBackground } = request;
+    return pools[isBackground ? "background" : "foreground"].get(
+      origin,
+      pool,
+      () => new ConnectionPool((onOpen) => open(request, onOpen), limits),
+    );
   };
 
-  const send = async (request: HttpRequest): Promise<HttpResponse> => {
-    request.signal?.throwIfAborted();
-    openClient ??= await (opening ??= loadClientFactory(options));
-    const pool = poolFor(openClient, request);
-    const lease = pool.tryTake() ?? (await pool.take(request.signal));
-    if (request.signal?.aborted) {
+  const exchange = (request: HttpRequest, lease: Lease): Promise<HttpResponse> => {
+    const { signal } = request;
+    if (signal?.aborted) {
       lease.giveBack(true);
-      throw request.signal.reason;
+      return Promise.reject(signal.reason);
     }
-    const exchange = new Exchange(request, lease, clock, isUsableAfter);
-    exchange.start();
-    return exchange.answer;
+    const started = new Exchange(request, lease, clock, isUsableAfter);
+    started.start();
+    return started.answer;
+  };
+
+  const send = (request: HttpRequest): Promise<HttpResponse> => {
+    const { signal } = request;
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    if (!openClient) return load().then(() => send(request));
+    const pool = poolFor(openClient, request);
+    const lease = pool.tryTake();
+    if (lease) return exchange(request, lease);
+    return pool.take(signal).then((taken) => exchange(request, taken));
   };
 
   return {
     send,
     close: async () => {
-      await Promise.all([...pools.values()].map((pool) => pool.destroy()));
+      await Promise.all([pools.foreground.destroy(), pools.background.destroy()]);
     },
   };
+}
+
+/** A pool for each kind of work at each server. Nested, because building a key costs every request. */
+class PoolsByOrigin {
+  readonly #origins = new Map<string, Map<string, ConnectionPool>>();
+
+  get(origin: string, name: string, open: () => ConnectionPool): ConnectionPool {
+    const pools = this.#origins.get(origin) ?? new Map<string, ConnectionPool>();
+    this.#origins.set(origin, pools);
+    const pool = pools.get(name) ?? open();
+    pools.set(name, pool);
+    return pool;
+  }
+
+  async destroy(): Promise<void> {
+    const pools = [...this.#origins.values()].flatMap((byName) => [...byName.values()]);
+    await Promise.all(pools.map((pool) => pool.destroy()));
+  }
 }
 
 /** A proxy that answers 400 without a body rejects the connection, not the request. */
@@ -81,7 +111,7 @@ function isUsableAfter(response: HttpResponse): boolean {
   return !isEmptyBadRequest(response);
 }
 
-type ClientFactory = (request: HttpRequest, onMultiplexed: () => void) => Client;
+type ClientFactory = (request: HttpRequest, onOpen: (isMultiplexed: boolean) => void) => Client;
 
 async function loadClientFactory(options: SocketOptions): Promise<ClientFactory> {
   const { buildConnector, Client } = await import("undici");
@@ -91,14 +121,14 @@ async function loadClientFactory(options: SocketOptions): Promise<ClientFactory>
     timeout: connectTimeoutMs,
     ...(ca === undefined ? {} : { ca }),
   });
-  return ({ origin, isBackground }, onMultiplexed) =>
+  return ({ origin, isBackground }, onOpen) =>
     new Client(origin, {
       allowH2: http2,
       keepAliveTimeout: keepAliveMs,
       connect: (target, callback) => {
         const socket = connect(target, (...[error, connected]) => {
           if (error) return callback(error, null);
-          if ("alpnProtocol" in connected && connected.alpnProtocol === "h2") onMultiplexed();
+          onOpen("alpnProtocol" in connected && connected.alpnProtocol === "h2");
           return callback(null, connected);
         }) as unknown as Socket;
         if (isBackground) keepDetached(socket);

@@ -156,10 +156,10 @@ describe("headers", () => {
     const list = headerList(request);
     const pairs = Array.from({ length: list.length / 2 }, (_, i) => [list[2 * i], list[2 * i + 1]]);
     expect(pairs).toEqual([
-      ["x-stainless-retry-count", "2"],
-      ["cf-access-client-id", "c"],
-      ["x-api-key", "tml-secret"],
       ["accept", "text/plain"],
+      ["cf-access-client-id", "c"],
+      ["x-stainless-retry-count", "2"],
+      ["x-api-key", "tml-secret"],
     ]);
   });
 });

@@ -50,7 +50,13 @@ afterEach(async () => {
 function serve(request: IncomingMessage, response: ServerResponse): void {
   const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1] ?? 0);
   const body = archive.subarray(from);
-  response.writeHead(from > 0 ? 206 : 200, { "content-length": body.length, etag: '"v1"' });
+  response.writeHead(from > 0 ? 206 : 200, {
+    "content-length": body.length,
+    etag: '"v1"',
+    ...(from > 0
+      ? { "content-range": `bytes ${from}-${archive.length - 1}/${archive.length}` }
+      : {}),
+  });
   response.end(body);
 }
 
@@ -62,10 +68,12 @@ function breakAfter(count: number) {
   };
 }
 
+const archiveUrl = () =>
+  `http://127.0.0.1:${(storage.address() as AddressInfo).port}/archive?signature=1`;
+
 const open = (service: FakeService) => {
-  const url = `http://127.0.0.1:${(storage.address() as AddressInfo).port}/archive?signature=1`;
   service.server.handle("getCheckpointArchiveUrl", () =>
-    json({ url, expires: "2026-01-02T03:04:05Z" }),
+    json({ url: archiveUrl(), expires: "2026-01-02T03:04:05Z" }),
   );
   return service.client().createRestClient();
 };
@@ -90,6 +98,20 @@ describe("a download", () => {
     expect(await readdir(path.join(folder, "deep"))).toEqual(["target"]);
   });
 
+  it("goes through the caller's fetch where there is one", async ({ service }) => {
+    const fetched: string[] = [];
+    const client = service.client({
+      fetch: (request) => {
+        fetched.push(request.url);
+        if (request.url === archiveUrl()) return fetch(request);
+        return Response.json({ url: archiveUrl(), expires: "2026-01-02T03:04:05Z" });
+      },
+    });
+    const directory = path.join(folder, "target");
+    await client.createRestClient().downloadCheckpoint(checkpoint, { directory });
+    expect(fetched.at(-1)).toBe(archiveUrl());
+  });
+
   it("goes on where the connection broke", async ({ service }) => {
     misdeeds = [breakAfter(500), breakAfter(200)];
     const directory = path.join(folder, "target");
@@ -102,6 +124,28 @@ describe("a download", () => {
     ]);
     expect(asked[1]!.headers["if-range"]).toBe('"v1"');
     expect(await readFile(path.join(directory, "sub/adapter_model.safetensors"))).toEqual(weights);
+  });
+
+  it.for([
+    ["of another place", "bytes 100-199/1000"],
+    ["of no place", undefined],
+  ] as const)("begins anew when it is sent a part %s", async ([, range], { service }) => {
+    const sendPart = (_: IncomingMessage, response: ServerResponse): void => {
+      response.writeHead(206, range === undefined ? {} : { "content-range": range });
+      response.end("something else");
+    };
+    misdeeds = [breakAfter(500), sendPart];
+    const directory = path.join(folder, "target");
+    await open(service).downloadCheckpoint(checkpoint, { directory });
+    expect(asked.map(({ headers }) => headers.range)).toEqual([undefined, "bytes=500-", undefined]);
+    expect(await readFile(path.join(directory, "sub/adapter_model.safetensors"))).toEqual(weights);
+  });
+
+  it("begins anew when the archive has become shorter meanwhile", async ({ service }) => {
+    misdeeds = [breakAfter(500), (_, response) => void response.writeHead(416).end()];
+    const directory = path.join(folder, "target");
+    await open(service).downloadCheckpoint(checkpoint, { directory });
+    expect(asked.map(({ headers }) => headers.range)).toEqual([undefined, "bytes=500-", undefined]);
   });
 
   it("asks for a new address when the old one has expired", async ({ service }) => {

@@ -38,12 +38,19 @@ const loads = (service: FakeService) =>
 describe("what means that a run is lost", () => {
   const failed = (category: "server" | "user") =>
     new RequestFailedError("x", { requestId: "r", category });
+  const gone = (endpoint: string) =>
+    new NotFoundError(404, endpoint, {
+      request: { method: "POST", url: `http://h/api/v1/${endpoint}` },
+    });
   test.each([
     [new TrainingOrderError("x"), true],
     [new RequestExpiredError("r"), true],
     [failed("server"), true],
     [failed("user"), false],
-    [new ResultError("r", "x", { cause: new NotFoundError(404, "x") }), true],
+    [new ResultError("r", "x", { cause: gone("retrieve_future") }), true],
+    [gone("optim_step"), true],
+    [gone("create_sampling_session"), false],
+    [gone("load_weights"), false],
     [new RateLimitError(429, "x"), false],
     [new Error("mine"), false],
     ["text", false],

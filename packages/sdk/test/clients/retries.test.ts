@@ -131,6 +131,26 @@ describe("one HTTP call", () => {
     expect(asked()).toBe(2);
   });
 
+  it("is patient with an answer that is slow but keeps coming", async ({ service }) => {
+    service.clock.isManual = true;
+    const text = JSON.stringify(capabilities);
+    let send = (_part: string): void => {};
+    service.server.script("getServerCapabilities", (response) => {
+      response.writeHead(200, { "content-length": text.length });
+      response.flushHeaders();
+      send = (part) => void response.write(part);
+    });
+    const call = service.client({ timeoutMs: 30_000 }).getServerCapabilities();
+    await service.server.until(() => service.server.requestsTo("getServerCapabilities").length > 0);
+    for (const part of text) {
+      await settle(10);
+      await service.clock.advance(9_000);
+      send(part);
+    }
+    expect((await call).supportedModels).toMatchObject([{ modelName: "m" }]);
+    expect(service.server.requestsTo("getServerCapabilities")).toHaveLength(1);
+  });
+
   it("refuses a 2xx answer of the wrong shape, type or encoding", async ({ service }) => {
     for (const reply of [
       json({ supported_models: 5 }),
@@ -241,6 +261,39 @@ describe("the loop around a call", () => {
     await service.server.until(() => service.server.requestsTo("getServerCapabilities").length > 0);
     controller.abort(new Error("enough"));
     expect((await call).message).toBe("enough");
+  });
+});
+
+describe("the log", () => {
+  const warnings = (log: readonly string[]) => log.filter((line) => line.startsWith("warn "));
+
+  it("is silent about what passes at once", async ({ service }) => {
+    service.server.script("getServerCapabilities", bare(500), bare(500), json(capabilities));
+    await service.client().getServerCapabilities();
+    expect(warnings(service.log)).toEqual([]);
+  });
+
+  it("tells within seconds that something keeps failing, then once a minute", async ({
+    service,
+  }) => {
+    service.server.handle("getServerCapabilities", () => json({ detail: "busy" }, 503));
+    await failure(service.client().getServerCapabilities());
+    const told = warnings(service.log);
+    expect(told[0]).toBe(
+      'warn getServerCapabilities keeps failing and is tried again in 2 s: Error code: 503 - {"detail":"busy"}',
+    );
+    // Five minutes of trying.
+    expect(told.length).toBeGreaterThanOrEqual(4);
+    expect(told.length).toBeLessThanOrEqual(7);
+  });
+
+  it("tells of polls that nobody answers", async ({ service }) => {
+    const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
+    service.server.script("retrieveFuture", drop("before"), drop("before"), drop("before"));
+    await training.optimStep();
+    expect(warnings(service.log)).toEqual([
+      expect.stringMatching(/^warn retrieveFuture keeps failing and is tried again in 2 s: /),
+    ]);
   });
 });
 

@@ -266,6 +266,25 @@ describeDialects(() => {
       },
     );
 
+    it("is made again where the caller decides so", async ({ service }) => {
+      const asked: unknown[] = [];
+      const judge = (answer: boolean) => (error: unknown) => {
+        asked.push(error);
+        return answer;
+      };
+      const client = service.client();
+      const make = (isRetryable: (error: unknown) => boolean) =>
+        client.createSamplingClient({ baseModel: "m", retryConfig: { isRetryable } });
+      const failed = json({ error: "out of memory", category: "server" });
+      service.server.script("retrieveFuture", failed, bare(410));
+      await (await make(judge(true))).sample({ prompt: [1] });
+      expect(asked).toMatchObject([{ code: "request_failed" }, { code: "request_expired" }]);
+      service.server.script("retrieveFuture", bare(410));
+      await expect((await make(judge(false))).sample({ prompt: [1] })).rejects.toMatchObject({
+        code: "request_expired",
+      });
+    });
+
     it("because nothing makes progress fails all running ones", async ({ service }) => {
       const sampling = await service.client().createSamplingClient({
         baseModel: "m",

@@ -46,6 +46,17 @@ describe("sampling in a side thread", () => {
     await sampling.close();
   });
 
+  it("does not apply to what answers in this thread, unless it is insisted on", async ({
+    service,
+  }) => {
+    const fetch = () => Response.json({ session_id: "s", sampling_session_id: "x" });
+    const env = { TINKER_SUBPROCESS_SAMPLING: "1" };
+    await service.client({ fetch, env }).createSamplingClient({ baseModel: "m" });
+    await expect(
+      service.client({ fetch, sideThread: true }).createSamplingClient({ baseModel: "m" }),
+    ).rejects.toThrow(/cannot be handed to another thread/);
+  });
+
   it("refuses bad arguments here, and brings errors over as they were", async ({ service }) => {
     const sampling = await open(service);
     expect(() => sampling.sample({ prompt: [1], numSamples: 0 })).toThrow(ArgumentError);

@@ -1,18 +1,19 @@
 import { once } from "node:events";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer, type IncomingMessage } from "node:http";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { loadTokenizer } from "tinker-ts";
+import { loadTokenizer, TinkerError } from "tinker-ts";
 import { afterEach, beforeEach, describe, expect } from "vitest";
-import { json } from "../support/scripted-server.js";
+import { bare, json } from "../support/scripted-server.js";
 import { serviceTest as it } from "../support/service-test.js";
 
 const fixture = fileURLToPath(new URL("../fixtures/tokenizer", import.meta.url));
 const read = (name: string) => readFile(path.join(fixture, name), "utf8");
 const commit = "0123456789abcdef0123456789abcdef01234567";
+const names = ["tokenizer.json", "tokenizer_config.json"];
 
 let home = "";
 let requests: IncomingMessage[] = [];
@@ -22,17 +23,27 @@ let count = 0;
 /** Loaded tokenizers are kept by name, so every test uses a name of its own. */
 const freshName = () => `org/model-${count++}`;
 
+/** Every repository of `org` holds the tokenizer; there is nothing else. */
+const answerAsHub = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  requests.push(request);
+  const url = request.url ?? "";
+  const name = url.split("/").at(-1) ?? "";
+  if (url.startsWith("/api/models/org/")) {
+    const siblings = names.map((rfilename) => ({ rfilename }));
+    response.end(JSON.stringify({ sha: commit, siblings }));
+  } else if (url.startsWith("/org/") && names.includes(name)) {
+    const body = await read(name);
+    const headers = { etag: `"etag-of-${name}"`, "content-length": Buffer.byteLength(body) };
+    response.writeHead(200, headers).end(request.method === "HEAD" ? undefined : body);
+  } else {
+    response.writeHead(404, { "x-error-code": "RepoNotFound" }).end();
+  }
+};
+
 beforeEach(async () => {
   home = await mkdtemp(path.join(tmpdir(), "tinker-ts-hub-"));
   requests = [];
-  hub = createServer((request, response) => {
-    requests.push(request);
-    const name = request.url?.split("/").at(-1) ?? "";
-    const isKnown = request.url?.startsWith("/org/") && name !== "chat_template.jinja";
-    if (!isKnown) return response.writeHead(404).end();
-    void read(name).then((text) => response.writeHead(200, { "x-repo-commit": commit }).end(text));
-    return undefined;
-  });
+  hub = createServer((request, response) => void answerAsHub(request, response));
   hub.listen(0, "127.0.0.1");
   await once(hub, "listening");
   env = {
@@ -50,97 +61,107 @@ afterEach(async () => {
 });
 
 describe("a tokenizer", () => {
-  it("turns text into tokens and back", async () => {
+  it("of a folder turns text into tokens and back", async () => {
     const tokenizer = await loadTokenizer(fixture, { env });
-    expect(tokenizer.encode("hello world")).toEqual([1, 14, 19]);
-    expect(tokenizer.encode("hello world", { addSpecialTokens: false })).toEqual([14, 19]);
+    expect([...tokenizer.encode("hello world")]).toEqual([1, 14, 19]);
     expect(tokenizer.decode([1, 14, 19])).toBe("<s>hello world");
-    expect(tokenizer.decode(Int32Array.of(1, 14, 19), { skipSpecialTokens: true })).toBe(
-      "hello world",
-    );
-    expect(tokenizer).toMatchObject({
-      id: fixture,
-      specialTokens: { bos: "<s>", eos: "</s>", pad: null, unk: "<unk>" },
-      bosTokenId: 1,
-      eosTokenId: 2,
-      padTokenId: undefined,
-      vocabSize: 20,
-      chatTemplate: "{{ messages }}",
-    });
-    expect(tokenizer.tokenToId("hello")).toBe(14);
-    expect(tokenizer.idToToken(14)).toBe("hello");
-    expect(tokenizer.tokenToId("absent")).toBeUndefined();
-  });
-
-  it("is downloaded once, with the token, and kept where Python finds it", async () => {
-    const name = freshName();
-    const tokenizer = await loadTokenizer(name, { env });
-    expect(tokenizer.encode("hello")).toEqual([1, 14]);
-    expect(requests.map(({ url }) => url)).toEqual([
-      `/${name}/resolve/main/tokenizer.json`,
-      `/${name}/resolve/main/tokenizer_config.json`,
-      `/${name}/resolve/main/chat_template.jinja`,
-    ]);
-    expect(requests[0]!.headers.authorization).toBe("Bearer hf_secret");
-    expect(await loadTokenizer(name, { env })).toBe(tokenizer);
-    const repository = path.join(home, "hub", `models--${name.replace("/", "--")}`);
-    expect(await readFile(path.join(repository, "refs", "main"), "utf8")).toBe(commit);
-    const kept = path.join(repository, "snapshots", commit, "tokenizer.json");
-    expect(await readFile(kept, "utf8")).toBe(await read("tokenizer.json"));
-  });
-
-  it("is taken from the cache without asking anybody", async () => {
-    const name = freshName();
-    const repository = path.join(home, "hub", `models--${name.replace("/", "--")}`);
-    await mkdir(path.join(repository, "refs"), { recursive: true });
-    await mkdir(path.join(repository, "snapshots", "abc"), { recursive: true });
-    await writeFile(path.join(repository, "refs", "main"), "abc\n");
-    await writeFile(
-      path.join(repository, "snapshots/abc/tokenizer.json"),
-      await read("tokenizer.json"),
-    );
-    await writeFile(path.join(repository, "snapshots/abc/chat_template.jinja"), "from a file");
-    const tokenizer = await loadTokenizer(name, { env: { ...env, HF_HUB_OFFLINE: "1" } });
-    expect(tokenizer.chatTemplate).toBe("from a file");
+    expect(tokenizer.namedTokens.eos).toEqual({ text: "</s>", id: 2 });
+    expect(tokenizer.chatTemplates.get("default")).toBe("{{ messages }}");
     expect(requests).toEqual([]);
   });
 
-  it("that nobody has is an error that says where it was looked for", async () => {
-    await expect(loadTokenizer("nobody/nothing", { env })).rejects.toThrow(
-      /no tokenizer.json for nobody\/nothing: .*cache and on the hub/,
+  it("of the hub is downloaded once, with the token, into the cache", async () => {
+    const name = freshName();
+    const both = [loadTokenizer(name, { env }), loadTokenizer(name, { env })];
+    const [tokenizer, shared] = await Promise.all(both);
+    expect([...tokenizer!.encode("hello")]).toEqual([1, 14]);
+    expect(shared).toBe(tokenizer);
+    expect(await loadTokenizer(name, { env })).toBe(tokenizer);
+    expect(requests.map(({ method, url }) => `${method} ${url}`)).toEqual([
+      `GET /api/models/${name}/revision/main`,
+      ...names.map((file) => `HEAD /${name}/resolve/${commit}/${file}`),
+      ...names.map((file) => `GET /${name}/resolve/${commit}/${file}`),
+    ]);
+    expect(new Set(requests.map(({ headers }) => headers.authorization))).toEqual(
+      new Set(["Bearer hf_secret"]),
     );
-    const offline = { ...env, HF_HUB_OFFLINE: "1" };
-    await expect(loadTokenizer(freshName(), { env: offline })).rejects.toThrow(/HF_HUB_OFFLINE/);
-    // A failure is not kept.
-    await expect(loadTokenizer("nobody/nothing", { env })).rejects.toThrow(/no tokenizer.json/);
+    const repository = path.join(home, "hub", `models--${name.replace("/", "--")}`);
+    expect(await readFile(path.join(repository, "refs", "main"), "utf8")).toBe(commit);
+  });
+
+  it("is looked for anew where another cache is named", async () => {
+    const name = freshName();
+    await loadTokenizer(name, { env });
+    const elsewhere = { ...env, HF_HOME: path.join(home, "elsewhere"), HF_HUB_OFFLINE: "1" };
+    await expect(loadTokenizer(name, { env: elsewhere })).rejects.toThrow(/HF_HUB_OFFLINE/);
+  });
+
+  it("that nobody has is an error of this package, and is asked for again", async () => {
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const error = await loadTokenizer("nobody/nothing", { env }).catch(
+        (caught: unknown) => caught,
+      );
+      expect(error).toBeInstanceOf(TinkerError);
+      expect(error).toMatchObject({
+        code: "tokenizer_unusable",
+        message: expect.stringMatching(/^The tokenizer of nobody\/nothing cannot be loaded: /),
+      });
+      expect(requests).toHaveLength(attempt + 1);
+    }
+  });
+
+  it("that one gives up is loaded for the other; that all give up is not", async () => {
+    const held: ServerResponse[] = [];
+    hub.removeAllListeners("request");
+    hub.on("request", (request, response: ServerResponse) => {
+      requests.push(request);
+      held.push(response);
+    });
+    const name = freshName();
+    const [first, second] = [new AbortController(), new AbortController()];
+    const loads = [first, second].map(({ signal }) =>
+      loadTokenizer(name, { env, signal }).catch((caught: unknown) => caught),
+    );
+    await once(hub, "request");
+    first.abort(new Error("not needed"));
+    expect(await loads[0]).toMatchObject({ message: "not needed" });
+    expect(held[0]!.destroyed).toBe(false);
+    const hungUp = once(held[0]!, "close");
+    second.abort(new Error("nor here"));
+    expect(await loads[1]).toMatchObject({ message: "nor here" });
+    await hungUp;
+    const again = loadTokenizer(name, { env });
+    await once(hub, "request");
+    held.at(-1)!.writeHead(404).end();
+    await expect(again).rejects.toThrow(/cannot be loaded/);
   });
 });
 
 describe("the tokenizer of a model", () => {
   const rules = [
-    [{ model_name: "org/NAME", tokenizer_id: null }, "/org/NAME/resolve/main/"],
-    [{ model_name: "org/NAME:long-context", tokenizer_id: null }, "/org/NAME/resolve/main/"],
-    [{ model_name: "org/NAME/variant", tokenizer_id: null }, "/org/NAME/resolve/main/"],
-    [{ model_name: "x", tokenizer_id: "org/NAME:rev" }, "/org/NAME/resolve/main/"],
+    [{ model_name: "org/NAME", tokenizer_id: null }, "org/NAME/revision/main"],
+    [{ model_name: "org/NAME:long-context", tokenizer_id: null }, "org/NAME/revision/main"],
+    [{ model_name: "org/NAME/variant", tokenizer_id: null }, "org/NAME/revision/main"],
+    [{ model_name: "x", tokenizer_id: "org/NAME:rev" }, "org/NAME/revision/main"],
     [
       { model_name: "moonshotai/Kimi-K2.5-Text-Only", tokenizer_id: null },
-      "/moonshotai/Kimi-K2.5/resolve/4d01dfe0332d63057c186e0b262165819efb6611/",
+      "moonshotai/Kimi-K2.5/revision/4d01dfe0332d63057c186e0b262165819efb6611",
     ],
     [
       { model_name: "meta-llama/Llama-3.1-8B", tokenizer_id: null },
-      "/thinkingmachineslabinc/meta-llama-3-instruct-tokenizer/resolve/main/",
+      "thinkingmachineslabinc/meta-llama-3-instruct-tokenizer/revision/main",
     ],
   ] as const;
-  it.for(rules)("%j is looked for by the rules", async ([modelData, prefix], { service }) => {
+  it.for(rules)("%j is looked for by the rules", async ([modelData, place], { service }) => {
     const name = `model-${count++}`;
     const named = JSON.parse(JSON.stringify(modelData).replaceAll("NAME", name)) as object;
     service.server.handle("getInfo", () => json({ model_id: "x", model_data: named }));
     const training = await service.client({ env }).createLoraTrainingClient({ baseModel: "m" });
     await training.getTokenizer().catch(() => {});
-    expect(requests[0]?.url).toBe(`${prefix.replaceAll("NAME", name)}tokenizer.json`);
+    expect(requests[0]?.url).toBe(`/api/models/${place.replaceAll("NAME", name)}`);
   });
 
-  it("comes from the server where it offers tokenizers", async ({ service }) => {
+  it("comes from the server where it hands tokenizers out, once", async ({ service }) => {
     const name = freshName();
     service.server.handle("getSampler", () => json({ sampler_id: "s", base_model: name }));
     service.server.handle("getTokenizer", async () =>
@@ -153,10 +174,34 @@ describe("the tokenizer of a model", () => {
     );
     const sampling = await service.client({ env }).createSamplingClient({ baseModel: "m" });
     const tokenizer = await sampling.getTokenizer();
-    expect(tokenizer).toMatchObject({ chatTemplate: "served", id: name });
-    expect(service.server.requestsTo("getTokenizer")[0]!.path).toBe(
+    expect(tokenizer.chatTemplates.get("default")).toBe("served");
+    expect(await sampling.getTokenizer()).toBe(tokenizer);
+    expect(service.server.requestsTo("getTokenizer").map((request) => request.path)).toEqual([
       `/api/v1/tokenizer?model=${encodeURIComponent(name)}`,
+    ]);
+    expect(requests).toEqual([]);
+  });
+
+  it("that the server hands out in an unknown form is an error", async ({ service }) => {
+    service.server.handle("getSampler", () => json({ sampler_id: "s", base_model: freshName() }));
+    service.server.handle("getTokenizer", () => json({ model: "m", tokenizer: { model: 5 } }));
+    const sampling = await service.client({ env }).createSamplingClient({ baseModel: "m" });
+    await expect(sampling.getTokenizer()).rejects.toMatchObject({ code: "tokenizer_unusable" });
+  });
+
+  it("that the server does not have is taken from the cache", async ({ service }) => {
+    const name = freshName();
+    const repository = path.join(home, `hub/models--${name.replace("/", "--")}`);
+    await cp(fixture, path.join(repository, "snapshots", commit), { recursive: true });
+    await mkdir(path.join(repository, "refs"));
+    await writeFile(path.join(repository, "refs/main"), commit);
+    service.server.handle("getInfo", () =>
+      json({ model_id: "x", model_data: { model_name: "x", tokenizer_id: name } }),
     );
+    service.server.handle("getTokenizer", () => bare(404));
+    const client = service.client({ env: { ...env, HF_HUB_OFFLINE: "1" } });
+    const training = await client.createLoraTrainingClient({ baseModel: "m" });
+    expect([...(await training.getTokenizer()).encode("hello")]).toEqual([1, 14]);
     expect(requests).toEqual([]);
   });
 

@@ -1,8 +1,8 @@
 import { Worker } from "node:worker_threads";
-import { SamplingClient, type SamplingClientState } from "tinker-ts";
+import { SamplingClient, type RetryConfig, type SamplingClientState } from "tinker-ts";
 import { expect } from "vitest";
 import type { FakeService } from "../support/fake-service.js";
-import { json } from "../support/scripted-server.js";
+import { bare, json } from "../support/scripted-server.js";
 import { serviceTest as it } from "../support/service-test.js";
 
 // Code that is evaluated in a worker is CommonJS, hence the imports by call.
@@ -44,6 +44,25 @@ it("a sampling client samples on in a worker, in the same session", async ({ ser
   expect(fromWorker[0]!.json).toMatchObject({ sampling_session_id: sampling.samplingSessionId });
 });
 
+it("a copy needs nothing of its surroundings to authenticate", async ({ service }) => {
+  const env = {
+    TINKER_CREDENTIAL_CMD: "echo tml-from-command",
+    TINKER_TELEMETRY: "0",
+    CLOUDFLARE_ACCESS_CLIENT_ID: "access",
+  };
+  const client = service.client({ apiKey: undefined, telemetry: undefined, env });
+  const state = (await client.createSamplingClient({ baseModel: "m" })).transfer();
+  const copy = await SamplingClient.receive(state, { clock: service.clock, env: {} });
+  await copy.sample({ prompt: [1] });
+  expect(service.server.requestsTo("sample")[0]!.headers).toMatchObject({
+    "x-api-key": "tml-from-command",
+    "cf-access-client-id": "access",
+  });
+  await service.clock.advance(10_000);
+  await copy.close();
+  expect(service.server.requestsTo("telemetry")).toEqual([]);
+});
+
 it("copies use numbers of their own, far below 2^53", async ({ service }) => {
   const sampling = await service.client().createSamplingClient({ baseModel: "m" });
   const state = sampling.transfer();
@@ -75,4 +94,18 @@ it("a client that does not use the network says that it cannot be handed over", 
     .client({ fetch: () => Response.json({ session_id: "s", sampling_session_id: "x" }) })
     .createSamplingClient({ baseModel: "m" });
   expect(() => sampling.transfer()).toThrow(/cannot be handed to another thread/);
+});
+
+it("a copy tries again as the original does; a judge cannot be copied", async ({ service }) => {
+  const client = service.client();
+  const make = (retryConfig: RetryConfig) =>
+    client.createSamplingClient({ baseModel: "m", retryConfig });
+  const once = await make({ enableRetries: false });
+  const options = { clock: service.clock, env: {} };
+  const copy = await SamplingClient.receive(structuredClone(once.transfer()), options);
+  service.server.script("retrieveFuture", bare(410));
+  await expect(copy.sample({ prompt: [1] })).rejects.toMatchObject({ code: "request_expired" });
+  await copy.close();
+  const judged = await make({ isRetryable: () => true });
+  expect(() => judged.transfer()).toThrow(/isRetryable.*cannot be handed .* leave it out/);
 });

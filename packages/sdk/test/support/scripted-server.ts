@@ -87,6 +87,7 @@ export class ScriptedServer {
   readonly #handlers = new Map<RouteName, Handler>();
   readonly #scripts = new Map<RouteName, Reply[]>();
   readonly #watchers = new Set<() => void>();
+  readonly #brokenUploads: RouteName[] = [];
 
   private constructor(server: Server) {
     this.#server = server;
@@ -110,6 +111,11 @@ export class ScriptedServer {
 
   script(endpoint: RouteName, ...replies: readonly Reply[]): void {
     this.#scripts.set(endpoint, [...(this.#scripts.get(endpoint) ?? []), ...replies]);
+  }
+
+  /** Ends the connection of the next request to an endpoint while its body is still arriving. */
+  breakUpload(endpoint: RouteName): void {
+    this.#brokenUploads.push(endpoint);
   }
 
   /** Requests to one endpoint, in order of arrival. */
@@ -140,6 +146,7 @@ export class ScriptedServer {
   }
 
   async #answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (this.#breaksUpload(incoming)) return;
     const request = await readRequest(incoming);
     this.seen.push(request);
     const watchers = [...this.#watchers];
@@ -150,6 +157,15 @@ export class ScriptedServer {
     const reply =
       scripted ?? (await handler?.(request)) ?? json({ error: "no such endpoint" }, 404);
     await reply(response, request);
+  }
+
+  #breaksUpload(incoming: IncomingMessage): boolean {
+    const endpoint = endpointOf(incoming.method ?? "", incoming.url ?? "/");
+    const index = endpoint ? this.#brokenUploads.indexOf(endpoint) : -1;
+    if (index < 0) return false;
+    this.#brokenUploads.splice(index, 1);
+    incoming.once("data", () => incoming.destroy());
+    return true;
   }
 }
 

@@ -56,7 +56,8 @@ export class StateFolders {
 
   async remove(folders: readonly string[]): Promise<void> {
     for (const folder of folders) {
-      await rm(this.pathOf(folder), { recursive: true, force: true });
+      // Unpacking that was given up can still put a file there for a moment.
+      await rm(this.pathOf(folder), { recursive: true, force: true, maxRetries: 5 });
     }
   }
 

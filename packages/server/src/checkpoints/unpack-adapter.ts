@@ -21,6 +21,7 @@ export async function unpackAdapter(
   const tar = await import("tar");
   await mkdir(folder, { recursive: true });
   let sizeBytes = 0;
+  let unpackedBytes = 0;
   const limit = new Transform({
     transform(part: Uint8Array, _encoding, done) {
       sizeBytes += part.length;
@@ -30,8 +31,13 @@ export async function unpackAdapter(
   const unpack = tar.x({
     cwd: folder,
     strict: true,
-    filter: (name, entry) =>
-      adapterFiles.has(name.replace(/^\.\//, "")) && "type" in entry && entry.type === "File",
+    filter(name, entry) {
+      unpackedBytes += entry.size;
+      // A small archive can hold a lot of nothing.
+      if (unpackedBytes > maxBytes) unpack.abort(tooLarge(maxBytes));
+      const isAdapterFile = adapterFiles.has(name.replace(/^\.\//, ""));
+      return isAdapterFile && "type" in entry && entry.type === "File";
+    },
   });
   try {
     await pipeline(Readable.from(body), limit, unpack, { signal });

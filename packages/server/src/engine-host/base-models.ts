@@ -18,9 +18,12 @@ export interface BaseModelOptions {
 export interface BaseModel extends ModelFacts {
   readonly name: string;
   readonly folder: string;
-  /** What a client can load its tokenizer by: the hub id, or the folder. */
-  readonly location: string;
+  /** What a client can load its tokenizer by: the hub id, or the folder on this machine. */
+  readonly tokenizerId: string;
 }
+
+/** Downloads report every piece; a log is told now and then. */
+const fetchLogMs = 5_000;
 
 /**
  * The base models: found on first mention, loaded on first use, shared by everyone from then on.
@@ -107,11 +110,17 @@ export class BaseModels {
   async #findNow(name: string): Promise<BaseModel> {
     const location = this.#options.models[name] ?? name;
     const kit = await this.#loadKit();
-    const folder = await kit.findModel(location, {
-      onProgress: (text) => this.#logger.info("fetching model", { model: name, progress: text }),
+    let loggedAt = Number.NEGATIVE_INFINITY;
+    const { folder, isFromHub } = await kit.findModel(location, {
+      onProgress: (progress) => {
+        if (performance.now() - loggedAt < fetchLogMs) return;
+        loggedAt = performance.now();
+        this.#logger.info("fetching model", { model: name, progress });
+      },
       signal: this.#stopping.signal,
     });
-    const found = { name, folder, location, ...(await kit.readFacts(folder)) };
+    const tokenizerId = isFromHub ? location : path.resolve(folder);
+    const found = { name, folder, tokenizerId, ...(await kit.readFacts(folder)) };
     this.#known.set(name, found);
     return found;
   }

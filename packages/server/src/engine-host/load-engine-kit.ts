@@ -24,11 +24,11 @@ export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit
         }),
       ),
     async findModel(location, { onProgress, signal }) {
-      const { folder } = await engine.findModel(location, {
+      const { folder, commit } = await engine.findModel(location, {
         onProgress: (progress) => onProgress(describeProgress(progress)),
         signal,
       });
-      return folder;
+      return { folder, isFromHub: commit !== null };
     },
     readFacts: (folder) => engine.readModelConfig(folder),
     async writeAdapter(folder, stored) {

@@ -8,6 +8,12 @@ export interface ModelFacts {
   readonly vocabSize: number;
 }
 
+/** A base model on this machine. */
+export interface FoundModel {
+  readonly folder: string;
+  readonly isFromHub: boolean;
+}
+
 /** An adapter on its way to disk. */
 export interface StoredAdapter {
   readonly lora: LoraSettings;
@@ -18,11 +24,11 @@ export interface StoredAdapter {
 /** Everything the server takes from the engine package; loaded when first needed. */
 export interface EngineKit {
   createEngine(): Promise<EnginePort>;
-  /** The folder of a model: a folder as it is, a hub id from the cache or the hub. */
+  /** Where a model is: a folder as it is, a hub id in the cache or on the hub. */
   findModel(
     location: string,
     options: { onProgress: (text: string) => void; signal: AbortSignal },
-  ): Promise<string>;
+  ): Promise<FoundModel>;
   readFacts(folder: string): Promise<ModelFacts>;
   /** Writes a PEFT adapter, with Adam's state where there is one; the folder appears complete or not at all. */
   writeAdapter(folder: string, adapter: StoredAdapter): Promise<void>;

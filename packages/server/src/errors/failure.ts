@@ -27,7 +27,9 @@ export class StoppedError extends Error {
 export function toFailure(error: unknown, logger: Logger): Failure {
   if (error instanceof StoppedError) return failed(error.message, error.category);
   if (error instanceof ApiError && error.status < 500) return failed(error.message, "user");
-  if (isEngineError(error) && error.category === "user") return failed(error.message, "user");
+  if (isEngineError(error) && error.category === "user") {
+    return failed(inApiWords(error.message), "user");
+  }
   const reference = randomBytes(4).toString("hex");
   logger.error("a request failed in the server", {
     reference,
@@ -39,6 +41,13 @@ export function toFailure(error: unknown, logger: Logger): Failure {
 /** Whether the engine itself broke, so that nothing in its memory can be used any more. */
 export function isEngineCrash(error: unknown): boolean {
   return isEngineError(error) && error.code === "engine_failed";
+}
+
+/** The engine speaks of `tokens` and `inputs` where clients know `model_input` and `loss_fn_inputs`. */
+function inApiWords(message: string): string {
+  return message
+    .replace(/^(data\[\d+\])\.tokens\b/, "$1.model_input")
+    .replace(/^(data\[\d+\])\.inputs\b/, "$1.loss_fn_inputs");
 }
 
 function failed(error: string, category: FailureCategory): Failure {

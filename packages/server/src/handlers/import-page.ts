@@ -15,14 +15,11 @@ export function importPage(core: Core, authenticator: Authenticator): ExtraPage 
   return {
     method: "PUT",
     path: "/api/v1/training_runs/:run/checkpoints/:folder/:name/archive",
-    async answer(request) {
+    async answer(request, { run, folder, name: given }) {
       const caller = authenticator.identify(credentialOf(request.headers));
       if (!caller) throw new ApiError(401, "put a valid key into the header X-API-Key");
-      const [, run, id] =
-        /\/training_runs\/([^/]+)\/checkpoints\/([^/]+\/[^/]+)\/archive$/.exec(
-          decodeURIComponent(new URL(request.url).pathname),
-        ) ?? [];
-      const { trainingRunId, checkpointType, name } = parsePath(`tinker://${run}/${id}`);
+      const tinkerPath = `tinker://${run}/${folder}/${given}`;
+      const { trainingRunId, checkpointType, name } = parsePath(tinkerPath);
       const target = { runId: trainingRunId, type: checkpointType, name: checkName(name) };
       await importCheckpoint(core, caller.owner, target, request);
       return emptyResponse();
@@ -48,7 +45,12 @@ async function importCheckpoint(
   const { folders } = checkpoints;
   const upload = `upload-${randomBytes(12).toString("hex")}`;
   try {
-    await unpackAdapter(request.body, folders.pathOf(upload), limits.maxBodyBytes, request.signal);
+    await unpackAdapter(
+      request.body,
+      folders.pathOf(upload),
+      limits.maxImportBytes,
+      request.signal,
+    );
     const base = await bases.find(baseModel);
     const { lora, state } = await folders.readForeign(upload, base.folder).catch(explain);
     const isTrainable = type === "training";

@@ -1,4 +1,4 @@
-import type { WireValue } from "tinker-ts/wire";
+import { WireError, type WireValue } from "tinker-ts/wire";
 import type { Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
 import type { Core } from "../core.js";
@@ -28,17 +28,23 @@ export function trainingHandlers(
     { caller, headers }: Call,
     request: { modelId: string; seqId: number | null },
     kind: RequestKind,
-    payload: Uint8Array,
-    identity = identityOf(kind, payload),
+    toPayload: () => Uint8Array,
+    toIdentity = (payload: Uint8Array) => identityOf(kind, payload),
   ) => {
     const { modelId, seqId: seq } = request;
+    const payload = attempt(toPayload);
+    if (payload instanceof ApiError) {
+      if (seq === null) throw payload;
+      return { requestId: await models.refuse(caller, modelId, seq, payload), modelId };
+    }
     const idempotencyKey = idempotencyKeyOf(headers);
+    const identity = toIdentity(payload);
     const accepted = { modelId, seq, kind, payload, identity, idempotencyKey };
     return { requestId: await models.submit(caller, accepted), modelId };
   };
   const pass = (call: Call, request: WireValue<"ForwardBackwardRequest">) => {
     const kind = request.forwardOnly ? "forward" : "forward_backward";
-    return submit(call, request, kind, canonicalPass(request));
+    return submit(call, request, kind, () => canonicalPass(request));
   };
 
   return {
@@ -61,33 +67,46 @@ export function trainingHandlers(
     },
 
     optimStep: (call) =>
-      submit(call, call.body, "optim_step", canonicalJson("OptimStepRequest", call.body)),
+      submit(call, call.body, "optim_step", () => canonicalJson("OptimStepRequest", call.body)),
 
     saveWeights: (call) =>
-      submit(call, call.body, "save_weights", canonicalJson("SaveWeightsRequest", call.body)),
+      submit(call, call.body, "save_weights", () => canonicalJson("SaveWeightsRequest", call.body)),
 
     saveWeightsForSampler: (call) => {
       const kind = "save_weights_for_sampler";
       const type = "SaveWeightsForSamplerRequest";
+      const toPayload = () => canonicalJson(type, call.body);
       // A client that retries such a save takes a new number for the sampling session it wants; the
       // number therefore does not make it another request.
-      const same = canonicalJson(type, { ...call.body, samplingSessionSeqId: null });
-      const payload = canonicalJson(type, call.body);
-      return submit(call, call.body, kind, payload, identityOf(kind, same));
+      return submit(call, call.body, kind, toPayload, () =>
+        identityOf(kind, canonicalJson(type, { ...call.body, samplingSessionSeqId: null })),
+      );
     },
 
     async loadWeights(call) {
       const { caller, body } = call;
-      const readers = readersOf(authenticator, caller, body.weightsAccessToken);
+      const toReaders = () => readersOf(authenticator, caller, body.weightsAccessToken);
       const { modelId, seqId } = body;
       if (modelId !== null) {
-        const payload = encodeLoadOrder({ request: body, readers });
-        return submit(call, { modelId, seqId }, "load_weights", payload);
+        return submit(call, { modelId, seqId }, "load_weights", () =>
+          encodeLoadOrder({ request: body, readers: toReaders() }),
+        );
       }
-      const requestId = await creation.fromCheckpoint(caller, body, readers);
+      const requestId = await creation.fromCheckpoint(caller, body, toReaders());
       return { requestId, modelId: `${body.sessionId}:train:${body.modelSeqId}` };
     },
   };
+}
+
+/** What is done with a decoded body can still find a mistake in it. */
+function attempt(action: () => Uint8Array): Uint8Array | ApiError {
+  try {
+    return action();
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    if (error instanceof WireError) return new ApiError(400, error.message, { cause: error });
+    throw error;
+  }
 }
 
 /** Whose private checkpoints a load may read: the caller's, and those of the token's owner. */

@@ -1,28 +1,33 @@
 import { Hono, type Context } from "hono";
-import { encodeJson, routes, type Route, type RouteName, type WireTypeName } from "tinker-ts/wire";
+import { encodeJson, routes, type Route, type RouteName } from "tinker-ts/wire";
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
 import { ApiError } from "../errors/api-error.js";
 import type { Logger } from "../log/logger.js";
-import { emptyResponse, jsonResponse } from "./answers.js";
+import { emptyResponse, jsonResponse, typedResponse } from "./answers.js";
 import type { BodyBudget } from "./body-budget.js";
-import type { Call, Handlers } from "./call.js";
+import type { AnswerRefused, Call, Handlers } from "./call.js";
 import { answerErrors } from "./error-answers.js";
 import { readBody, type BodyLimits } from "./read-body.js";
 import { checkOrigin, corsHeaders, preflightResponse, type BrowserRules } from "./same-origin.js";
 import type { TurnBudget } from "./turn-budget.js";
+import { UndecodableBody } from "./undecodable-body.js";
 
 /** A page outside the route table, such as a download; it authenticates by itself if it wants to. */
 export interface ExtraPage {
   /** @default "GET" */
   readonly method?: "GET" | "PUT";
   readonly path: string;
-  readonly answer: (request: Request) => Promise<Response> | Response;
+  readonly answer: (
+    request: Request,
+    params: Readonly<Record<string, string>>,
+  ) => Promise<Response> | Response;
 }
 
 /** What the application is made of. */
 export interface AppParts {
   readonly handlers: Handlers;
+  readonly answerRefused: AnswerRefused;
   readonly pages: readonly ExtraPage[];
   readonly authenticator: Authenticator;
   readonly limits: BodyLimits;
@@ -53,7 +58,9 @@ export function createHttpApp(parts: AppParts): HttpApp {
   }
   for (const page of parts.pages) {
     hono.on(page.method ?? "GET", page.path, (context) =>
-      guarded(parts, page.path, context.req.raw, async () => page.answer(context.req.raw)),
+      guarded(parts, page.path, context.req.raw, async () =>
+        page.answer(context.req.raw, context.req.param()),
+      ),
     );
   }
   hono.options("*", (context) => preflightResponse(context.req.raw, parts.browsers));
@@ -94,23 +101,34 @@ async function handle(
 ): Promise<Response> {
   const request = context.req.raw;
   const caller = openRoutes.has(name) ? nobody : authenticate(parts, request);
-  const body = route.request === null ? null : await takeBody(parts, route.request, request);
-  const call: Call = {
-    route,
-    caller,
-    body,
-    params: paramsOf(context),
-    query: context.req.query(),
-    headers: request.headers,
-    signal: request.signal,
-    origin: parts.publicUrl ?? new URL(request.url).origin,
-  };
-  // The table pairs every name with its own body and answer; a union of handlers cannot say that.
-  const handler = parts.handlers[name] as (call: Call) => unknown;
-  const answer = await handler(call);
-  if (answer instanceof Response) return answer;
-  if (route.response === null) return emptyResponse();
-  return jsonResponse(encodeJson(route.response, answer as never));
+  const room = parts.budget.open();
+  try {
+    const body =
+      route.request === null
+        ? null
+        : await readBody(request, route.request, parts.limits, room, parts.turns);
+    const call: Call = {
+      route,
+      caller,
+      body,
+      params: paramsOf(context),
+      query: context.req.query(),
+      headers: request.headers,
+      signal: request.signal,
+      origin: parts.publicUrl ?? new URL(request.url).origin,
+    };
+    // The table pairs every name with its own body and answer; a union of handlers cannot say that.
+    const handler = parts.handlers[name] as (call: Call) => unknown;
+    const answer = await handler(call);
+    if (answer instanceof Response) return answer;
+    if (route.response === null) return emptyResponse();
+    return jsonResponse(encodeJson(route.response, answer as never));
+  } catch (error) {
+    if (!(error instanceof UndecodableBody)) throw error;
+    return typedResponse("UntypedAPIFuture", await parts.answerRefused(name, caller, error));
+  } finally {
+    room.release();
+  }
 }
 
 const nobody: Principal = { owner: "", email: null, keyId: "" };
@@ -121,19 +139,6 @@ function authenticate(parts: AppParts, request: Request): Principal {
   if (caller) return caller;
   const problem = credential === "" ? "no API key was sent" : "the API key is not known here";
   throw new ApiError(401, `${problem}; put a valid key into the header X-API-Key`);
-}
-
-async function takeBody(
-  parts: AppParts,
-  typeName: WireTypeName,
-  request: Request,
-): Promise<unknown> {
-  const release = parts.budget.acquire(Number(request.headers.get("content-length") ?? 0));
-  try {
-    return await readBody(request, typeName, parts.limits, parts.turns);
-  } finally {
-    release();
-  }
 }
 
 /** `{name}` becomes a parameter; a checkpoint id, which holds one slash, becomes two. */

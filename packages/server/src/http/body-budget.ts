@@ -1,6 +1,6 @@
 import { tooMany } from "../errors/api-error.js";
 
-/** Bounds the memory that bodies under way take together. */
+/** Bounds the memory that bodies under way take together, from their first byte to their answer. */
 export class BodyBudget {
   readonly #maxBytes: number;
   #usedBytes = 0;
@@ -9,16 +9,29 @@ export class BodyBudget {
     this.#maxBytes = maxBytes;
   }
 
-  /** Takes room for a body and returns the way to give it back; one body alone always fits. */
-  acquire(sizeBytes: number): () => void {
-    if (this.#usedBytes > 0 && this.#usedBytes + sizeBytes > this.#maxBytes) {
-      throw tooMany("too many large requests at once; try again in a moment", 1000);
-    }
-    this.#usedBytes += sizeBytes;
-    let isHeld = true;
-    return () => {
-      if (isHeld) this.#usedBytes -= sizeBytes;
-      isHeld = false;
+  /** Begins a body that takes no room yet. */
+  open(): BodyRoom {
+    let ownBytes = 0;
+    return {
+      take: (sizeBytes) => {
+        if (this.#usedBytes + sizeBytes > this.#maxBytes) {
+          throw tooMany("too many large requests at once; try again in a moment", 1000);
+        }
+        this.#usedBytes += sizeBytes;
+        ownBytes += sizeBytes;
+      },
+      release: () => {
+        this.#usedBytes -= ownBytes;
+        ownBytes = 0;
+      },
     };
   }
+}
+
+/** The room of one body. */
+export interface BodyRoom {
+  /** Takes more, or refuses when there is none left. */
+  take(sizeBytes: number): void;
+  /** Gives everything back. */
+  release(): void;
 }

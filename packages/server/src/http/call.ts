@@ -1,5 +1,6 @@
 import type { Route, routes, RouteName, WireInput, WireTypeName, WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
+import type { UndecodableBody } from "./undecodable-body.js";
 
 type RouteOf<N extends RouteName> = (typeof routes)[N];
 
@@ -28,6 +29,13 @@ export interface Call<Body = unknown> {
 export type Handler<N extends RouteName = RouteName> = (
   call: Call<BodyOf<RouteOf<N>>>,
 ) => Promise<AnswerOf<RouteOf<N>> | Response> | AnswerOf<RouteOf<N>> | Response;
+
+/** Answers a request whose body cannot be decoded, or throws why it is refused. */
+export type AnswerRefused = (
+  name: RouteName,
+  caller: Principal,
+  error: UndecodableBody,
+) => Promise<WireInput<"UntypedAPIFuture">>;
 
 /** A handler for every endpoint of the route table. */
 export type Handlers = { readonly [N in RouteName]: Handler<N> };

@@ -7,7 +7,9 @@ import {
   type WireTypeName,
 } from "tinker-ts/wire";
 import { ApiError } from "../errors/api-error.js";
+import type { BodyRoom } from "./body-budget.js";
 import type { TurnBudget } from "./turn-budget.js";
+import { UndecodableBody } from "./undecodable-body.js";
 
 /** How large a body may be. */
 export interface BodyLimits {
@@ -20,27 +22,33 @@ export async function readBody(
   request: Request,
   typeName: WireTypeName,
   limits: BodyLimits,
+  room: BodyRoom,
   turns: TurnBudget,
 ): Promise<unknown> {
-  const received = await readBytes(request, limits);
+  const received = await readBytes(request, limits, room);
   await turns.enter();
   const bytes = await decompress(request, received, limits);
+  if (bytes !== received) room.take(bytes.length);
   const mediaType = request.headers.get("content-type") ?? "application/json";
+  const form = mediaType.includes("application/x-protobuf") ? "proto" : "json";
   try {
-    if (mediaType.includes("application/x-protobuf")) {
-      if (!hasProto(typeName)) throw unsupported(`${typeName} has no protobuf form; send JSON`);
-      return decodeProto(typeName, bytes);
-    }
-    return decodeJson(typeName, bytes);
+    if (form === "json") return decodeJson(typeName, bytes);
+    if (!hasProto(typeName)) throw unsupported(`${typeName} has no protobuf form; send JSON`);
+    return decodeProto(typeName, bytes);
   } catch (error) {
-    throw error instanceof WireError ? new ApiError(400, error.message, { cause: error }) : error;
+    throw error instanceof WireError ? new UndecodableBody(error, bytes, form) : error;
   }
 }
 
-async function readBytes(request: Request, limits: BodyLimits): Promise<Uint8Array> {
+async function readBytes(
+  request: Request,
+  limits: BodyLimits,
+  room: BodyRoom,
+): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
   if (declared !== null) {
     if (Number(declared) > limits.maxBodyBytes) throw tooLarge(limits.maxBodyBytes);
+    room.take(Number(declared));
     return new Uint8Array(await request.arrayBuffer());
   }
   const parts: Uint8Array[] = [];
@@ -48,6 +56,7 @@ async function readBytes(request: Request, limits: BodyLimits): Promise<Uint8Arr
   for await (const part of request.body ?? []) {
     sizeBytes += part.length;
     if (sizeBytes > limits.maxBodyBytes) throw tooLarge(limits.maxBodyBytes);
+    room.take(part.length);
     parts.push(part);
   }
   return Buffer.concat(parts);

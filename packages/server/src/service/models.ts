@@ -2,7 +2,7 @@ import type { WireInput } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
 import type { Context } from "../context/context.js";
 import type { BaseModels } from "../engine-host/base-models.js";
-import { badRequest, gone, notFound, tooMany } from "../errors/api-error.js";
+import { badRequest, gone, notFound, tooMany, type ApiError } from "../errors/api-error.js";
 import { identityOf } from "../queue/canonical-payload.js";
 import type { Model } from "../store/models-table.js";
 import type { RequestKind } from "../store/requests-table.js";
@@ -74,6 +74,12 @@ export class Models {
     return requestId;
   }
 
+  /** Accepts a mistake in the place of a request, to fail in its turn: a missing number holds up all later ones. */
+  refuse(caller: Principal, modelId: string, seq: number, mistake: ApiError): Promise<string> {
+    const payload = Buffer.from(mistake.message);
+    return this.submit(caller, { modelId, seq, kind: "refused", payload, idempotencyKey: null });
+  }
+
   /** Accepts the end of a model. */
   async unload(caller: Principal, modelId: string): Promise<string> {
     const requestId = `${modelId}:unload`;
@@ -109,7 +115,7 @@ export class Models {
       modelData: {
         arch: base.architecture,
         modelName: model.baseModel,
-        tokenizerId: base.location,
+        tokenizerId: base.tokenizerId,
       },
     };
   }

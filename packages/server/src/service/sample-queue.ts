@@ -65,7 +65,9 @@ export class SampleQueue {
     if (this.#running.has(request.requestId)) {
       return { queueState: "active", reason: "sampling" };
     }
-    return { queueState: "active", reason: `${this.#waiting.size} sample requests are waiting` };
+    const { size } = this.#waiting;
+    const reason = `all places for sampling are taken, and ${size} requests are waiting for one`;
+    return { queueState: "paused_capacity", reason };
   }
 
   /** Gives up everything of a session. */

@@ -12,7 +12,9 @@ export type RequestKind =
   | "save_weights_for_sampler"
   | "load_weights"
   | "unload_model"
-  | "sample";
+  | "sample"
+  /** A mistake under a number of its own; its payload says what is wrong. */
+  | "refused";
 
 /**
  * - `pending`: accepted; queued or running

@@ -232,7 +232,7 @@ class ToyAdapter implements PortAdapter {
 export function toyKit(engine: ToyEngine): EngineKit {
   return {
     createEngine: async () => engine,
-    findModel: async (location) => location,
+    findModel: async (location) => ({ folder: location, isFromHub: false }),
     async readFacts() {
       if (engine.isUnreadable) throw new Error("secret/path.ts: unreadable");
       return facts;

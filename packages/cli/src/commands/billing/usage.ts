@@ -3,7 +3,7 @@ import path from "node:path";
 import type { BillingUsageEvent, BillingUsageResponse } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../../command.js";
 import { withService } from "../../connect/with-service.js";
-import { CliError } from "../../output/cli-error.js";
+import { CliError } from "../../errors/cli-error.js";
 import { cellText, csvText, fieldsOf } from "../../output/csv.js";
 import { jsonText } from "../../output/json-text.js";
 

@@ -2,7 +2,7 @@ import type { Checkpoint } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../../command.js";
 import { inParallel } from "../../connect/in-parallel.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
-import { CliError } from "../../output/cli-error.js";
+import { CliError } from "../../errors/cli-error.js";
 import { describeError } from "../../output/describe-error.js";
 import { formatRelative, formatSize } from "../../output/formats.js";
 import { parseCheckpointPath } from "../../parse/checkpoint-path.js";

@@ -3,7 +3,7 @@ import { defineCommand } from "../../command.js";
 import { downloadCheckpoint } from "../../connect/download-checkpoint.js";
 import { withService } from "../../connect/with-service.js";
 import { formatSize } from "../../output/formats.js";
-import { parseCheckpointPath } from "../../parse/checkpoint-path.js";
+import { checkpointArguments, parseCheckpointPath } from "../../parse/checkpoint-path.js";
 
 /** `checkpoint download` */
 export const command = defineCommand({
@@ -15,7 +15,7 @@ export const command = defineCommand({
     output: { type: "string", short: "o", placeholder: "DIR", description: "Where to make it" },
     force: { type: "flag", description: "Replaces a folder that is there" },
   },
-  arguments: { path: { description: "tinker://RUN_ID/weights/NAME" } },
+  arguments: checkpointArguments,
   async run(context, { arguments: { path: checkpoint }, options }) {
     parseCheckpointPath(checkpoint);
     const parent = path.resolve(context.terminal.cwd, options.output ?? ".");

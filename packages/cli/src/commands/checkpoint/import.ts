@@ -1,9 +1,12 @@
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import path from "node:path";
 import { Readable } from "node:stream";
 import { defineCommand, type CommandContext } from "../../command.js";
+import { readAdapterConfig } from "../../connect/adapter-config.js";
+import { refusalOf } from "../../connect/refusal.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
-import { CliError } from "../../output/cli-error.js";
+import { CliError } from "../../errors/cli-error.js";
+import { formatSize } from "../../output/formats.js";
 
 const wantedFiles = ["adapter_config.json", "adapter_model.safetensors", "optimizer.safetensors"];
 
@@ -32,9 +35,9 @@ export const command = defineCommand({
   examples: ["checkpoint import ./my-adapter --base-model tinker-ts/sprout"],
   async run(context, { arguments: { folder: given }, options }) {
     const folder = path.resolve(context.terminal.cwd, given);
-    const { rank, base } = await readConfig(folder);
+    const { rank, base } = await readAdapterConfig(folder);
     const baseModel = options.baseModel ?? base;
-    if (baseModel === null) {
+    if (baseModel === undefined) {
       throw new CliError("The adapter does not name its base model.", "Pass --base-model NAME.");
     }
     const name = options.name ?? path.basename(folder).replace(/[^\w.-]+/g, "-");
@@ -70,18 +73,6 @@ export const command = defineCommand({
   },
 });
 
-async function readConfig(folder: string): Promise<{ rank: number; base: string | null }> {
-  const text = await readFile(path.join(folder, "adapter_config.json"), "utf8").catch(
-    (cause: unknown) => {
-      const message = `${folder} has no adapter_config.json.`;
-      throw new CliError(message, "Give the folder of a PEFT adapter.", { cause });
-    },
-  );
-  const { r: rank, base_model_name_or_path: base } = JSON.parse(text) as Record<string, unknown>;
-  if (typeof rank !== "number") throw new CliError("adapter_config.json has no rank (r).");
-  return { rank, base: typeof base === "string" ? base : null };
-}
-
 async function upload(
   { output, signal }: CommandContext,
   { fetchPath }: OpenService,
@@ -90,36 +81,37 @@ async function upload(
 ): Promise<void> {
   const tar = await import("tar");
   const files: string[] = [];
+  let totalBytes = 0;
   for (const name of wantedFiles) {
-    if (await stat(path.join(folder, name)).catch(() => undefined)) files.push(name);
+    const found = await stat(path.join(folder, name)).catch(() => undefined);
+    if (!found) continue;
+    files.push(name);
+    totalBytes += found.size;
   }
-  output.note(`Uploading ${files.join(", ")}`);
-  const archive = tar.c({ cwd: folder, portable: true }, files);
+  const progress = output.progress("Uploading");
+  async function* archive(): AsyncGenerator<Uint8Array> {
+    let sentBytes = 0;
+    for await (const part of tar.c({ cwd: folder, portable: true }, files)) {
+      sentBytes += part.length;
+      progress.update(sentBytes, totalBytes, formatSize(sentBytes));
+      yield part;
+    }
+  }
   const response = await fetchPath(`/api/v1/training_runs/${target}/archive`, {
     method: "PUT",
     headers: { "content-type": "application/x-tar" },
-    body: Readable.toWeb(Readable.from(archive)) as ReadableStream<Uint8Array>,
+    body: Readable.toWeb(Readable.from(archive())) as ReadableStream<Uint8Array>,
     // Streams can only be sent while nothing is expected back.
     duplex: "half",
     signal,
-  });
-  const text = await response.text();
+  }).finally(() => progress.end());
   if (response.ok) return;
+  const reason = await refusalOf(response);
   if (response.status === 404 || response.status === 405) {
     throw new CliError(
       "This server cannot take adapters.",
       "Use a server of this project: 'tinker-ts serve', or --base-url local:.",
     );
   }
-  throw new CliError("The server refused the adapter.", refusalOf(text, response.status));
-}
-
-function refusalOf(text: string, status: number): string {
-  try {
-    const { error } = JSON.parse(text) as { readonly error?: unknown };
-    if (typeof error === "string") return error;
-  } catch {
-    // Not JSON: the status has to do.
-  }
-  return `It answered ${status}.`;
+  throw new CliError("The server refused the adapter.", reason);
 }

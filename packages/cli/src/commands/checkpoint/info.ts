@@ -1,8 +1,8 @@
 import { defineCommand } from "../../command.js";
 import { withService } from "../../connect/with-service.js";
-import { CliError } from "../../output/cli-error.js";
+import { CliError } from "../../errors/cli-error.js";
 import { formatBoolean, formatRelative, formatSize } from "../../output/formats.js";
-import { parseCheckpointPath } from "../../parse/checkpoint-path.js";
+import { checkpointArguments, parseCheckpointPath } from "../../parse/checkpoint-path.js";
 import { checkpointJson } from "../../present/checkpoint-json.js";
 import { loraProperty } from "../../present/lora-text.js";
 
@@ -10,7 +10,7 @@ import { loraProperty } from "../../present/lora-text.js";
 export const command = defineCommand({
   summary: "Shows one checkpoint.",
   options: {},
-  arguments: { path: { description: "tinker://RUN_ID/weights/NAME" } },
+  arguments: checkpointArguments,
   async run(context, { arguments: { path } }) {
     const { runId } = parseCheckpointPath(path);
     const { run, found } = await withService(context, async ({ rest, bounds }) => {

@@ -7,9 +7,10 @@ import { withService } from "../../connect/with-service.js";
 import { findLogin } from "../../hub-upload/hub-login.js";
 import { prepareFolder } from "../../hub-upload/prepare-folder.js";
 import { pushFolder } from "../../hub-upload/push-folder.js";
-import { defaultRepo, defaultRevision } from "../../hub-upload/repo-name.js";
+import { explainHub } from "../../hub-upload/hub-error.js";
+import { branchOf, defaultRepo, withOwner } from "../../hub-upload/repo-name.js";
 import { formatBoolean } from "../../output/formats.js";
-import { parseCheckpointPath } from "../../parse/checkpoint-path.js";
+import { checkpointArguments, parseCheckpointPath } from "../../parse/checkpoint-path.js";
 
 /** `checkpoint push-hf` */
 export const command = defineCommand({
@@ -31,7 +32,7 @@ export const command = defineCommand({
     noModelCard: { type: "flag", description: "Writes no README.md" },
     hfToken: { type: "string", placeholder: "TOKEN", description: "The token of the hub" },
   },
-  arguments: { path: { description: "tinker://RUN_ID/weights/NAME" } },
+  arguments: checkpointArguments,
   examples: ["checkpoint push-hf tinker://RUN_ID/sampler_weights/NAME --repo my-name/my-adapter"],
   async run(context, { arguments: { path: checkpoint }, options }) {
     const { runId, checkpointId } = parseCheckpointPath(checkpoint);
@@ -52,15 +53,14 @@ export const command = defineCommand({
           .catch(() => ({ baseModel: null, loraRank: null }));
       });
       const { baseModel, loraRank } = info;
-      const facts = { baseModel, loraRank, checkpointPath: checkpoint };
+      const repo = await withOwner(options.repo ?? defaultRepo(baseModel, runId), login);
+      const revision = options.revision ?? defaultRevision(options, checkpointId);
+      const facts = { repo, revision, baseModel, loraRank, checkpointPath: checkpoint };
       await prepareFolder(folder, facts, { writesCard: !options.noModelCard });
-      const revision =
-        options.revision ??
-        (options.repo === undefined ? defaultRevision(checkpointId) : undefined);
-      const repoId = await pushFolder({
+      await pushFolder({
         login,
         folder,
-        repo: options.repo ?? defaultRepo(baseModel, runId),
+        repo,
         revision,
         isPublic: options.public,
         opensPullRequest: options.createPr,
@@ -75,7 +75,7 @@ export const command = defineCommand({
       output.result({
         json: () => ({
           checkpoint_path: checkpoint,
-          repo_id: repoId,
+          repo_id: repo,
           ...(options.revision === undefined ? {} : { revision: options.revision }),
           public: options.public,
         }),
@@ -84,15 +84,25 @@ export const command = defineCommand({
           headers: ["Property", "Value"],
           rows: [
             ["Checkpoint Path", checkpoint],
-            ["Repo ID", repoId],
+            ["Repo ID", repo],
             ...(options.revision === undefined ? [] : [["Revision", options.revision]]),
             ["Public", formatBoolean(options.public)],
           ],
         }),
       });
+    } catch (error) {
+      throw explainHub(error);
     } finally {
       progress.end();
       await rm(temporary, { recursive: true, force: true });
     }
   },
 });
+
+/** A repository that is made for a run has a branch per checkpoint; pull requests go to the main one. */
+function defaultRevision(
+  options: { readonly repo: string | undefined; readonly createPr: boolean },
+  checkpointId: string,
+): string | undefined {
+  return options.repo === undefined && !options.createPr ? branchOf(checkpointId) : undefined;
+}

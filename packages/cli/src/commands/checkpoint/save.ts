@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { defineCommand } from "../../command.js";
 import { withService } from "../../connect/with-service.js";
-import { readSource, sourceOptions } from "../../parse/source-options.js";
+import { nameOf, readSource, sourceOptions } from "../../parse/source-options.js";
 
 /** `checkpoint save` */
 export const command = defineCommand({
@@ -24,11 +24,11 @@ export const command = defineCommand({
     noTrainUnembed: { type: "flag", description: "Leaves the unembedding as it is" },
   },
   arguments: {},
-  examples: ["checkpoint save --base-model tinker-ts/sprout --rank 16 --output saved.json"],
+  examples: ["checkpoint save --model tinker-ts/sprout --rank 16 --output saved.json"],
   async run(context, { options }) {
     const source = readSource(options);
-    const origin = "baseModel" in source ? source.baseModel : source.modelPath;
-    const name = options.name ?? `checkpoint-${origin.toLowerCase().replace(/[/:]+/g, "-")}`;
+    const name =
+      options.name ?? `checkpoint-${nameOf(source).toLowerCase().replace(/[/:]+/g, "-")}`;
     const facts = await withService(context, async ({ service, rest, bounds }) => {
       const training =
         "baseModel" in source

@@ -1,7 +1,7 @@
 import { defineCommand } from "../../command.js";
 import { withService } from "../../connect/with-service.js";
-import { CliError } from "../../output/cli-error.js";
-import { parseCheckpointPath } from "../../parse/checkpoint-path.js";
+import { CliError } from "../../errors/cli-error.js";
+import { checkpointArguments, parseCheckpointPath } from "../../parse/checkpoint-path.js";
 
 /** `checkpoint set-ttl` */
 export const command = defineCommand({
@@ -10,7 +10,7 @@ export const command = defineCommand({
     ttl: { type: "integer", placeholder: "SECONDS", description: "Expires so long from now" },
     remove: { type: "flag", description: "Never expires" },
   },
-  arguments: { path: { description: "tinker://RUN_ID/weights/NAME" } },
+  arguments: checkpointArguments,
   examples: ["checkpoint set-ttl tinker://RUN_ID/weights/NAME --ttl 86400"],
   async run(context, { arguments: { path }, options: { ttl, remove } }) {
     if (remove === (ttl !== undefined)) {

@@ -2,7 +2,7 @@ import type { TrainingRun } from "tinker-ts";
 import { defineCommand } from "../../command.js";
 import { collectPages } from "../../connect/collect-pages.js";
 import { withService } from "../../connect/with-service.js";
-import { CliError } from "../../output/cli-error.js";
+import { CliError } from "../../errors/cli-error.js";
 import { formatRelative } from "../../output/formats.js";
 import { listOptions, scopeOptions } from "../../parse/list-options.js";
 import { trainingRunJson } from "../../present/checkpoint-json.js";

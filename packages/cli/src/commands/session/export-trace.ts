@@ -6,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
 import { defineCommand, type CommandContext } from "../../command.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
-import { CliError } from "../../output/cli-error.js";
+import { CliError } from "../../errors/cli-error.js";
 import { formatSize } from "../../output/formats.js";
 
 /** `session export-trace` */

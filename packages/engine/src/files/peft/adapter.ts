@@ -7,6 +7,9 @@ export interface NamedTensor {
   readonly data: Float32Array;
 }
 
+/** Tensors by name. */
+export type NamedTensors = ReadonlyMap<string, NamedTensor>;
+
 /**
  * A LoRA adapter in memory. The weight of each adapted matrix is W + alpha / rank * B A.
  *
@@ -23,15 +26,15 @@ export interface LoraAdapter extends LoraFlags {
   readonly seed: number | null;
   /** The name of the base model; null if it is not known. */
   readonly baseModel: string | null;
-  readonly tensors: ReadonlyMap<string, NamedTensor>;
+  readonly tensors: NamedTensors;
 }
 
 /** What Adam remembers of each tensor of an adapter, under the same names. */
 export interface OptimizerState {
   /** Number of steps taken. */
   readonly step: number;
-  readonly firstMoments: ReadonlyMap<string, NamedTensor>;
-  readonly secondMoments: ReadonlyMap<string, NamedTensor>;
+  readonly firstMoments: NamedTensors;
+  readonly secondMoments: NamedTensors;
 }
 
 /** PEFT's names of the two factors of a matrix, given its path in the model. */

@@ -10,7 +10,8 @@ export interface RotaryTables {
 
 /**
  * Rotates every head of `value` [tokens, 1, heads * headDim] by its token's position ([tokens, 1]).
- * Tokens are a batch of sequences of one: ONNX Runtime wants sequences no longer than the tables. A rotation's transpose is the rotation by the negative angle, so the gradient negates the sines.
+ * Tokens are a batch of sequences of one: ONNX Runtime wants sequences no longer than the tables. A
+ * rotation's transpose is the rotation by the negative angle, so the gradient negates the sines.
  */
 export function rotary(
   value: Tensor,

@@ -20,22 +20,6 @@ export function softmax(value: Tensor): Tensor {
   return result;
 }
 
-/** Logarithm of softmax over the last axis. */
-export function logSoftmax(value: Tensor): Tensor {
-  const lastAxis = value.shape.length - 1;
-  const result: Tensor = value.graph.applyOne({
-    type: "LogSoftmax",
-    inputs: [value],
-    attributes: { axis: -1 },
-    shape: value.shape,
-    vjp: ([gradient]) =>
-      gradient === undefined
-        ? []
-        : [subtract(gradient, multiply(exp(result), reduceSum(gradient, [lastAxis])))],
-  });
-  return result;
-}
-
 /** Logarithm of the sum of exponentials over the last axis, which stays with size 1; inference only. */
 export function logSumExp(value: Tensor): Tensor {
   return value.graph.applyOne({

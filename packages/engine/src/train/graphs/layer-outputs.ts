@@ -19,7 +19,17 @@ import {
   type Trained,
 } from "./trained.js";
 
-const keys = ["o", "postNorm", "gate", "up", "down"] as const satisfies readonly LayerWeightKey[];
+const keys = [
+  "o",
+  "oBias",
+  "postNorm",
+  "gate",
+  "up",
+  "down",
+  "gateBias",
+  "upBias",
+  "downBias",
+] as const satisfies readonly LayerWeightKey[];
 
 /** From attention's result to the next layer's hidden states, keeping what the gradient needs. */
 export function layerOutputsForward(config: ModelConfig, trained: Trained): CompiledGraph {

@@ -10,7 +10,7 @@ export async function receiveSamplingClient(
   options: RuntimeOptions,
 ): Promise<SamplingClient> {
   const { session, firstSeqId, release } = await receiveSession(state, options);
-  return new RemoteSamplingClient(session, state.samplingSessionId, undefined, {
+  return new RemoteSamplingClient(session, state.samplingSessionId, state.retryConfig, {
     firstSeqId,
     onClose: release,
   });

@@ -55,7 +55,12 @@ export async function receiveSession(
 }
 
 async function join(state: SamplingClientState, options: RuntimeOptions): Promise<Session> {
-  const plan = planConnection(state.options, createRuntime(options));
+  const { env = process.env } = options;
+  const runtime = createRuntime({
+    ...options,
+    env: { ...env, TINKER_CREDENTIAL_CMD: state.credentialCommand },
+  });
+  const plan = planConnection(state.options, runtime);
   const connection = await openConnection(plan, { snapshot: state.snapshot });
   return joinSession(connection, state.sessionId);
 }

@@ -3,7 +3,7 @@ import { ApiFuture } from "../../futures/api-future.js";
 import { checkBounds, Operation, type OperationOptions } from "../../futures/operation.js";
 import type { OperationName } from "../../runtime/events.js";
 import type { Session } from "../../session/session.js";
-import type { Tokenizer } from "../../tokenizers/tokenizer.js";
+import type { Tokenizer } from "@tinker-ts/hub";
 import type { ModelInputLike } from "../../types/model-input.js";
 import type { GetSamplerResponse, SampleResponse } from "../../types/sampling.js";
 import { bounded } from "../bounded.js";
@@ -69,7 +69,7 @@ export class RemoteSamplingClient extends SamplingClient {
     return bounded("getTokenizer", options, session, async (signal) => {
       const modelName = await this.getBaseModel({ signal });
       const { loadModelTokenizer } = await import("../../tokenizers/load-model-tokenizer.js");
-      return loadModelTokenizer({ modelName, tokenizerId: null }, session.connection);
+      return loadModelTokenizer({ modelName, tokenizerId: null }, session.connection, signal);
     });
   }
 

@@ -78,32 +78,35 @@ export class RetryHandler {
     }
   }
 
-  async #repeat<T>({ attempt, operation }: RetriedCall<T>): Promise<T> {
-    const { clock, random, events } = this.#runtime;
+  // Nearly all calls succeed at once; the loop, which takes memory, is for the others.
+  #repeat<T>(call: RetriedCall<T>): Promise<T> {
+    const startedAt = this.#runtime.clock.now();
+    return call
+      .attempt()
+      .catch((error: unknown) => this.#attemptAgain(call, startedAt, () => Promise.reject(error)));
+  }
+
+  async #attemptAgain<T>(
+    { attempt, operation }: RetriedCall<T>,
+    startedAt: number,
+    first: () => Promise<T>,
+  ): Promise<T> {
+    const { clock, random, retries } = this.#runtime;
     const { signal } = operation;
-    const startedAt = clock.now();
     for (let count = 0; ; count++) {
       try {
-        return await attempt();
+        return await (count === 0 ? first() : attempt());
       } catch (error) {
         if (signal.aborted) throw error;
-        const isRetried = this.#config.enableRetries && mayBeRetried(error);
+        const { enableRetries, isRetryable = mayBeRetried } = this.#config;
+        const isRetried = enableRetries && isRetryable(error);
         this.#report(error, isRetried, count, startedAt);
         if (!isRetried) throw error;
         const delayMs = delayOf(count, this.#config, random);
         const failed = toFailedAttempt(error, delayMs);
         operation.failedAttempt(failed);
-        if (events.isActive) {
-          const { status, message } = failed;
-          events.emit({
-            type: "retry",
-            endpoint: "sample",
-            by: "sample",
-            status,
-            message,
-            delayMs,
-          });
-        }
+        const { status, message } = failed;
+        retries.report({ endpoint: "sample", by: "sample", status, message, delayMs });
         await sleep(clock, delayMs, signal);
       }
     }
@@ -184,7 +187,8 @@ function mayBeRetried(error: unknown): boolean {
 function toFailedAttempt(error: unknown, delayMs: number): Attempt {
   if (error instanceof APIError) return toAttempt(error, delayMs);
   const message = error instanceof Error ? error.message : String(error);
-  return { status: 410, message, delayMs, mayHaveBeenApplied: true };
+  const status = error instanceof RequestExpiredError ? 410 : null;
+  return { status, message, delayMs, mayHaveBeenApplied: true };
 }
 
 function delayOf(count: number, config: CompleteRetryConfig, random: () => number): number {

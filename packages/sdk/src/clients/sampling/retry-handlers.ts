@@ -4,6 +4,8 @@ import { RetryHandler } from "./retry-handler.js";
 
 const maxHandlers = 100;
 const handlersBySession = new WeakMap<Session, Map<string, RetryHandler>>();
+const judges = new WeakMap<object, number>();
+let judgeCount = 0;
 
 /** The handler that equal sampling clients of a session share; the server's flags count. */
 export function retryHandlerFor(
@@ -18,7 +20,7 @@ export function retryHandlerFor(
   };
   const handlers = handlersBySession.get(session) ?? new Map<string, RetryHandler>();
   handlersBySession.set(session, handlers);
-  const key = JSON.stringify([samplingSessionId, effective]);
+  const key = JSON.stringify([samplingSessionId, effective, judgeId(effective.isRetryable)]);
   const existing = handlers.get(key);
   if (existing) return existing;
   const handler = new RetryHandler(
@@ -31,4 +33,12 @@ export function retryHandlerFor(
   if (oldest !== undefined) handlers.delete(oldest);
   handlers.set(key, handler);
   return handler;
+}
+
+/** Functions have no text that tells them apart, so they are numbered. */
+function judgeId(isRetryable: CompleteRetryConfig["isRetryable"]): number | null {
+  if (!isRetryable) return null;
+  const id = judges.get(isRetryable) ?? judgeCount++;
+  judges.set(isRetryable, id);
+  return id;
 }

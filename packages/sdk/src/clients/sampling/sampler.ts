@@ -16,6 +16,7 @@ import type { SampleCall } from "./sample-call.js";
 export class Sampler {
   readonly session: Session;
   readonly samplingSessionId: string;
+  readonly retryConfig: CompleteRetryConfig;
   readonly #handler: RetryHandler;
   readonly #queueLog: QueueStateLog;
   #nextSeqId: number;
@@ -28,6 +29,7 @@ export class Sampler {
   ) {
     this.session = session;
     this.samplingSessionId = samplingSessionId;
+    this.retryConfig = retryConfig;
     this.#handler = retryHandlerFor(session, samplingSessionId, retryConfig);
     this.#nextSeqId = firstSeqId;
     const subject = { activity: "Sampling", name: samplingSessionId } as const;

@@ -1,8 +1,10 @@
 import { TinkerError } from "../../errors/tinker-error.js";
 import type { ConnectionOptions } from "../../session/connection-plan.js";
 import type { ConnectionSnapshot } from "../../session/connection.js";
+import { noTelemetry } from "../../telemetry/sink.js";
 import { localBaseUrl } from "../../transport/base-url.js";
 import { accessHeaders } from "../../transport/default-headers.js";
+import type { RetryConfig } from "../retry-config.js";
 import type { Sampler } from "./sampler.js";
 
 /** A sampling client as plain data: can be posted to a worker. Holds the credential; keep it secret. */
@@ -10,18 +12,26 @@ export interface SamplingClientState {
   readonly sessionId: string;
   readonly samplingSessionId: string;
   readonly options: Omit<ConnectionOptions, "fetch">;
+  /** The command that prints the credential, where one does. */
+  readonly credentialCommand: string | undefined;
+  readonly retryConfig: Omit<RetryConfig, "isRetryable">;
   readonly snapshot: ConnectionSnapshot;
 }
 
 /** Describes a sampling client so that another thread can go on with it. */
-export function transferState({ session, samplingSessionId }: Sampler): SamplingClientState {
+export function transferState(sampler: Sampler): SamplingClientState {
+  const { session, samplingSessionId } = sampler;
+  const { isRetryable, ...retryConfig } = sampler.retryConfig;
   const { plan } = session.connection;
-  const { fetch, defaultHeaders, defaultQuery, sockets, dialect, telemetry } = plan.options;
+  const { fetch, defaultHeaders, defaultQuery, sockets, dialect } = plan.options;
   if (fetch || plan.baseUrl === localBaseUrl) {
-    throw new TinkerError(
-      `A sampling client that does not use the network (${fetch ? "fetch option" : localBaseUrl}) cannot be handed to another thread; serve the engine and use its URL.`,
-      { code: "not_transferable" },
+    throw notTransferable(
+      `that does not use the network (${fetch ? "fetch option" : localBaseUrl})`,
+      "serve the engine and use its URL",
     );
+  }
+  if (isRetryable) {
+    throw notTransferable("with retryConfig.isRetryable, a function,", "leave it out");
   }
   return {
     sessionId: session.sessionId,
@@ -36,8 +46,17 @@ export function transferState({ session, samplingSessionId }: Sampler): Sampling
       defaultQuery,
       sockets,
       dialect,
-      telemetry,
+      telemetry: session.telemetry !== noTelemetry,
     },
+    credentialCommand: plan.credential.command,
+    retryConfig,
     snapshot: session.connection.snapshot(),
   };
+}
+
+function notTransferable(which: string, wayOut: string): TinkerError {
+  return new TinkerError(
+    `A sampling client ${which} cannot be handed to another thread; ${wayOut}.`,
+    { code: "not_transferable" },
+  );
 }

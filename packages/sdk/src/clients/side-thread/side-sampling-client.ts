@@ -3,7 +3,7 @@ import { checkBounds, Operation, type OperationOptions } from "../../futures/ope
 import { onAbort } from "../../runtime/cancellation.js";
 import type { OperationName } from "../../runtime/events.js";
 import type { Session } from "../../session/session.js";
-import type { Tokenizer } from "../../tokenizers/tokenizer.js";
+import type { Tokenizer } from "@tinker-ts/hub";
 import { ModelInput, type ModelInputLike } from "../../types/model-input.js";
 import type { SampleResponse } from "../../types/sampling.js";
 import { SamplingClient, type SampleOptions } from "../sampling-client.js";

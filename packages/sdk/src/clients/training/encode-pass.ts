@@ -81,7 +81,6 @@ async function encodeAsJson(pass: Pass, seqId: number): Promise<EncodedPass> {
     endpoint: isForwardOnly ? "forward" : "forwardBackward",
     body: {
       content: `${frame.slice(0, dataAt)}[${parts.join(",")}]${frame.slice(dataAt + 2)}`,
-      headers: { "content-type": "application/json" },
     },
   };
 }

@@ -5,7 +5,7 @@ import { checkBounds, Operation, type OperationOptions } from "../../futures/ope
 import { abortable } from "../../runtime/abortable.js";
 import type { OperationName } from "../../runtime/events.js";
 import type { Session } from "../../session/session.js";
-import type { Tokenizer } from "../../tokenizers/tokenizer.js";
+import type { Tokenizer } from "@tinker-ts/hub";
 import type { DatumLike } from "../../types/datum.js";
 import type {
   AdamParamsInput,
@@ -231,7 +231,7 @@ export class RemoteTrainingClient extends TrainingClient {
     return bounded("getTokenizer", options, session, async (signal) => {
       const { modelData } = await this.getInfo({ signal });
       const { loadModelTokenizer } = await import("../../tokenizers/load-model-tokenizer.js");
-      return loadModelTokenizer(modelData, session.connection);
+      return loadModelTokenizer(modelData, session.connection, signal);
     });
   }
 

@@ -1,3 +1,4 @@
+import { ApiError } from "../../errors/api-error.js";
 import type { RequestKind } from "../../store/requests-table.js";
 import { loadWeights } from "./load.js";
 import { jsonResult, type Operation } from "./operation.js";
@@ -12,6 +13,11 @@ const createModel: Operation = async (parts, { live }) => ({
   commit: () => parts.context.store.models.setState(live.model.modelId, "live"),
 });
 
+/** A mistake whose turn has come. */
+const refused: Operation = async (_parts, { payload }) => {
+  throw new ApiError(400, Buffer.from(payload).toString());
+};
+
 /** What each kind of request does to a model in memory. */
 export const operations: Readonly<
   Record<Exclude<RequestKind, "sample" | "unload_model">, Operation>
@@ -23,4 +29,5 @@ export const operations: Readonly<
   save_weights: saveWeights,
   save_weights_for_sampler: saveWeightsForSampler,
   load_weights: loadWeights,
+  refused,
 };

@@ -45,7 +45,7 @@ afterEach(() => {
 });
 
 const run = (code: string): string => {
-  const program = `import { ServiceClient } from "tinker-ts";
+  const program = `import { jaxLoss, loadTokenizer, ServiceClient } from "tinker-ts";
     const open = () => new ServiceClient({ baseUrl: "local:", env: {} });
     ${code}`;
   const { stdout, stderr } = spawnSync(
@@ -56,15 +56,23 @@ const run = (code: string): string => {
   return (stdout + stderr).trim();
 };
 
-it("without the package says how to install it", () => {
-  const output = run(`await open().getServerCapabilities().catch((error) =>
-    console.log(error.name, error.code, error.message));`);
-  expect(output).toBe(
-    'DependencyError missing_dependency Install @tinker-ts/server to use baseUrl "local:": npm install @tinker-ts/server',
-  );
+it("what needs a package that is not there says how to install it", () => {
+  const output = run(`
+    const tell = (error) => console.log(error.name, error.code, error.message);
+    await open().getServerCapabilities().catch(tell);
+    await loadTokenizer("org/model").catch(tell);
+    await jaxLoss((data, logprobs) => logprobs[0])([], []).catch(tell);
+  `);
+  const how = (name: string, purpose: string) =>
+    `DependencyError missing_dependency Install ${name} ${purpose}: npm install ${name}`;
+  expect(output.split("\n")).toEqual([
+    how("@tinker-ts/server", 'to use baseUrl "local:"'),
+    how("@tinker-ts/hub", "to use tokenizers"),
+    how("@jax-js/jax", "to write losses with its arrays"),
+  ]);
 });
 
-it("clients of one process share its engine, without a key, and the last one closes it", () => {
+it("clients of one process share the engine of local:, without a key, and the last one closes it", () => {
   const server = path.join(project, "node_modules/@tinker-ts/server");
   mkdirSync(server, { recursive: true });
   const manifest = { name: "@tinker-ts/server", type: "module", exports: "./index.js" };

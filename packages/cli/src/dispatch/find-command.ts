@@ -1,8 +1,8 @@
-import { commandTree, type CommandNode } from "../commands/tree.js";
-import { closest } from "./closest.js";
-import { globalOptions } from "./global-options.js";
-import { flagOf } from "./option-spec.js";
-import { UsageError } from "./usage-error.js";
+import type { CommandNode } from "../command-tree.js";
+import { closest } from "../parse/closest.js";
+import { globalOptions } from "../parse/global-options.js";
+import { flagOf } from "../parse/option-spec.js";
+import { UsageError } from "../errors/usage-error.js";
 
 /** The command that a command line means. */
 export interface FoundCommand {
@@ -19,10 +19,10 @@ const valueOptions = new Set(
 );
 
 /** Follows the words of a command line down the tree; global options may stand between them. */
-export function findCommand(args: readonly string[]): FoundCommand {
+export function findCommand(args: readonly string[], root: CommandNode): FoundCommand {
   const words: string[] = [];
   const rest: string[] = [];
-  let node: CommandNode = commandTree;
+  let node = root;
   let index = 0;
   while (node.kind === "group" && index < args.length) {
     const word = args[index++]!;

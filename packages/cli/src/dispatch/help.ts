@@ -1,7 +1,13 @@
 import type { Command } from "../command.js";
-import type { CommandGroup, CommandNode } from "../commands/tree.js";
-import { globalOptions } from "./global-options.js";
-import { flagOf, placeholderOf, type ArgumentSpecs, type OptionSpec } from "./option-spec.js";
+import type { CommandGroup, CommandNode } from "../command-tree.js";
+import { globalOptions } from "../parse/global-options.js";
+import {
+  flagOf,
+  placeholderOf,
+  type ArgumentSpecs,
+  type OptionSpec,
+  type OptionSpecs,
+} from "../parse/option-spec.js";
 
 /** The name of the program. */
 export const programName = "tinker-ts";
@@ -41,7 +47,7 @@ export function commandHelp(words: readonly string[], node: CommandNode, command
     ...(command.details ?? []).flatMap((paragraph) => ["", `  ${paragraph}`]),
     ...section("Arguments", args),
     ...section("Options", optionRows(command.options)),
-    ...section("Global options", optionRows(globalOptions)),
+    ...section("Global options", optionRows(withoutKeys(globalOptions, command.options))),
     ...(command.examples?.length
       ? ["", "Examples:", ...command.examples.map((line) => `  ${programName} ${line}`)]
       : []),
@@ -58,7 +64,12 @@ function argumentList(specs: ArgumentSpecs): string {
     .join("");
 }
 
-function optionRows(specs: Readonly<Record<string, OptionSpec>>): (readonly [string, string])[] {
+/** Options of a command take the place of global ones of the same name. */
+function withoutKeys(specs: OptionSpecs, others: OptionSpecs): OptionSpecs {
+  return Object.fromEntries(Object.entries(specs).filter(([name]) => !Object.hasOwn(others, name)));
+}
+
+function optionRows(specs: OptionSpecs): (readonly [string, string])[] {
   return Object.entries(specs).map(([name, spec]) => {
     const value = spec.type === "flag" ? "" : ` ${spec.placeholder ?? valueName(spec)}`;
     const short = spec.short === undefined ? "    " : `-${spec.short}, `;

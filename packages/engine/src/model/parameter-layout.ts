@@ -1,5 +1,5 @@
 import type { ModelConfig } from "../files/model-config.js";
-import { siteBName, stackedAName } from "../model/projectors.js";
+import { siteBName, stackedAName } from "./projectors.js";
 import {
   layerGroups,
   siteModule,
@@ -7,8 +7,8 @@ import {
   siteWidths,
   type Site,
   type SiteGroup,
-} from "../model/sites.js";
-import { layerWeightKeys, layerWeightSpecs, outerWeightSpecs } from "../model/weights.js";
+} from "./sites.js";
+import { layerWeightKeys, layerWeightSpecs, outerWeightSpecs } from "./weights.js";
 import { at } from "../util/at.js";
 
 /** The layer that a parameter belongs to, or the part outside the layers. */

@@ -1,0 +1,129 @@
+import { createServer } from "node:http";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { AddressInfo } from "node:net";
+import { startServer, type RunningServer } from "@tinker-ts/server";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startLimited } from "./support/limited-server.js";
+import { modelFolder } from "./support/live-server.js";
+import { runCommand } from "./support/run-command.js";
+
+let folder: string;
+let server: RunningServer;
+const key = "tml-doctor";
+
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-doctor-"));
+  server = await startServer({
+    port: 0,
+    dataDir: path.join(folder, "server"),
+    models: { qwen3: modelFolder },
+    apiKeys: [key],
+    logLevel: "silent",
+  });
+});
+
+afterAll(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Check {
+  readonly check: string;
+  readonly state: string;
+  readonly finding: string;
+  readonly way_out: string | null;
+}
+
+async function examine(
+  env: Record<string, string>,
+): Promise<{ code: number; checks: Map<string, Check> }> {
+  const dataDir = path.join(folder, "data");
+  const surroundings = { env: { TINKER_TS_DATA_DIR: dataDir, ...env } };
+  const { code, out } = await runCommand(["doctor", "--json"], surroundings);
+  const { checks } = JSON.parse(out) as { checks: Check[] };
+  return { code, checks: new Map(checks.map((check) => [check.check, check])) };
+}
+
+it("finds nothing wrong where all is well", async () => {
+  const { code, checks } = await examine({ TINKER_BASE_URL: server.url, TINKER_API_KEY: key });
+  expect([...checks.keys()]).toEqual(["Node", "Engine", "Disk", "Server", "Dialect", "Key"]);
+  expect([...checks.values()].map(({ state }) => state)).toEqual(Array(6).fill("ok"));
+  expect(checks.get("Server")?.finding).toBe(`${server.url}, 1 model`);
+  expect(checks.get("Dialect")?.finding).toBe("protobuf and JSON");
+  expect(checks.get("Key")?.finding).toBe("accepted");
+  expect(code).toBe(0);
+});
+
+it("is content without a server, and says how to choose one", async () => {
+  const { code, checks } = await examine({});
+  expect(code).toBe(0);
+  expect(checks.get("Server")).toMatchObject({ state: "skipped" });
+});
+
+it("looks at the engine in this process", async () => {
+  const { code, checks } = await examine({ TINKER_BASE_URL: "local:" });
+  expect(checks.get("Server")?.finding).toMatch(/^the engine in this process, \d+ models?$/);
+  expect(checks.get("Key")?.finding).toBe("none is needed");
+  expect(code).toBe(0);
+});
+
+it("says that an older server speaks JSON only", async () => {
+  const older = await startLimited(server.url, ["/api/v1/client/config"]);
+  const { code, checks } = await examine({ TINKER_BASE_URL: older.url, TINKER_API_KEY: key });
+  await older.stop();
+  expect(checks.get("Dialect")?.finding).toBe("JSON (an older server)");
+  expect(code).toBe(0);
+});
+
+it("says that nobody listens", async () => {
+  const { code, checks } = await examine({ TINKER_BASE_URL: "http://127.0.0.1:9" });
+  expect(checks.get("Server")).toMatchObject({
+    state: "broken",
+    way_out: expect.stringContaining("tinker-ts serve") as string,
+  });
+  expect(code).toBe(1);
+});
+
+it("says that the key is not taken", async () => {
+  const env = { TINKER_BASE_URL: server.url, TINKER_API_KEY: "tml-wrong" };
+  const { code, checks } = await examine(env);
+  expect(checks.get("Server")?.state).toBe("ok");
+  expect(checks.get("Key")).toMatchObject({
+    state: "broken",
+    way_out: expect.stringContaining("TINKER_API_KEY") as string,
+  });
+  expect(code).toBe(1);
+});
+
+it("says that something else listens there", async () => {
+  const other = createServer((_, response) => void response.writeHead(404).end("hello"));
+  await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+  const { code, checks } = await examine({ TINKER_BASE_URL: url, TINKER_API_KEY: key });
+  other.closeAllConnections();
+  other.close();
+  expect(checks.get("Server")?.state).toBe("broken");
+  expect(code).toBe(1);
+});
+
+it("says that the data directory cannot be written to", async () => {
+  writeFileSync(path.join(folder, "file"), "");
+  const { code, checks } = await examine({ TINKER_TS_DATA_DIR: path.join(folder, "file/data") });
+  expect(checks.get("Disk")).toMatchObject({
+    state: "broken",
+    way_out: expect.stringContaining("TINKER_TS_DATA_DIR") as string,
+  });
+  expect(code).toBe(1);
+});
+
+it("prints a table and the ways out", async () => {
+  const args = ["doctor", "--base-url", "http://127.0.0.1:9"];
+  const { code, out } = await runCommand(args, { env: { TINKER_TS_DATA_DIR: folder } });
+  expect(code).toBe(1);
+  expect(out).toMatch(/^Doctor\n\nCheck +State +Finding\n/);
+  expect(out).toMatch(/^Node +ok +\d+\.\d+\.\d+$/m);
+  expect(out).toMatch(/^Server +broken +http:/m);
+  expect(out).toMatch(/^Server: .*tinker-ts serve/m);
+});

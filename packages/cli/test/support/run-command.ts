@@ -1,0 +1,49 @@
+import { tmpdir } from "node:os";
+import { Readable } from "node:stream";
+import { runCli, type Terminal } from "../../src/index.js";
+
+/** How a command line ended. */
+export interface Finished {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Where a command line is typed. */
+export interface Surroundings {
+  /** What comes in on standard input. */
+  readonly input?: string;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+  /** Makes standard output a screen of this width. */
+  readonly columns?: number;
+  /** Makes standard error a screen. */
+  readonly isScreen?: boolean;
+  readonly signal?: AbortSignal;
+  /** Hears of every piece of standard output. */
+  readonly onOut?: (text: string) => void;
+}
+
+/** Runs a command line in this process, with a terminal of its own. */
+export async function runCommand(
+  args: readonly string[],
+  surroundings: Surroundings = {},
+): Promise<Finished> {
+  const { input = "", env = {}, columns, isScreen = false, signal } = surroundings;
+  let out = "";
+  let err = "";
+  const terminal: Terminal = {
+    out: (text) => {
+      out += text;
+      surroundings.onOut?.(text);
+    },
+    err: (text) => void (err += text),
+    input: Readable.from(input === "" ? [] : [input]),
+    env,
+    cwd: surroundings.cwd ?? tmpdir(),
+    isInteractive: { input: false, out: columns !== undefined, err: isScreen },
+    columns,
+  };
+  const code = await runCli(args, terminal, signal ?? new AbortController().signal);
+  return { code, out, err };
+}

@@ -1,0 +1,35 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { parseJson } from "./json-text.js";
+import { ForwardBackwardRequestSchema } from "./proto/tinker_public_pb.js";
+
+/** Where a training request stands: its model and its number. */
+export interface RequestPlace {
+  readonly modelId: string;
+  readonly seqId: number;
+}
+
+/**
+ * Reads the place of a training request from a body whose other fields may be wrong. A server needs it to
+ * refuse such a request without leaving a gap in the sequence of its model.
+ */
+export function readRequestPlace(
+  bytes: Uint8Array,
+  form: "json" | "proto",
+): RequestPlace | undefined {
+  try {
+    const { modelId, seqId } = form === "proto" ? fromProto(bytes) : fromJson(bytes);
+    const isPlace = typeof modelId === "string" && modelId !== "" && Number.isSafeInteger(seqId);
+    return isPlace && Number(seqId) >= 1 ? { modelId, seqId: Number(seqId) } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function fromProto(bytes: Uint8Array): Record<"modelId" | "seqId", unknown> {
+  return fromBinary(ForwardBackwardRequestSchema, bytes);
+}
+
+function fromJson(bytes: Uint8Array): Record<"modelId" | "seqId", unknown> {
+  const body = parseJson(new TextDecoder().decode(bytes)) as Record<string, unknown>;
+  return { modelId: body["model_id"], seqId: body["seq_id"] };
+}

@@ -1,0 +1,48 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { ServiceClient } from "tinker-ts";
+import type { StartServerOptions } from "../src/index.js";
+import { ServerProcess } from "../test/support/server-process.js";
+import type { BenchModel } from "./bench-model.js";
+
+const apiKey = "tml-bench-key";
+
+/** A server in a process of its own, and the way to it. */
+export interface BenchServer {
+  client(): ServiceClient;
+  /** Reads numbers that the server keeps about itself. */
+  metrics(...names: readonly string[]): Promise<number[]>;
+}
+
+/** Does `work` with a server that has the model under the name `bench`. */
+export async function withServer(
+  model: BenchModel,
+  options: StartServerOptions,
+  work: (server: BenchServer) => Promise<void>,
+): Promise<void> {
+  const dataDir = mkdtempSync(path.join(tmpdir(), "tinker-ts-bench-"));
+  const models = { bench: model.folder };
+  const server = new ServerProcess({ dataDir, models, logLevel: "warn", ...options });
+  const clients: ServiceClient[] = [];
+  try {
+    await server.start();
+    const baseUrl = `http://127.0.0.1:${server.port}`;
+    await work({
+      client() {
+        const client = new ServiceClient({ baseUrl, apiKey, telemetry: false });
+        clients.push(client);
+        return client;
+      },
+      async metrics(...names) {
+        const response = await fetch(`${baseUrl}/metrics`, { headers: { "x-api-key": apiKey } });
+        const text = await response.text();
+        return names.map((name) => Number(new RegExp(`^${name} (.+)$`, "m").exec(text)?.[1]));
+      },
+    });
+  } finally {
+    await Promise.all(clients.map((client) => client.close()));
+    await server.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}

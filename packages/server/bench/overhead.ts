@@ -1,0 +1,75 @@
+import { Engine } from "@tinker-ts/engine";
+import type { DatumLike } from "tinker-ts";
+import type { BenchModel } from "./bench-model.js";
+import { withServer } from "./bench-server.js";
+import { line, timed, undisturbed } from "./measure.js";
+
+const limitMs = 5;
+const rounds = 120;
+/** They compile graphs and open connections. */
+const warmUps = 20;
+const sampling = { maxTokens: 16, temperature: 1, seed: 1 };
+const adam = { learningRate: 1e-4 };
+
+/**
+ * What client and server add to the engine: the same operations by the engine alone and through both, turn
+ * by turn, with one thread each, since threads of an idle engine go on spinning for a moment.
+ */
+export async function reportOverhead(model: BenchModel): Promise<void> {
+  const rows = Array.from({ length: 4 }, (_, row) =>
+    Int32Array.from({ length: 32 }, (_item, i) => (i * 7 + row) % model.vocabSize),
+  );
+  const weights = new Float32Array(32).fill(1);
+  const data: DatumLike[] = rows.map((row) => ({
+    modelInput: row,
+    lossFnInputs: { target_tokens: row, weights },
+  }));
+  const engineData = rows.map((row) => ({
+    tokens: row,
+    inputs: {
+      target_tokens: { data: row, shape: [row.length] },
+      weights: { data: weights, shape: [row.length] },
+    },
+  }));
+  const prompt = rows[0]!;
+  const engine = await Engine.create({ threads: 1 });
+  const base = await engine.loadModel(model.folder);
+  const adapter = await base.createAdapter({ rank: 8 });
+  await withServer(model, { threads: 1 }, async (server) => {
+    const service = server.client();
+    const training = await service.createLoraTrainingClient({ baseModel: "bench", rank: 8 });
+    const sampler = await service.createSamplingClient({ baseModel: "bench" });
+    const operations = {
+      forward_backward: {
+        alone: () => adapter.forwardBackward(engineData, { lossFn: "cross_entropy" }),
+        served: async () => training.forwardBackward(data, "cross_entropy"),
+      },
+      optim_step: {
+        alone: () => adapter.optimStep(adam),
+        served: async () => training.optimStep(adam),
+      },
+      sample: {
+        alone: () => base.sample({ prompt, ...sampling }),
+        served: async () => sampler.sample({ prompt: [...prompt], samplingParams: sampling }),
+      },
+    };
+    const times = new Map<string, number[]>();
+    for (let round = 0; round < rounds; round++) {
+      for (const [name, ways] of Object.entries(operations)) {
+        for (const [way, action] of Object.entries(ways)) {
+          const list = times.get(`${name} ${way}`) ?? [];
+          list.push(await timed(action));
+          times.set(`${name} ${way}`, list);
+        }
+      }
+    }
+    const typicalMs = (key: string): number => undisturbed(times.get(key)?.slice(warmUps) ?? []);
+    for (const name of Object.keys(operations)) {
+      const aloneMs = typicalMs(`${name} alone`);
+      const addedMs = typicalMs(`${name} served`) - aloneMs;
+      const figure = `${addedMs.toFixed(2)} ms on top of ${aloneMs.toFixed(2)} ms in the engine`;
+      line(name, figure, { is: addedMs, of: limitMs });
+    }
+  });
+  await engine.close();
+}

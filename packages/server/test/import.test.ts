@@ -1,0 +1,115 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { gzipSync } from "node:zlib";
+import * as tar from "tar";
+import { RequestFailedError, ServiceClient, type TrainingClient } from "tinker-ts";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startServer, type RunningServer } from "../src/index.js";
+import { realModels } from "./support/real-models.js";
+
+const data = [
+  { modelInput: [5, 8, 13], lossFnInputs: { target_tokens: [8, 13, 21], weights: [1, 1, 1] } },
+];
+const key = "tml-alice-key";
+
+let dataDir: string;
+let server: RunningServer;
+let service: ServiceClient;
+let run: TrainingClient;
+let archive: Uint8Array<ArrayBuffer>;
+
+beforeAll(async () => {
+  dataDir = mkdtempSync(path.join(tmpdir(), "tinker-ts-import-"));
+  server = await startServer({
+    port: 0,
+    dataDir,
+    models: realModels,
+    logLevel: "silent",
+    apiKeys: [key, "tml-bob-key"],
+    limits: { maxImportBytes: 1_000_000 },
+  });
+  service = new ServiceClient({ baseUrl: server.url, apiKey: key, telemetry: false });
+  run = await service.createLoraTrainingClient({ baseModel: "qwen3", rank: 4, seed: 1 });
+  await run.trainStep(data, "cross_entropy", { adamParams: { learningRate: 0.1 } });
+  const { path: saved } = await run.saveState("first");
+  const { url } = await service.createRestClient().getCheckpointArchiveUrlFromTinkerPath(saved);
+  archive = new Uint8Array(await (await fetch(url)).arrayBuffer());
+});
+
+afterAll(async () => {
+  await service.close();
+  await server.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+function upload(
+  checkpointId: string,
+  body: Uint8Array<ArrayBuffer>,
+  { runId = run.modelId, apiKey = key } = {},
+): Promise<Response> {
+  const page = `/api/v1/training_runs/${runId}/checkpoints/${checkpointId}/archive`;
+  const headers = { "x-api-key": apiKey };
+  return fetch(`${server.url}${page}`, { method: "PUT", headers, body });
+}
+
+/** An archive that is small only as long as it is packed. */
+function archiveOfZeros(sizeBytes: number): Uint8Array<ArrayBuffer> {
+  const file = path.join(dataDir, "adapter_model.safetensors");
+  writeFileSync(file, new Uint8Array(sizeBytes));
+  tar.create({ file: `${file}.tgz`, gzip: true, sync: true, cwd: dataDir }, [path.basename(file)]);
+  return Uint8Array.from(readFileSync(`${file}.tgz`));
+}
+
+const lossOf = async (client: TrainingClient) =>
+  (await client.forward(data, "cross_entropy")).metrics["loss:sum"];
+
+it("brings an adapter in with its optimizer, as good as one saved here", async () => {
+  expect((await upload("weights/brought", archive)).status).toBe(204);
+  const brought = `tinker://${run.modelId}/weights/brought`;
+  const copy = await service.createTrainingClientFromStateWithOptimizer(brought);
+  expect(await lossOf(copy)).toBe(await lossOf(run));
+  const steps = await Promise.all(
+    [run, copy].map((client) =>
+      client.trainStep(data, "cross_entropy", { adamParams: { learningRate: 0.1 } }),
+    ),
+  );
+  expect(steps[1]).toEqual(steps[0]);
+  expect(await lossOf(copy)).toBe(await lossOf(run));
+});
+
+it("keeps weights to sample from without an optimizer", async () => {
+  expect((await upload("sampler_weights/brought", archive)).status).toBe(204);
+  const modelPath = `tinker://${run.modelId}/sampler_weights/brought`;
+  const sampler = await service.createSamplingClient({ modelPath });
+  expect(
+    (await sampler.sample({ prompt: [5], samplingParams: { maxTokens: 2 } })).sequences,
+  ).toHaveLength(1);
+  await expect(run.loadStateWithOptimizer(modelPath)).rejects.toThrow(RequestFailedError);
+});
+
+it.each([
+  ["what is no archive", () => new Uint8Array(2000).fill(65), 400],
+  ["an empty archive", () => Uint8Array.from(gzipSync(new Uint8Array(1024))), 400],
+  ["half an archive", () => archive.slice(0, archive.length / 2), 400],
+  ["more than fits", () => new Uint8Array(1_100_000), 413],
+  ["what becomes more than fits", () => archiveOfZeros(1_100_000), 413],
+])("refuses %s and leaves nothing behind", async (_, body, status) => {
+  const folders = readdirSync(path.join(dataDir, "checkpoints"));
+  const response = await upload("weights/bad", body());
+  expect(response.status).toBe(status);
+  expect(await response.text()).not.toContain(dataDir);
+  expect(readdirSync(path.join(dataDir, "checkpoints"))).toEqual(folders);
+});
+
+it.each([
+  ["a name that is taken", "weights/first", {}, 409],
+  ["a name that leads out of the folder", "weights/..%2f..%2fx", {}, 400],
+  ["a name that cannot be read", "weights/%ZZ", {}, 400],
+  ["another kind of checkpoint", "other/x", {}, 400],
+  ["a run that does not exist", "weights/x", { runId: "nope:train:0" }, 404],
+  ["a run of another owner", "weights/x", { apiKey: "tml-bob-key" }, 404],
+  ["a key that is not known", "weights/x", { apiKey: "tml-nobody" }, 401],
+])("refuses %s", async (_, checkpointId, where, status) => {
+  expect((await upload(checkpointId, archive, where)).status).toBe(status);
+});

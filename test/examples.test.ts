@@ -1,0 +1,59 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { root } from "./support/source-graph.js";
+
+const examples = path.join(root, "examples");
+const compiled = path.join(root, "packages/cli/dist/examples");
+const tinyModel = path.join(root, "packages/engine/test/fixtures/qwen3/model");
+
+let dataDir: string;
+
+beforeAll(() => {
+  dataDir = mkdtempSync(path.join(tmpdir(), "tinker-ts-examples-"));
+});
+
+afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
+
+async function run(example: string, env: Record<string, string>): Promise<string> {
+  const settings = { TINKER_BASE_URL: "local:", TINKER_TS_DATA_DIR: dataDir, ...env };
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [path.join(compiled, `${example}.js`)],
+    { env: { PATH: process.env["PATH"], HOME: dataDir, ...settings } },
+  );
+  return stdout;
+}
+
+// They end with 1, which is an error here, when their result is not there.
+it("custom-loss trains with a loss of one's own", async () => {
+  const output = await run("custom-loss", { TINKER_MODEL: tinyModel });
+  expect(output).toMatch(/^step 30: \d+ % satisfied$/m);
+}, 60_000);
+
+it("resume ends up where it would have been without the crash", async () => {
+  const output = await run("resume", { TINKER_MODEL: tinyModel });
+  expect(output).toContain("Resumed after step 6: the other 6 losses are the same.");
+}, 60_000);
+
+it("the page lists every example", () => {
+  const page = readFileSync(path.join(examples, "README.md"), "utf8");
+  const programs = readdirSync(examples).filter((name) => name.endsWith(".ts"));
+  expect(programs.filter((name) => !page.includes(`[${name}](${name})`))).toEqual([]);
+});
+
+it("examples use public entry points only", () => {
+  const files = readdirSync(examples, { recursive: true, encoding: "utf8" });
+  const specifiers = files
+    .filter((name) => name.endsWith(".ts"))
+    .flatMap((name) => [
+      ...readFileSync(path.join(examples, name), "utf8").matchAll(/from "([^"]+)"/g),
+    ])
+    .map(([, specifier]) => specifier!);
+  const outside = specifiers.filter((specifier) => !/^(node:|\.{1,2}\/)/.test(specifier));
+  expect([...new Set(outside)]).toEqual(["tinker-ts"]);
+  expect(specifiers.filter((specifier) => specifier.includes("../.."))).toEqual([]);
+});
