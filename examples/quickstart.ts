@@ -5,7 +5,7 @@ import { connect } from "./support/connect.js";
 import { accuracy, Display, percent } from "./support/display.js";
 import { gardenTalk } from "./support/garden-talk.js";
 
-const steps = 140;
+const steps = 110;
 const batchSize = 32;
 const rank = 32;
 

@@ -12,7 +12,7 @@ export interface Learned {
 }
 
 /** How supervised training goes; the same as in `examples/quickstart.ts`. */
-const recipe = { rank: 32, steps: 140, batchSize: 32, learningRate: 5e-3 };
+const recipe = { rank: 32, steps: 110, batchSize: 32, learningRate: 5e-3 };
 
 /** Teaches a task with a LoRA adapter. */
 export async function learnByExample(

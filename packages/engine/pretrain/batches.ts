@@ -59,10 +59,14 @@ interface Sequence {
 }
 
 /** Passages begin and end where tokens do. */
-function encode(tokenizer: Tokenizer, passages: readonly Passage[], readWeight: number): Sequence {
+function encode(
+  tokenizer: Tokenizer,
+  passages: readonly Passage[],
+  unlessTaught: number,
+): Sequence {
   const parts = passages.map(({ text, taught }) => {
     const ids = tokenizer.encode(text, { addSpecialTokens: false });
-    return { ids, weights: new Float32Array(ids.length).fill(taught ? 1 : readWeight) };
+    return { ids, weights: new Float32Array(ids.length).fill(taught ? 1 : unlessTaught) };
   });
   return {
     ids: Int32Array.from(parts.flatMap(({ ids }) => [...ids])),

@@ -49,7 +49,7 @@ export async function evaluateModel(
   return {
     loss,
     entropy,
-    endedTurns: await endedTurns(conversation, 10 * promptsPerSkill),
+    endedTurns: await shareOfEndedTurns(conversation, 10 * promptsPerSkill),
     skills,
   };
 }
@@ -96,7 +96,7 @@ async function rightAnswers(
 }
 
 /** Of answers to so many prompts of all skills, the part that ends its turn. */
-async function endedTurns(conversation: Conversation, count: number): Promise<number> {
+async function shareOfEndedTurns(conversation: Conversation, count: number): Promise<number> {
   return share(count, async (dice, number) => {
     const { skill } = dice.pick(allSkills);
     const { user } = practise(skill, dice, "evaluation", { careful: true });
