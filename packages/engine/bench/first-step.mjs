@@ -2,9 +2,9 @@
 // so that no compiler is part of the time.
 import { Engine } from "@tinker-ts/engine";
 
-const [folder = ""] = process.argv.slice(2);
+const [idOrFolder = ""] = process.argv.slice(2);
 const engine = await Engine.create();
-const model = await engine.loadModel(folder);
+const model = await engine.loadModel(idOrFolder);
 const adapter = await model.createAdapter({ rank: 16 });
 const shape = [64];
 const datum = {
