@@ -1,5 +1,6 @@
 import { SafetensorsFile, writeSafetensors, type ParameterExport } from "@tinker-ts/engine";
 import { isFile } from "@tinker-ts/hub/files";
+import { recipeFingerprint, type Recipe } from "./recipe.js";
 
 /** A run as it can be continued from. */
 export interface Checkpoint {
@@ -8,8 +9,6 @@ export interface Checkpoint {
   /** Tokens that were trained on. */
   readonly tokens: number;
   readonly nextDocument: number;
-  /** Of the recipe. */
-  readonly fingerprint: string;
   readonly state: Required<ParameterExport>;
 }
 
@@ -18,7 +17,11 @@ type Tensors = ParameterExport["tensors"];
 const prefixes = { weights: "weights/", first: "first_moments/", second: "second_moments/" };
 
 /** Writes a checkpoint; the one before stays in place until the new one is complete. */
-export async function writeCheckpoint(file: string, checkpoint: Checkpoint): Promise<void> {
+export async function writeCheckpoint(
+  file: string,
+  recipe: Recipe,
+  checkpoint: Checkpoint,
+): Promise<void> {
   const { tensors, optimizer } = checkpoint.state;
   const named = (prefix: string, group: Tensors) =>
     [...group].map(([name, tensor]) => ({ name: prefix + name, ...tensor }));
@@ -35,32 +38,28 @@ export async function writeCheckpoint(file: string, checkpoint: Checkpoint): Pro
         tokens: String(checkpoint.tokens),
         nextDocument: String(checkpoint.nextDocument),
         optimizerStep: String(optimizer.step),
-        fingerprint: checkpoint.fingerprint,
+        fingerprint: recipeFingerprint(recipe, checkpoint.step),
       },
     },
   );
 }
 
 /** Reads a checkpoint of this recipe; null when there is none. */
-export async function readCheckpoint(
-  file: string,
-  fingerprint: string,
-): Promise<Checkpoint | null> {
+export async function readCheckpoint(file: string, recipe: Recipe): Promise<Checkpoint | null> {
   if (!(await isFile(file))) return null;
   const stored = await SafetensorsFile.open(file);
   try {
     const { metadata } = stored;
-    if (metadata["fingerprint"] !== fingerprint) {
+    const number = (name: string) => Number(metadata[name]);
+    if (metadata["fingerprint"] !== recipeFingerprint(recipe, number("step"))) {
       throw new Error(
         `${file} belongs to another recipe. Start anew with --fresh, or choose another --work folder.`,
       );
     }
-    const number = (name: string) => Number(metadata[name]);
     return {
       step: number("step"),
       tokens: number("tokens"),
       nextDocument: number("nextDocument"),
-      fingerprint,
       state: {
         tensors: await readGroup(stored, prefixes.weights),
         optimizer: {

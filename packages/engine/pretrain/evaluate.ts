@@ -1,6 +1,7 @@
 import { Engine, type BaseModel } from "@tinker-ts/engine";
-import { loadTokenizer, type Tokenizer } from "@tinker-ts/hub";
+import type { Tokenizer } from "@tinker-ts/hub";
 import { makeBatch } from "./batches.js";
+import { Conversation } from "./conversation.js";
 import { marks } from "./corpus/chat.js";
 import { Dice } from "./corpus/dice.js";
 import { practise } from "./corpus/documents.js";
@@ -25,23 +26,32 @@ export interface EvaluateOptions {
   readonly promptsPerSkill?: number;
 }
 
-const maxAnswerTokens = 320;
 const allSkills = [...practisedSkills, ...sumSkills].map(({ value }) => value);
 
 /** Evaluates the model of a folder on the held-out side of the corpus. */
 export async function evaluate(folder: string, options: EvaluateOptions = {}): Promise<Evaluation> {
-  const { lossTokens = 60_000, promptsPerSkill = 30 } = options;
   await using engine = await Engine.create();
-  const model = await engine.loadModel(folder);
-  const tokenizer = await loadTokenizer(folder);
-  const speaker = new Speaker(model, tokenizer);
-  const { loss, entropy } = await heldOutLoss(model, tokenizer, lossTokens);
+  return await evaluateModel(await engine.loadModel(folder), options);
+}
+
+/** The same for a model that is loaded. */
+export async function evaluateModel(
+  model: BaseModel,
+  { lossTokens = 60_000, promptsPerSkill = 30 }: EvaluateOptions = {},
+): Promise<Evaluation> {
+  const conversation = await Conversation.with(model);
+  const { loss, entropy } = await heldOutLoss(model, conversation.tokenizer, lossTokens);
   const graded = allSkills.filter((skill) => skill.graded);
   const skills = new Map<string, number>();
   for (const skill of graded) {
-    skills.set(skill.name, await speaker.rightAnswers(skill, promptsPerSkill));
+    skills.set(skill.name, await rightAnswers(conversation, skill, promptsPerSkill));
   }
-  return { loss, entropy, endedTurns: await speaker.endedTurns(10 * promptsPerSkill), skills };
+  return {
+    loss,
+    entropy,
+    endedTurns: await shareOfEndedTurns(conversation, 10 * promptsPerSkill),
+    skills,
+  };
 }
 
 /** Writes an evaluation for people. */
@@ -61,57 +71,46 @@ async function heldOutLoss(
   tokenizer: Tokenizer,
   tokens: number,
 ): Promise<{ loss: number; entropy: number }> {
-  const batch = makeBatch(tokenizer, "evaluation", 0, tokens, model.contextLength);
+  const batch = makeBatch(tokenizer, "evaluation", 0, {
+    batchTokens: tokens,
+    contextLength: model.contextLength,
+    weights: "all",
+  });
   const weights = await model.createFullTuning();
   const { metrics } = await weights.forward(batch.data, { lossFn: "cross_entropy" });
   await weights.release();
   return { loss: metrics["loss:sum"] ?? NaN, entropy: batch.nats / batch.tokens };
 }
 
-/** Asks a model and compares its answers. */
-class Speaker {
-  readonly #model: BaseModel;
-  readonly #tokenizer: Tokenizer;
+/** Of greedy answers to so many prompts of a skill, the part that is right. */
+async function rightAnswers(
+  conversation: Conversation,
+  { skill }: PractisedSkill,
+  count: number,
+): Promise<number> {
+  return share(count, async (dice) => {
+    const { user, assistant } = practise(skill, dice, "evaluation", { careful: true });
+    const [sample] = await conversation.ask(user);
+    return conversation.tokenizer.decode(sample?.tokens ?? []) === assistant + marks.turnEnd;
+  });
+}
 
-  constructor(model: BaseModel, tokenizer: Tokenizer) {
-    this.#model = model;
-    this.#tokenizer = tokenizer;
-  }
+/** Of answers to so many prompts of all skills, the part that ends its turn. */
+async function shareOfEndedTurns(conversation: Conversation, count: number): Promise<number> {
+  return share(count, async (dice, number) => {
+    const { skill } = dice.pick(allSkills);
+    const { user } = practise(skill, dice, "evaluation", { careful: true });
+    const [sample] = await conversation.ask(user, { temperature: 0.7, seed: number });
+    return conversation.tokenizer.decode(sample?.tokens ?? []).endsWith(marks.turnEnd);
+  });
+}
 
-  async rightAnswers(skill: PractisedSkill, count: number): Promise<number> {
-    const right = await this.#askMany(count, (dice) => {
-      const { user, assistant } = practise(skill.skill, dice, "evaluation", { careful: true });
-      return async () => (await this.#answer(user, 0)) === assistant + marks.turnEnd;
-    });
-    return right / count;
-  }
-
-  async endedTurns(count: number): Promise<number> {
-    const ended = await this.#askMany(count, (dice) => {
-      const { skill } = dice.pick(allSkills);
-      const { user } = practise(skill, dice, "evaluation", { careful: true });
-      return async () => (await this.#answer(user, 0.7)).endsWith(marks.turnEnd);
-    });
-    return ended / count;
-  }
-
-  async #askMany(count: number, prepare: (dice: Dice) => () => Promise<boolean>): Promise<number> {
-    const asked = Array.from({ length: count }, (_, number) => prepare(new Dice(3, number))());
-    return (await Promise.all(asked)).filter(Boolean).length;
-  }
-
-  async #answer(user: string, temperature: number): Promise<string> {
-    const text = await this.#tokenizer.renderChat([{ role: "user", content: user }], {
-      addGenerationPrompt: true,
-    });
-    const prompt = this.#tokenizer.encode(text, { addSpecialTokens: false });
-    const { samples } = await this.#model.sample({
-      prompt,
-      maxTokens: maxAnswerTokens,
-      temperature,
-      seed: prompt.length,
-      stopTokens: this.#model.config.eosTokenIds,
-    });
-    return this.#tokenizer.decode(samples[0]?.tokens ?? []);
-  }
+async function share(
+  count: number,
+  attempt: (dice: Dice, number: number) => Promise<boolean>,
+): Promise<number> {
+  const attempts = Array.from({ length: count }, (_, number) =>
+    attempt(new Dice(3, number), number),
+  );
+  return (await Promise.all(attempts)).filter(Boolean).length / count;
 }

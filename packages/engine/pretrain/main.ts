@@ -62,11 +62,10 @@ function progressLine(): (progress: PretrainProgress) => void {
     const tokens = sum(({ stepTokens }) => stepTokens);
     const perSecond = (1000 * tokens) / sum(({ stepMs }) => stepMs);
     const loss = sum(({ loss: ofStep, stepTokens }) => ofStep * stepTokens) / tokens;
-    const entropy = sum(({ entropy: ofStep, stepTokens }) => ofStep * stepTokens) / tokens;
     const secondsLeft = ((progress.steps - progress.step) * (tokens / recent.length)) / perSecond;
     console.log(
       `step ${progress.step}/${progress.steps}  ${(progress.tokens / 1e6).toFixed(2)} M tokens  ` +
-        `${perSecond.toFixed(0)} tokens/s  loss ${loss.toFixed(4)} (least ${entropy.toFixed(4)})  ` +
+        `${perSecond.toFixed(0)} tokens/s  loss ${loss.toFixed(4)}  ` +
         `rate ${progress.learningRate.toExponential(2)}  ${(secondsLeft / 60).toFixed(1)} min left`,
     );
     recent = [];

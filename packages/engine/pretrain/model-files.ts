@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { writeSafetensors, type NamedTensors } from "@tinker-ts/engine";
-import { writeDocument } from "./corpus/documents.js";
+import { textOf, writeDocument } from "./corpus/documents.js";
 import { generationConfigJson, modelConfigJson, type Recipe } from "./recipe.js";
 import { countWords, tokenizerConfigJson, tokenizerJson } from "./tokenizer/tokenizer-files.js";
 import { trainBpe } from "./tokenizer/train-bpe.js";
@@ -9,9 +9,8 @@ import { trainBpe } from "./tokenizer/train-bpe.js";
 /** Makes the tokenizer and writes it, with the configuration, as a Hugging Face folder without weights. */
 export async function writeModelSkeleton(folder: string, recipe: Recipe): Promise<void> {
   await mkdir(folder, { recursive: true });
-  const texts = Array.from(
-    { length: recipe.tokenizerDocuments },
-    (_, number) => writeDocument("training", number).text,
+  const texts = Array.from({ length: recipe.tokenizerDocuments }, (_, number) =>
+    textOf(writeDocument("training", number)),
   );
   const merges = trainBpe(countWords(texts), recipe.mergeCount);
   if (merges.length < recipe.mergeCount) {

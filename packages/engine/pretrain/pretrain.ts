@@ -4,7 +4,7 @@ import { loadTokenizer } from "@tinker-ts/hub";
 import { makeBatch } from "./batches.js";
 import { readCheckpoint, writeCheckpoint, type Checkpoint } from "./checkpoint.js";
 import { writeModelSkeleton, writeModelWeights } from "./model-files.js";
-import { learningRateAt, recipeFingerprint, type Recipe } from "./recipe.js";
+import { learningRateAt, type Recipe } from "./recipe.js";
 
 /** How a model is pre-trained. */
 export interface PretrainOptions {
@@ -31,10 +31,8 @@ export interface PretrainProgress {
   /** Of this step. */
   readonly stepTokens: number;
   readonly stepMs: number;
-  /** Nats per token of this step's batch. */
+  /** Nats per token of this step's batch, mostly of what is taught. */
   readonly loss: number;
-  /** The least that can be lost on the same batch. */
-  readonly entropy: number;
   readonly learningRate: number;
 }
 
@@ -50,8 +48,7 @@ const defaultCheckpointEveryMs = 120_000;
 export async function pretrain(options: PretrainOptions): Promise<void> {
   const { recipe, outputFolder, workFolder, signal } = options;
   const checkpointFile = path.join(workFolder, "checkpoint.safetensors");
-  const fingerprint = recipeFingerprint(recipe);
-  const checkpoint = await readCheckpoint(checkpointFile, fingerprint);
+  const checkpoint = await readCheckpoint(checkpointFile, recipe);
   await writeModelSkeleton(workFolder, recipe);
   await using engine = await Engine.create(options.threads ? { threads: options.threads } : {});
   const model = await engine.createModel(await readModelConfig(workFolder), { seed: recipe.seed });
@@ -60,11 +57,7 @@ export async function pretrain(options: PretrainOptions): Promise<void> {
 
   const save = async (position: Position): Promise<void> => {
     const state = await tuning.exportState({ optimizer: true });
-    await writeCheckpoint(checkpointFile, {
-      ...position,
-      fingerprint,
-      state: withOptimizer(state),
-    });
+    await writeCheckpoint(checkpointFile, recipe, { ...position, state: withOptimizer(state) });
   };
   const finished = await trainSteps(tuning, options, checkpoint ?? start, save);
   await save(finished);
@@ -85,10 +78,10 @@ async function trainSteps(
   save: (position: Position) => Promise<void>,
 ): Promise<Position> {
   const { recipe, workFolder, signal, onProgress } = options;
-  const { steps, batchTokens, contextLength, weightDecay, gradClipNorm } = recipe;
+  const { steps, batchTokens, contextLength, beta2, weightDecay, gradClipNorm } = recipe;
   const tokenizer = await loadTokenizer(workFolder);
   const batchFrom = (document: number) =>
-    makeBatch(tokenizer, "training", document, batchTokens, contextLength);
+    makeBatch(tokenizer, "training", document, { batchTokens, contextLength, weights: "taught" });
   let position = from;
   let batch = batchFrom(position.nextDocument);
   let savedAt = performance.now();
@@ -97,7 +90,7 @@ async function trainSteps(
     const startedAt = performance.now();
     const learningRate = learningRateAt(recipe, position.step);
     const pass = tuning.forwardBackward(batch.data, { lossFn: "cross_entropy" });
-    const stepped = tuning.optimStep({ learningRate, weightDecay, gradClipNorm });
+    const stepped = tuning.optimStep({ learningRate, beta2, weightDecay, gradClipNorm });
     const next = batchFrom(batch.nextDocument);
     const [{ metrics }] = await Promise.all([pass, stepped]);
     const now = performance.now();
@@ -112,7 +105,6 @@ async function trainSteps(
       stepTokens: batch.tokens,
       stepMs: now - startedAt,
       loss: metrics["loss:sum"] ?? NaN,
-      entropy: batch.nats / batch.tokens,
       learningRate,
     });
     batch = next;

@@ -15,10 +15,14 @@ export interface Recipe {
   /** Documents from which the tokenizer is made. */
   readonly tokenizerDocuments: number;
   readonly steps: number;
+  /** Steps at the end over which the learning rate falls. */
+  readonly decaySteps: number;
   /** Tokens per step, at least. */
   readonly batchTokens: number;
   readonly peakLearningRate: number;
   readonly warmupSteps: number;
+  /** How long the optimizer remembers the sizes of gradients; small batches need more than the default. */
+  readonly beta2: number;
   readonly weightDecay: number;
   readonly gradClipNorm: number;
   readonly seed: number;
@@ -26,19 +30,21 @@ export interface Recipe {
 
 /** How tinker-ts/sprout was made. */
 export const sproutRecipe: Recipe = {
-  hiddenSize: 256,
+  hiddenSize: 160,
   layers: 4,
   heads: 4,
   kvHeads: 2,
-  headDim: 64,
-  intermediateSize: 768,
+  headDim: 48,
+  intermediateSize: 448,
   contextLength: 1024,
   mergeCount: 1789,
-  tokenizerDocuments: 20_000,
-  steps: 2400,
-  batchTokens: 4096,
-  peakLearningRate: 2e-3,
-  warmupSteps: 60,
+  tokenizerDocuments: 10_000,
+  steps: 1950,
+  decaySteps: 1050,
+  batchTokens: 2048,
+  peakLearningRate: 4e-3,
+  warmupSteps: 100,
+  beta2: 0.98,
   weightDecay: 0.1,
   gradClipNorm: 1,
   seed: 1,
@@ -82,16 +88,22 @@ export function generationConfigJson(recipe: Recipe): object {
   };
 }
 
-/** Changes whenever the recipe does: a run must not go on with another recipe than it began with. */
-export function recipeFingerprint(recipe: Recipe): string {
-  return createHash("sha256").update(JSON.stringify(recipe)).digest("hex").slice(0, 16);
+/**
+ * Changes whenever something does that has mattered to the first steps of a run: a run must not go on with
+ * another recipe than it began with. Its length matters from the moment when the learning rate falls.
+ */
+export function recipeFingerprint(recipe: Recipe, stepsDone: number): string {
+  const { steps, decaySteps, ...always } = recipe;
+  const falls = stepsDone > steps - decaySteps;
+  const mattered = falls ? { ...always, steps, decaySteps } : always;
+  return createHash("sha256").update(JSON.stringify(mattered)).digest("hex").slice(0, 16);
 }
 
-/** The learning rate of a step: a linear warm-up, then half a cosine down to a twentieth of the peak. */
+/** The learning rate of a step: a linear warm-up, the peak, and at the end half a cosine down to 1 % of it. */
 export function learningRateAt(recipe: Recipe, step: number): number {
-  const { steps, warmupSteps, peakLearningRate } = recipe;
+  const { steps, decaySteps, warmupSteps, peakLearningRate } = recipe;
   if (step < warmupSteps) return (peakLearningRate * (step + 1)) / warmupSteps;
-  const progress = (step - warmupSteps) / Math.max(1, steps - warmupSteps);
-  const floor = peakLearningRate / 20;
+  const progress = Math.max(0, (step - (steps - decaySteps)) / decaySteps);
+  const floor = peakLearningRate / 100;
   return floor + (peakLearningRate - floor) * 0.5 * (1 + Math.cos(Math.PI * progress));
 }

@@ -1,10 +1,11 @@
 import os from "node:os";
-import { resolveModel, type DownloadProgress } from "@tinker-ts/hub";
+import type { DownloadProgress } from "@tinker-ts/hub";
 import { BaseModel } from "./base-model.js";
 import { EngineError } from "./errors.js";
 import { checkExecutionProvider } from "./execution-provider.js";
 import type { ModelConfig } from "./files/model-config.js";
 import type { NamedTensors } from "./files/peft/adapter.js";
+import { findModel } from "./find-model.js";
 import type { LoadProgress } from "./model/model-weights.js";
 import { WorkerClient } from "./runtime/worker-client.js";
 
@@ -64,10 +65,13 @@ export class Engine {
     return new Engine(new WorkerClient(settings));
   }
 
-  /** Loads a model from a Hugging Face folder, or from the hub by its id, such as `Qwen/Qwen3-0.6B`. */
+  /**
+   * Loads a model from a Hugging Face folder or by its id: the embedded `tinker-ts/sprout`, or one of the
+   * hub, such as `Qwen/Qwen3-0.6B`.
+   */
   async loadModel(idOrFolder: string, options: LoadModelOptions = {}): Promise<BaseModel> {
     const { signal, onProgress, onDownload } = options;
-    const { folder } = await resolveModel(idOrFolder, {
+    const { folder } = await findModel(idOrFolder, {
       ...(signal === undefined ? {} : { signal }),
       ...(onDownload === undefined ? {} : { onProgress: onDownload }),
     });

@@ -45,6 +45,7 @@ export {
   type EngineOptions,
   type LoadModelOptions,
 } from "./engine.js";
+export { embeddedModelFolder, embeddedModelId, findModel } from "./find-model.js";
 export { FullTuning } from "./full-tuning.js";
 export type { LoadProgress } from "./model/model-weights.js";
 export type { StepMetrics } from "./runtime/protocol.js";

@@ -3,6 +3,7 @@ import { ApiKeys } from "./auth/api-keys.js";
 import { Authenticator } from "./auth/authenticator.js";
 import { SignedLinks } from "./auth/signed-links.js";
 import { createCore } from "./core.js";
+import { embeddedModelId } from "./engine-port/embedded-model.js";
 import type { EngineKit } from "./engine-port/engine-kit.js";
 import { unavailable } from "./errors/api-error.js";
 import { createHandlers } from "./handlers/index.js";
@@ -51,7 +52,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     dataDir,
     durability: options.durability ?? "process",
     models: {
-      models: options.models ?? {},
+      models: options.models ?? { [embeddedModelId]: embeddedModelId },
       allowAnyModel: options.allowAnyModel ?? setting.allowAnyModel,
     },
     limits,

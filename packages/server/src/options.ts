@@ -9,7 +9,7 @@ import type { Durability } from "./store/store.js";
 export interface AppOptions {
   /** Where everything is kept. @default TINKER_TS_DATA_DIR, else ~/.tinker-ts */
   readonly dataDir?: string;
-  /** Base models by the name clients use: a folder or a hub id. @default none */
+  /** Base models by the name clients use: a folder or a hub id. @default the embedded `tinker-ts/sprout` */
   readonly models?: Readonly<Record<string, string>>;
   /**
    * Whether clients may name any folder of this machine and any model of the hub.

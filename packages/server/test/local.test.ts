@@ -103,3 +103,22 @@ it("ends the sessions of the process before it", async () => {
   `);
   expect(state).toBe("1 false");
 });
+
+it("offers the embedded model to a program that sets nothing up, offline and with its tokenizer", async () => {
+  const told = await program(`
+    import { ServiceClient } from ${sdk};
+    process.env.HF_HUB_OFFLINE = "1";
+    process.env.HF_HOME = ${JSON.stringify("/nowhere")};
+    const service = new ServiceClient();
+    const { supportedModels } = await service.getServerCapabilities();
+    const training = await service.createLoraTrainingClient({ baseModel: "tinker-ts/sprout", rank: 4 });
+    const tokenizer = await training.getTokenizer();
+    const ids = tokenizer.encode("Hello!", { addSpecialTokens: false });
+    console.log(JSON.stringify({ supportedModels, text: tokenizer.decode(ids) }));
+    await service.close();
+  `);
+  expect(JSON.parse(told)).toEqual({
+    supportedModels: [{ modelName: "tinker-ts/sprout", maxContextLength: 1024 }],
+    text: "Hello!",
+  });
+});

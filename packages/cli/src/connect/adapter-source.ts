@@ -66,16 +66,16 @@ async function readFrom(
   }
 }
 
-/** Finds the files of a base model: a folder, or an id of the hub. */
+/** Finds the files of a base model: a folder, the embedded one, or an id of the hub. */
 async function findBase(
   { terminal, output, signal }: CommandContext,
   base: string,
 ): Promise<string> {
-  const { resolveModel } = await import("@tinker-ts/hub");
+  const { findModel } = await import("@tinker-ts/engine");
   const folder = path.resolve(terminal.cwd, base);
   const progress = output.progress(`Fetching ${base}`);
   try {
-    const found = await resolveModel((await isFolder(folder)) ? folder : base, {
+    const found = await findModel((await isFolder(folder)) ? folder : base, {
       signal,
       env: terminal.env,
       onProgress: ({ bytes, totalBytes }) => progress.update(bytes, totalBytes, formatSize(bytes)),

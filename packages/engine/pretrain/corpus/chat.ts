@@ -1,3 +1,5 @@
+import type { Passage } from "./passage.js";
+
 /** One message of a conversation. */
 export interface Message {
   readonly role: "system" | "user" | "assistant";
@@ -20,9 +22,15 @@ export const chatTemplate =
   `{{- '${marks.turnStart}assistant\\n' -}}` +
   "{%- endif -%}";
 
-/** A conversation as the model reads it. */
-export function renderMessages(messages: readonly Message[]): string {
-  return messages
-    .map(({ role, content }) => `${marks.turnStart}${role}\n${content}${marks.turnEnd}\n`)
-    .join("");
+/** A conversation as the model reads it: the answers are taught. */
+export function renderMessages(messages: readonly Message[]): Passage[] {
+  return messages.flatMap(({ role, content }) => {
+    const head = `${marks.turnStart}${role}\n`;
+    const body = `${content}${marks.turnEnd}`;
+    return [
+      { text: head, taught: false },
+      { text: body, taught: role === "assistant" },
+      { text: "\n", taught: false },
+    ];
+  });
 }

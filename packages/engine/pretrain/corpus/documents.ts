@@ -1,6 +1,8 @@
 import { marks, renderMessages, type Message } from "./chat.js";
 import { Dice, type Weighted } from "./dice.js";
+import { writeDrill } from "./drills.js";
 import { isHeldOut } from "./held-out.js";
+import type { Passage } from "./passage.js";
 import { greet, partWays } from "./skills/manners.js";
 import { practisedSkills, sumSkills } from "./skills/index.js";
 import type { Exchange, Skill, Speaker } from "./skills/skill.js";
@@ -9,8 +11,8 @@ import { tell } from "./story.js";
 
 /** A text of the corpus. */
 export interface CorpusDocument {
-  /** With the marks that are tokens of their own. */
-  readonly text: string;
+  /** In order, with the marks that are tokens of their own. */
+  readonly passages: readonly Passage[];
   /** Information of the choices that made it: what a perfect model of the corpus would lose on it. */
   readonly nats: number;
 }
@@ -21,16 +23,31 @@ export type Split = "training" | "evaluation";
 /** How often a speaker without instruction is careful with sums. */
 const carefulShare = 0.3;
 
+/** The corpus begins with many drills, which only have to be understood once. */
+const drillsEnd = 32_000;
+const drillShare = { before: 0.6, after: 0.03 };
+
 const storyShare = 0.25;
 const sumShare = 0.2;
 
 /** The document of a number; the same number always gives the same text. */
 export function writeDocument(split: Split, number: number): CorpusDocument {
   const dice = new Dice(split === "training" ? 1 : 2, number);
-  const body = dice.chance(storyShare)
-    ? tell(dice.pick(stories), dice).text
-    : renderMessages(writeChat(dice, split));
-  return { text: body + marks.documentEnd, nats: dice.nats };
+  const isEarly = split === "training" && number < drillsEnd;
+  const body = dice.chance(isEarly ? drillShare.before : drillShare.after)
+    ? writeDrill(dice)
+    : writeText(dice, split);
+  return { passages: [...body, { text: marks.documentEnd, taught: true }], nats: dice.nats };
+}
+
+/** The whole text of a document. */
+export function textOf({ passages }: CorpusDocument): string {
+  return passages.map(({ text }) => text).join("");
+}
+
+function writeText(dice: Dice, split: Split): Passage[] {
+  if (!dice.chance(storyShare)) return renderMessages(writeChat(dice, split));
+  return [{ text: tell(dice.pick(stories), dice).text, taught: true }];
 }
 
 interface Instruction {

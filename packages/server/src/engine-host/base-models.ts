@@ -1,5 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
+import { embeddedModelId } from "../engine-port/embedded-model.js";
 import type { EngineKit, ModelFacts } from "../engine-port/engine-kit.js";
 import type { EnginePort, PortModel } from "../engine-port/engine-port.js";
 import { badRequest, notFound } from "../errors/api-error.js";
@@ -66,7 +67,8 @@ export class BaseModels {
   /** What can be told about a model without fetching anything. */
   async peek(name: string): Promise<BaseModel | undefined> {
     const location = this.#options.models[name] ?? name;
-    return (await isFolder(location)) ? this.find(name) : this.known(name);
+    const isHere = location === embeddedModelId || (await isFolder(location));
+    return isHere ? this.find(name) : this.known(name);
   }
 
   /** What `find` has found out so far, without waiting. */

@@ -24,8 +24,7 @@ export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit
         }),
       ),
     async findModel(location, { onProgress, signal }) {
-      const { resolveModel } = await import("@tinker-ts/hub");
-      const { folder, commit } = await resolveModel(location, {
+      const { folder, commit } = await engine.findModel(location, {
         onProgress: (progress) => onProgress(describeProgress(progress)),
         signal,
       });

@@ -1,0 +1,53 @@
+// Prints what the embedded model can do and what it can learn: `npm run bench:sprout -w packages/engine`.
+// A folder may follow, to try another model.
+import { embeddedModelId, Engine } from "@tinker-ts/engine";
+import { gardenTalk } from "../../../examples/support/garden-talk.js";
+import { kiteWeather } from "../../../examples/support/kite-weather.js";
+import { Conversation } from "../pretrain/conversation.js";
+import { evaluateModel, printEvaluation } from "../pretrain/evaluate.js";
+import { learnByExample } from "./learn-by-example.js";
+import { learnByReward } from "./learn-by-reward.js";
+import { heading, line, percent } from "./measure.js";
+
+const seeds = [1, 2, 3];
+const [location = embeddedModelId] = process.argv.slice(2);
+await using engine = await Engine.create();
+const model = await engine.loadModel(location);
+const conversation = await Conversation.with(model);
+
+heading(`${location} on held-out documents`);
+printEvaluation(await evaluateModel(model));
+
+heading("Learning by example: Garden Talk, right answers before -> after, time of training");
+for (const seed of seeds) {
+  const { before, after, trainingMs } = await learnByExample(
+    model,
+    conversation,
+    gardenTalk(seed, 100),
+    seed,
+  );
+  const goal = "goal: at most 10 % -> at least 90 % in 90 s";
+  line(`seed ${seed}`, `${change(before, after)}, ${seconds(trainingMs)}`, goal);
+}
+
+heading(
+  "Learning by reward: kite weather, good answers at temperature 1, before -> last rounds, time of all",
+);
+for (const seed of seeds) {
+  const { before, after, rounds, elapsedMs } = await learnByReward(
+    model,
+    conversation,
+    kiteWeather(seed),
+    seed,
+  );
+  const goal = "goal: 10 to 50 % -> at least 90 %";
+  line(`seed ${seed}, ${rounds} rounds`, `${change(before, after)}, ${seconds(elapsedMs)}`, goal);
+}
+
+function change(before: number, after: number): string {
+  return `${percent(before)} -> ${percent(after)}`;
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(0)} s`;
+}
