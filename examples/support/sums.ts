@@ -1,11 +1,7 @@
 import { pick, seededRandom } from "./random.js";
+import type { Riddle } from "./task.js";
 
-/** A question whose answer a program can check. */
-export interface Riddle {
-  readonly question: string;
-  /** 1 for a right answer, 0 for any other. */
-  readonly reward: (answer: string) => number;
-}
+export type { Riddle } from "./task.js";
 
 const numbers = Array.from({ length: 20 }, (_, index) => index + 1);
 
