@@ -5,8 +5,8 @@ import { connect } from "./support/connect.js";
 import { accuracy, Display, percent } from "./support/display.js";
 import { gardenTalk } from "./support/garden-talk.js";
 
-const steps = 120;
-const batchSize = 16;
+const steps = 110;
+const batchSize = 32;
 const rank = 32;
 
 const { service, baseModel, isHere } = connect(); // this process, or the server that is configured

@@ -1,25 +1,24 @@
-// Reinforcement learning: nobody shows the model an answer, a program only tells right from wrong.
+// Reinforcement learning: nobody shows the model an answer, a program only tells good from bad. Here it
+// likes to hear of weather in which one can fly a kite.
 //
 // Every question is answered several times. Answers that are better than the average of their group
 // become more probable, worse ones less; what was sampled with is compared with what is trained now
-// (importance sampling). The model learns to answer in exactly five words; "sums" as an argument is a
-// harder task, for models that can nearly do them.
+// (importance sampling).
 import assert from "node:assert/strict";
 import type { DatumLike, SampledSequence } from "tinker-ts";
 import { Chat } from "./support/chat.js";
 import { connect } from "./support/connect.js";
 import { percent } from "./support/display.js";
-import { fiveWords } from "./support/five-words.js";
-import { sums } from "./support/sums.js";
+import { kiteWeather } from "./support/kite-weather.js";
 
-const rounds = 40;
+const rounds = Number(process.env["REINFORCEMENT_ROUNDS"] ?? 40);
 const questionsPerRound = 16;
 const answersPerQuestion = 8;
 
 const { service, baseModel, isHere } = connect();
 const training = await service.createLoraTrainingClient({ baseModel, rank: 16, seed: 1 });
 const chat = new Chat(await training.getTokenizer());
-const riddles = process.argv[2] === "sums" ? sums() : fiveWords();
+const riddles = kiteWeather();
 const shares: number[] = [];
 
 for (let round = 1; round <= rounds; round++) {
@@ -47,16 +46,13 @@ for (let round = 1; round <= rounds; round++) {
     const adamParams = { learningRate: isHere ? 2e-3 : 4e-5 };
     await training.trainStep(data, "importance_sampling", { adamParams });
   }
-  if (round % 5 === 0) {
-    const sample = groups[0]!.sequences[0]!;
-    console.log(`round ${round}: ${percent(shares.at(-1)!)} right  "${chat.read(sample.tokens)}"`);
-  }
+  if (round % 5 === 0) console.log(`round ${round}: ${percent(shares.at(-1)!)} good`);
 }
 await service.close();
 
 const [first, last] = [mean(shares.slice(0, 3)), mean(shares.slice(-3))];
-console.log(`right at first: ${percent(first)}, right at last: ${percent(last)}`);
-assert.ok(last >= 0.9, "at least nine of ten answers are right in the end");
+console.log(`good at first: ${percent(first)}, good at last: ${percent(last)}`);
+assert.ok(last >= 0.9, "at least nine of ten answers are good in the end");
 
 /** An answer with the logprobs it was sampled with, all its tokens pushed by the same advantage. */
 function toDatum(

@@ -12,10 +12,3 @@ export interface Task {
   readonly lesson: (count: number) => Exchange[];
   readonly exam: readonly Exchange[];
 }
-
-/** A question whose answers a program can judge. */
-export interface Riddle {
-  readonly question: string;
-  /** 1 for a right answer, 0 for any other. */
-  readonly reward: (answer: string) => number;
-}
