@@ -64,12 +64,16 @@ export async function reportOverhead(model: BenchModel): Promise<void> {
       }
     }
     const typicalMs = (key: string): number => undisturbed(times.get(key)?.slice(warmUps) ?? []);
+    const added: number[] = [];
     for (const name of Object.keys(operations)) {
       const aloneMs = typicalMs(`${name} alone`);
       const addedMs = typicalMs(`${name} served`) - aloneMs;
       const figure = `${addedMs.toFixed(2)} ms on top of ${aloneMs.toFixed(2)} ms in the engine`;
       line(name, figure, { is: addedMs, of: limitMs });
+      added.push(addedMs);
     }
+    const meanMs = added.reduce((sum, ms) => sum + ms, 0) / added.length;
+    line("  on average", `${meanMs.toFixed(2)} ms per operation`, { is: meanMs, of: limitMs });
   });
   await engine.close();
 }

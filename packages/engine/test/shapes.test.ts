@@ -1,0 +1,156 @@
+import { Engine, type ModelConfig, type NamedTensors } from "@tinker-ts/engine";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { expectedTensors } from "../src/files/tensor-names.js";
+import { RandomStream } from "../src/util/random.js";
+
+const crossEntropy = { lossFn: "cross_entropy" } as const;
+const longRotation = {
+  kind: "llama3",
+  factor: 4,
+  lowFrequencyFactor: 1,
+  highFrequencyFactor: 4,
+  originalContextLength: 32,
+} as const;
+
+/** Small models of every family, in shapes that no kernel likes. */
+const configs: fc.Arbitrary<ModelConfig> = fc
+  .record({
+    architecture: fc.constantFrom("llama", "qwen2", "qwen3"),
+    vocabSize: fc.integer({ min: 11, max: 140 }),
+    hiddenSize: fc.integer({ min: 3, max: 50 }),
+    intermediateSize: fc.integer({ min: 1, max: 70 }),
+    layers: fc.integer({ min: 1, max: 3 }),
+    kvHeads: fc.integer({ min: 1, max: 3 }),
+    group: fc.integer({ min: 1, max: 5 }),
+    halfHeadDim: fc.integer({ min: 1, max: 12 }),
+    tiedEmbeddings: fc.boolean(),
+    biases: fc.boolean(),
+    scaled: fc.boolean(),
+  })
+  .map(({ kvHeads, group, halfHeadDim, biases, scaled, ...rest }) => ({
+    ...rest,
+    kvHeads,
+    heads: kvHeads * group,
+    headDim: 2 * halfHeadDim,
+    normEpsilon: 1e-6,
+    rope: { theta: 10_000, scaling: scaled && rest.architecture === "llama" ? longRotation : null },
+    contextLength: 700,
+    qkvBias: biases || rest.architecture === "qwen2",
+    outputBias: biases && rest.architecture !== "qwen2",
+    mlpBias: biases && rest.architecture === "llama",
+    qkNorm: rest.architecture === "qwen3",
+    bosTokenId: null,
+    eosTokenIds: [],
+  }));
+
+const full = process.env.TINKER_TS_TEST_FULL !== undefined;
+const runs = full ? 60 : 5;
+const timeout = full ? 300_000 : 30_000;
+let engine: Engine;
+beforeAll(async () => {
+  engine = await Engine.create({ threads: 2 });
+});
+afterAll(() => engine.close());
+
+function normals(length: number, deviation: number, random: RandomStream): Float32Array {
+  return Float32Array.from({ length }, () => deviation * random.nextNormal());
+}
+
+function randomWeights(config: ModelConfig, random: RandomStream): NamedTensors {
+  return new Map(
+    [...expectedTensors(config)].map(([name, shape]) => {
+      const length = shape.reduce((product, dim) => product * dim, 1);
+      const data = normals(length, (shape[1] ?? 9) ** -0.5, random);
+      if (name.endsWith("norm.weight")) for (const i of data.keys()) data[i]! += 1;
+      return [name, { shape, data }];
+    }),
+  );
+}
+
+/** A model with an adapter whose factors are both random. */
+async function randomModel(config: ModelConfig, rank: number, seed: number) {
+  const random = new RandomStream(seed);
+  const model = await engine.createModel(config, { tensors: randomWeights(config, random) });
+  const adapter = await model.createAdapter({ rank, alpha: rank, seed });
+  const { tensors } = await adapter.exportState();
+  for (const [name, { data }] of tensors) {
+    if (name.includes("lora_B")) data.set(normals(data.length, 0.3 / Math.sqrt(rank), random));
+  }
+  await adapter.importState({ tensors });
+  return { model, adapter, random };
+}
+
+/** A datum that asks for the next token at every position. */
+function continuation(tokens: readonly number[]) {
+  const shape = [tokens.length - 1];
+  return {
+    tokens: tokens.slice(0, -1),
+    inputs: {
+      target_tokens: { data: tokens.slice(1), shape },
+      weights: { data: tokens.slice(1).map((token) => token % 3), shape },
+    },
+  };
+}
+
+function largestDifference(actual: ArrayLike<number>, expected: Float32Array): number {
+  return expected.reduce((max, value, i) => Math.max(max, Math.abs(value - (actual[i] ?? NaN))), 0);
+}
+
+it("samples and trains any shape of model alike", { timeout }, async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      configs,
+      fc.integer({ min: 1, max: 40 }),
+      fc.integer(),
+      async (config, rank, seed) => {
+        const { model, adapter, random } = await randomModel(config, rank, seed);
+        const prompt = Array.from({ length: 1 + Math.floor(random.next() * 600) }, () =>
+          Math.floor(random.next() * config.vocabSize),
+        );
+        const { samples, promptLogprobs } = await model.sample({
+          adapter: await adapter.snapshot(),
+          prompt,
+          maxTokens: 6,
+          seed,
+          promptLogprobs: true,
+        });
+        const all = [...prompt, ...(samples[0]?.tokens ?? [])];
+        const { outputs } = await adapter.forward([continuation(all)], crossEntropy);
+        const sampled = [...(promptLogprobs ?? []).slice(1), ...(samples[0]?.logprobs ?? [])];
+        const trained = outputs[0]?.logprobs ?? new Float32Array();
+        expect(sampled.length).toBe(trained.length);
+        expect(largestDifference(sampled, trained)).toBeLessThan(1e-4);
+        await model.unload();
+      },
+    ),
+    { numRuns: runs },
+  );
+});
+
+it("gives any shape of model the same gradient in one call and in many", { timeout }, async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      configs,
+      fc.integer({ min: 1, max: 40 }),
+      fc.integer(),
+      async (config, rank, seed) => {
+        const { model, adapter, random } = await randomModel(config, rank, seed);
+        const data = [2, 5, 40, 90, 520].map((length) =>
+          continuation(Array.from({ length }, () => Math.floor(random.next() * config.vocabSize))),
+        );
+        await adapter.forwardBackward(data, crossEntropy);
+        const together = await adapter.exportGradient();
+        await adapter.importState(await adapter.exportState());
+        for (const datum of data) await adapter.forwardBackward([datum], crossEntropy);
+        for (const [name, { data: apart }] of await adapter.exportGradient()) {
+          const whole = together.get(name)?.data ?? new Float32Array();
+          const largest = whole.reduce((max, value) => Math.max(max, Math.abs(value)), 1e-6);
+          expect(largestDifference(apart, whole) / largest, name).toBeLessThan(1e-4);
+        }
+        await model.unload();
+      },
+    ),
+    { numRuns: runs },
+  );
+});
