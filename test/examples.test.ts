@@ -39,6 +39,16 @@ it("resume ends up where it would have been without the crash", async () => {
   expect(output).toContain("Resumed after step 6: the other 6 losses are the same.");
 }, 60_000);
 
+it("quickstart teaches the embedded model what it cannot know", async () => {
+  const output = await run("quickstart", {});
+  expect(output).toMatch(/right before: +\d %\n +right now: +(9\d|100) %/);
+}, 240_000);
+
+it("reinforcement turns what happens now and then into what always happens", async () => {
+  const output = await run("reinforcement", { REINFORCEMENT_ROUNDS: "20" });
+  expect(output).toContain("round 20");
+}, 240_000);
+
 it("the page lists every example", () => {
   const page = readFileSync(path.join(examples, "README.md"), "utf8");
   const programs = readdirSync(examples).filter((name) => name.endsWith(".ts"));
