@@ -29,7 +29,7 @@ process.once("SIGTERM", () => interrupted.abort());
 const steps = values.steps === undefined ? sproutRecipe.steps : wholeNumber("steps", values.steps);
 try {
   await pretrain({
-    recipe: { ...sproutRecipe, steps },
+    recipe: { ...sproutRecipe, steps, decaySteps: Math.min(sproutRecipe.decaySteps, steps) },
     outputFolder,
     workFolder,
     ...(values.threads === undefined ? {} : { threads: wholeNumber("threads", values.threads) }),
