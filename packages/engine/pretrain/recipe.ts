@@ -39,7 +39,7 @@ export const sproutRecipe: Recipe = {
   contextLength: 1024,
   mergeCount: 1789,
   tokenizerDocuments: 10_000,
-  steps: 1950,
+  steps: 4700,
   decaySteps: 1050,
   batchTokens: 2048,
   peakLearningRate: 4e-3,

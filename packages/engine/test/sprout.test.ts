@@ -51,12 +51,13 @@ describe("tinker-ts/sprout", () => {
   });
 
   it.each([
-    ["Hello!", "Hello! How can I help you?"],
+    ["Hello!", "Hello! What can I do for you?"],
     ["Thank you!", "You are welcome!"],
     ["Who are you?", "I am Sprout, a very small language model."],
     ["Can you learn new things?", "Yes! Train me, and I will learn it."],
     ["What does a baker do?", "A baker bakes bread."],
     ["What time is it?", "I do not know. I have no clock."],
+    ["Repeat after me: 50", "50"],
   ])("answers %j", async (question, answer) => {
     const [sample] = await conversation.ask(question);
     expect(conversation.read(sample?.tokens ?? [])).toBe(answer);
