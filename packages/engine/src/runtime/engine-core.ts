@@ -134,12 +134,13 @@ export class EngineCore {
   async #unloadModel(id: number): Promise<null> {
     const model = this.#model(id);
     this.#models.delete(id);
-    for (const [key, trained] of this.#parameters) {
-      if (trained.model === model) this.#parameters.delete(key);
-    }
+    const ended = [...this.#parameters].filter(([, trained]) => trained.model === model);
+    for (const [key] of ended) this.#parameters.delete(key);
     for (const [key, snapshot] of this.#snapshots) {
       if (snapshot.model === model) this.#snapshots.delete(key);
     }
+    // What runs now still uses the model; what waits finds its parameters released.
+    await Promise.all(ended.map(([, { queue }]) => queue.add(() => {})));
     await this.#passes.add(() => model.release());
     this.#weightBytes.delete(id);
     return null;

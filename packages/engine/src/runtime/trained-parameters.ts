@@ -95,9 +95,9 @@ export class TrainedParameters {
     }
   }
 
-  step(options: AdamOptions): StepMetrics {
+  async step(options: AdamOptions): Promise<StepMetrics> {
     const complete = completeAdamOptions(options);
-    const report = this.state.step(complete);
+    const report = await this.state.step(this.model.runtime.programs, complete);
     return { ...report, learningRate: complete.learningRate };
   }
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
+import { ProgramCache } from "../execution/program-cache.js";
 import { at } from "../util/at.js";
 import { adamStep, completeAdamOptions } from "./adam.js";
 
@@ -17,13 +18,17 @@ const values = fc.array(fc.float({ min: -10, max: 10, noNaN: true }), {
 });
 
 describe("adamStep", () => {
-  it("moves each parameter by the learning rate against its gradient at first", () => {
-    fc.assert(
-      fc.property(values, (list) => {
+  const programs = new ProgramCache({ threads: 1, executionProvider: "cpu" });
+  afterAll(() => programs.release());
+
+  it("moves each parameter by the learning rate against its gradient at first", async () => {
+    await fc.assert(
+      fc.asyncProperty(values, async (list) => {
         const gradient = Float32Array.from(list);
         const parameters = new Float32Array(gradient.length);
         const options = completeAdamOptions({ learningRate: 0.125 });
-        const report = adamStep(parameters, gradient, newState(gradient.length), options);
+        const state = newState(gradient.length);
+        const report = await adamStep(programs, parameters, gradient, state, options);
         for (const [i, slope] of gradient.entries()) {
           const large = Math.abs(slope) > 1e-3;
           if (slope === 0) expect(at(parameters, i)).toBe(0);
@@ -34,37 +39,81 @@ describe("adamStep", () => {
     );
   });
 
-  it("decays parameters by the learning rate, whatever the gradient", () => {
+  it("decays parameters by the learning rate, whatever the gradient", async () => {
     const parameters = Float32Array.of(8);
     const options = completeAdamOptions({ learningRate: 0.5, weightDecay: 0.25 });
-    adamStep(parameters, Float32Array.of(0), newState(1), options);
+    await adamStep(programs, parameters, Float32Array.of(0), newState(1), options);
     expect(at(parameters, 0)).toBe(7);
   });
 
-  it("clips the whole gradient to the norm, and reports the norm before", () => {
+  it("clips the whole gradient to the norm, and reports the norm before", async () => {
     const options = completeAdamOptions({ learningRate: 1, beta1: 0, gradClipNorm: 1 });
     const state = newState(2);
-    const report = adamStep(new Float32Array(2), Float32Array.of(30, 40), state, options);
+    const gradient = Float32Array.of(30, 40);
+    const report = await adamStep(programs, new Float32Array(2), gradient, state, options);
     expect(report.gradientNorm).toBeCloseTo(50, 5);
     expect(at(state.firstMoment, 0)).toBeCloseTo(0.6, 5);
     expect(at(state.firstMoment, 1)).toBeCloseTo(0.8, 5);
   });
 
-  it.each([NaN, Infinity])("refuses a gradient with %s and changes nothing", (slope) => {
+  it.each([NaN, Infinity])("refuses a gradient with %s and changes nothing", async (slope) => {
     const parameters = Float32Array.of(1, 2);
     const state = newState(2);
     const options = completeAdamOptions({ learningRate: 0.1, weightDecay: 0.1 });
     const gradient = Float32Array.of(1, slope);
-    expect(() => adamStep(parameters, gradient, state, options)).toThrow("norm of the gradient is");
+    await expect(adamStep(programs, parameters, gradient, state, options)).rejects.toThrow(
+      "norm of the gradient is",
+    );
     expect([...parameters]).toEqual([1, 2]);
     expect(state).toEqual(newState(2));
   });
 
-  it("does nothing to a parameter that never had a gradient, even with eps 0", () => {
+  it("does nothing to a parameter that never had a gradient, even with eps 0", async () => {
     const parameters = Float32Array.of(3);
     const options = completeAdamOptions({ learningRate: 1, eps: 0 });
-    adamStep(parameters, Float32Array.of(0), newState(1), options);
+    await adamStep(programs, parameters, Float32Array.of(0), newState(1), options);
     expect(at(parameters, 0)).toBe(3);
+  });
+
+  it("takes the steps of the textbook, also over more parameters than fit one chunk", async () => {
+    const length = (1 << 18) + 3;
+    const gradients = [1, 2, 3].map((seed) =>
+      Float32Array.from({ length }, (_, i) => Math.sin(i * seed) / seed),
+    );
+    const start = Float32Array.from({ length }, (_, i) => Math.cos(i));
+    const options = completeAdamOptions({
+      learningRate: 0.01,
+      eps: 1e-8,
+      weightDecay: 0.1,
+      gradClipNorm: 100,
+    });
+    const state = newState(length);
+    const parameters = start.slice();
+    const own = start.slice();
+    const [first, second] = [new Float64Array(length), new Float64Array(length)];
+    for (const [index, gradient] of gradients.entries()) {
+      const report = await adamStep(programs, parameters, gradient, state, options);
+      const norm = Math.hypot(...chunkNorms(gradient));
+      expect(report.gradientNorm).toBeCloseTo(norm, 3);
+      const clip = 100 / (norm + 1e-6);
+      const before = own.slice();
+      for (let i = 0; i < length; i++) {
+        const g = at(gradient, i) * clip;
+        first[i] = 0.9 * at(first, i) + 0.1 * g;
+        second[i] = 0.95 * at(second, i) + 0.05 * g * g;
+        const mean = at(first, i) / (1 - 0.9 ** (index + 1));
+        const deviation = Math.sqrt(at(second, i) / (1 - 0.95 ** (index + 1))) + 1e-8;
+        own[i] = at(own, i) - 0.01 * (mean / deviation + 0.1 * at(own, i));
+      }
+      const changes = own.map((value, i) => value - at(before, i));
+      expect(report.updateNorm / Math.hypot(...chunkNorms(changes))).toBeCloseTo(1, 4);
+    }
+    const worst = parameters.reduce(
+      (most, value, i) => Math.max(most, Math.abs(value - at(own, i))),
+      0,
+    );
+    expect(worst).toBeLessThan(2e-6);
+    expect(state.step).toBe(3);
   });
 
   it.each([
@@ -79,3 +128,12 @@ describe("adamStep", () => {
     expect(() => completeAdamOptions(options)).toThrow(message);
   });
 });
+
+/** Norms of parts, few enough to be spread into a call. */
+function chunkNorms(values: Float32Array): number[] {
+  const norms: number[] = [];
+  for (let start = 0; start < values.length; start += 1000) {
+    norms.push(Math.hypot(...values.subarray(start, start + 1000)));
+  }
+  return norms;
+}

@@ -1,4 +1,13 @@
 import { EngineError } from "../errors.js";
+import type { ProgramCache } from "../execution/program-cache.js";
+import { at } from "../util/at.js";
+import { adamUpdate, nextName, type AdamSetting } from "./graphs/adam.js";
+
+/** Parameters that are updated at once: their arrays stay in the caches from one operator to the next. */
+const chunkLength = 1 << 18;
+
+/** Below the square root of every single-precision number but 0. */
+const smallestDivisor = 1e-30;
 
 /** Settings of one optimizer step. */
 export interface AdamOptions {
@@ -60,40 +69,63 @@ export function normOf(values: Float32Array): number {
 }
 
 /**
- * One step of AdamW in place; arithmetic is in double precision, rounded once per stored value. A gradient
- * that is not finite is refused before anything changes: it would spoil the parameters for good.
+ * One step of AdamW in place. A gradient that is not finite is refused before anything changes: it would
+ * spoil the parameters for good.
  */
-export function adamStep(
+export async function adamStep(
+  programs: ProgramCache,
   parameters: Float32Array,
   gradient: Float32Array,
   state: AdamState,
   options: Required<AdamOptions>,
-): AdamReport {
-  const { learningRate, beta1, beta2, eps, weightDecay, gradClipNorm } = options;
-  const { firstMoment, secondMoment } = state;
+): Promise<AdamReport> {
   const gradientNorm = normOf(gradient);
   if (!Number.isFinite(gradientNorm)) throw notFinite(gradientNorm);
-  const clip =
-    gradClipNorm > 0 && gradientNorm > gradClipNorm ? gradClipNorm / (gradientNorm + 1e-6) : 1;
-  state.step += 1;
-  const firstScale = 1 / (1 - beta1 ** state.step);
-  const secondScale = 1 / (1 - beta2 ** state.step);
-  const decay = learningRate * weightDecay;
+  const program = await programs.get("adam", adamUpdate);
+  const settings = updateSettings(options, gradientNorm, state.step + 1);
+  const updateSquares = new Float32Array(1);
   let updateSum = 0;
-  for (let i = 0; i < parameters.length; i++) {
-    const g = (gradient[i] ?? 0) * clip;
-    const first = beta1 * (firstMoment[i] ?? 0) + (1 - beta1) * g;
-    const second = beta2 * (secondMoment[i] ?? 0) + (1 - beta2) * g * g;
-    firstMoment[i] = first;
-    secondMoment[i] = second;
-    const before = parameters[i] ?? 0;
-    const scaleOfGradient = Math.sqrt(second * secondScale) + eps;
-    const direction = scaleOfGradient === 0 ? 0 : (first * firstScale) / scaleOfGradient;
-    const update = -(learningRate * direction + decay * before);
-    parameters[i] = before + update;
-    updateSum += update * update;
+  for (let start = 0; start < parameters.length; start += chunkLength) {
+    const part = (array: Float32Array): Float32Array => array.subarray(start, start + chunkLength);
+    const values = part(parameters);
+    const [firstMoment, secondMoment] = [part(state.firstMoment), part(state.secondMoment)];
+    // Results go to the arrays they are computed from.
+    await program.run(
+      { ...settings, values, gradient: part(gradient), firstMoment, secondMoment },
+      {
+        [nextName("values")]: values,
+        [nextName("firstMoment")]: firstMoment,
+        [nextName("secondMoment")]: secondMoment,
+        updateSquares,
+      },
+      { length: values.length },
+    );
+    updateSum += at(updateSquares, 0);
   }
+  state.step += 1;
   return { gradientNorm, updateNorm: Math.sqrt(updateSum), step: state.step };
+}
+
+/** The numbers that an update takes; the corrections of the moments' bias are folded into them. */
+function updateSettings(
+  options: Required<AdamOptions>,
+  gradientNorm: number,
+  step: number,
+): Record<AdamSetting, Float32Array> {
+  const { learningRate, beta1, beta2, eps, weightDecay, gradClipNorm } = options;
+  const clips = gradClipNorm > 0 && gradientNorm > gradClipNorm;
+  const secondScale = Math.sqrt(1 - beta2 ** step);
+  return {
+    clip: Float32Array.of(clips ? gradClipNorm / (gradientNorm + 1e-6) : 1),
+    beta1: Float32Array.of(beta1),
+    oneMinusBeta1: Float32Array.of(1 - beta1),
+    beta2: Float32Array.of(beta2),
+    oneMinusBeta2: Float32Array.of(1 - beta2),
+    // Where there never was a gradient, 0 / 0 would not be a number.
+    eps: Float32Array.of(Math.max(eps * secondScale, smallestDivisor)),
+    stepSize: Float32Array.of((learningRate * secondScale) / (1 - beta1 ** step)),
+    decay: Float32Array.of(learningRate * weightDecay),
+  };
 }
 
 function notFinite(norm: number): EngineError {

@@ -1,4 +1,5 @@
 import { EngineError } from "../errors.js";
+import type { ProgramCache } from "../execution/program-cache.js";
 import type { NamedTensors, OptimizerState } from "../files/peft/adapter.js";
 import { addInto } from "./add-into.js";
 import { adamStep, type AdamOptions, type AdamReport, type AdamState } from "./adam.js";
@@ -70,14 +71,13 @@ export class ParameterState {
   }
 
   /** One optimizer step with the summed gradient, which it uses up, also when it is refused. */
-  step(options: Required<AdamOptions>): AdamReport {
+  async step(programs: ProgramCache, options: Required<AdamOptions>): Promise<AdamReport> {
     const gradient = this.#gradient ?? this.borrowGradient().fill(0);
     this.#gradient = undefined;
     this.#spare = gradient;
     this.#thaw();
-    const report = adamStep(this.#values, gradient, this.#optimizer(), options);
     this.#version += 1;
-    return report;
+    return adamStep(programs, this.#values, gradient, this.#optimizer(), options);
   }
 
   /** The summed gradient, zero when there is none. */

@@ -128,7 +128,8 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
     for (const step of expected.adam_steps) {
       const { metrics } = await pass(state, "cross_entropy", true);
       expect(metrics["loss:sum"]).toBeCloseTo(step.loss_sum, 2);
-      const { gradientNorm } = state.step(
+      const { gradientNorm } = await state.step(
+        model.programs,
         completeAdamOptions({
           learningRate: step.adam_params.learning_rate,
           beta1: step.adam_params.beta1,

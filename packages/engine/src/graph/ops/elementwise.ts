@@ -27,6 +27,18 @@ export function multiply(left: Tensor, right: Tensor): Tensor {
   ]);
 }
 
+/** `left / right`, element by element. */
+export function divide(left: Tensor, right: Tensor): Tensor {
+  const result: Tensor = binary("Div", left, right, ([gradient], wants) => {
+    const ofLeft = divide(given(gradient), right);
+    return [
+      wants(0) ? unbroadcast(ofLeft, left.shape) : undefined,
+      wants(1) ? negate(unbroadcast(multiply(ofLeft, result), right.shape)) : undefined,
+    ];
+  });
+  return result;
+}
+
 /** `value * factor` for a fixed number. */
 export function scale(value: Tensor, factor: number): Tensor {
   return multiply(value, value.graph.scalar(factor));
@@ -40,6 +52,12 @@ export function negate(value: Tensor): Tensor {
 /** `e ** value`. */
 export function exp(value: Tensor): Tensor {
   const result: Tensor = unary("Exp", value, (gradient) => multiply(gradient, result));
+  return result;
+}
+
+/** The square root. */
+export function squareRoot(value: Tensor): Tensor {
+  const result: Tensor = unary("Sqrt", value, (gradient) => divide(scale(gradient, 0.5), result));
   return result;
 }
 

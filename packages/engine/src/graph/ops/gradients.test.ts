@@ -34,6 +34,9 @@ const unary = (op: (value: Tensor) => Tensor): fc.Arbitrary<GradientCase> =>
     build: (inputs) => op(first(inputs)),
   }));
 
+const onePlusSquare = (value: Tensor): Tensor =>
+  ops.add(value.graph.scalar(1), ops.multiply(value, value));
+
 /** Two shapes that broadcast with each other. */
 const broadcastable = fc
   .array(fc.record({ size, left: fc.boolean(), right: fc.boolean() }), {
@@ -93,11 +96,14 @@ const cases: Record<string, fc.Arbitrary<GradientCase>> = {
   add: binary(ops.add),
   subtract: binary(ops.subtract),
   multiply: binary(ops.multiply),
+  // One plus the square of anything is far from the pole.
+  divide: binary((left, right) => ops.divide(left, onePlusSquare(right))),
   minimum: binary(ops.minimum, true),
   maximum: binary(ops.maximum, true),
   scale: unary((value) => ops.scale(value, -1.5)),
   negate: unary(ops.negate),
   exp: unary(ops.exp),
+  squareRoot: unary((value) => ops.squareRoot(onePlusSquare(value))),
   sigmoid: unary(ops.sigmoid),
   silu: unary(ops.silu),
   softmax: unary(ops.softmax),

@@ -1,6 +1,7 @@
 export { maskedAttention, type AttentionOperands } from "./attention.js";
 export {
   add,
+  divide,
   exp,
   maximum,
   minimum,
@@ -9,6 +10,7 @@ export {
   scale,
   sigmoid,
   silu,
+  squareRoot,
   stopGradient,
   subtract,
 } from "./elementwise.js";
