@@ -61,11 +61,17 @@ export function completeAdamOptions(options: AdamOptions): Required<AdamOptions>
   return complete;
 }
 
-/** The Euclidean norm, summed in double precision. */
+/** The Euclidean norm in double precision; two sums need not wait for each other. */
 export function normOf(values: Float32Array): number {
-  let sum = 0;
-  for (let i = 0; i < values.length; i++) sum += (values[i] ?? 0) ** 2;
-  return Math.sqrt(sum);
+  const half = values.length >> 1;
+  let lower = 0;
+  let upper = 0;
+  for (let i = 0; i < half; i++) {
+    lower += (values[i] ?? 0) ** 2;
+    upper += (values[half + i] ?? 0) ** 2;
+  }
+  if (values.length % 2 === 1) upper += (values.at(-1) ?? 0) ** 2;
+  return Math.sqrt(lower + upper);
 }
 
 /**
