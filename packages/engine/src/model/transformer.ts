@@ -2,12 +2,11 @@ import type { ModelConfig } from "../files/model-config.js";
 import {
   add,
   dimAt,
+  gatedSilu,
   maskedAttention,
-  multiply,
   reshape,
   rmsNorm,
   rotary,
-  silu,
   type RotaryTables,
 } from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
@@ -111,7 +110,7 @@ export function layerOutputs(
   const normalized = rmsNorm(middle, given(weights.postNorm), config.normEpsilon);
   const projections = project("gateUp", normalized);
   const [gate, up] = [at(projections, 0), at(projections, 1)];
-  const feedForward = at(project("down", multiply(silu(gate), up)), 0);
+  const feedForward = at(project("down", gatedSilu(gate, up)), 0);
   return { hidden: add(middle, feedForward), middle, gate, up };
 }
 

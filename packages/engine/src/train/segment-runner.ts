@@ -2,6 +2,7 @@ import type { ModelConfig } from "../files/model-config.js";
 import type { ModelWeights } from "../model/model-weights.js";
 import type { BufferPool } from "../execution/buffer-pool.js";
 import type { PortData, PortValues } from "../execution/program.js";
+import type { KeptKind } from "../graph/kept-values.js";
 import { at } from "../util/at.js";
 import type { ShortArrangement } from "./arrangement.js";
 import type { GradientTarget } from "./gradient-sum.js";
@@ -17,7 +18,8 @@ import {
   type LayerRunner,
 } from "./layer-pass.js";
 import { compute, computeGradients } from "./program-calls.js";
-import type { TrainingPrograms } from "./training-programs.js";
+import type { TrainingBudget } from "./training-budget.js";
+import type { SegmentShape, TrainingPrograms } from "./training-programs.js";
 
 /** Consecutive layers that run as one program. */
 interface Segment {
@@ -36,6 +38,7 @@ export class SegmentRunner implements LayerRunner<ShortArrangement> {
   readonly #trained: Trained;
   readonly #programs: TrainingPrograms;
   readonly #pool: BufferPool;
+  readonly #keptKind: KeptKind;
   readonly #segments: readonly Segment[];
 
   constructor(
@@ -44,13 +47,14 @@ export class SegmentRunner implements LayerRunner<ShortArrangement> {
     trained: Trained,
     programs: TrainingPrograms,
     pool: BufferPool,
-    layersPerSegment: number,
+    budget: Pick<TrainingBudget, "layersPerSegment" | "keptKind">,
   ) {
     this.#weights = weights;
     this.#trained = trained;
     this.#programs = programs;
     this.#pool = pool;
-    this.#segments = segmentsOf(config.layers, layersPerSegment);
+    this.#keptKind = budget.keptKind;
+    this.#segments = segmentsOf(config.layers, budget.layersPerSegment);
   }
 
   async forward(
@@ -110,7 +114,7 @@ export class SegmentRunner implements LayerRunner<ShortArrangement> {
     segment: Segment,
     hidden: Float32Array,
   ): Promise<Activations> {
-    const program = await this.#programs.segmentForward(segment.layers, pass.arrangement.layout);
+    const program = await this.#programs.segmentForward(this.#shape(pass, segment));
     await pass.pause();
     const feeds = { ...this.#feeds(pass, segment), hidden };
     return compute(this.#pool, program, feeds, this.#sizes(pass));
@@ -122,12 +126,7 @@ export class SegmentRunner implements LayerRunner<ShortArrangement> {
     activations: Activations,
     gradient: Float32Array,
   ): Promise<Float32Array | undefined> {
-    const inputGradient = segment.first > 0 || this.#trained.kind === "full";
-    const program = await this.#programs.segmentBackward(
-      segment.layers,
-      pass.arrangement.layout,
-      inputGradient,
-    );
+    const program = await this.#programs.segmentBackward(this.#shape(pass, segment));
     await pass.pause();
     const feeds = {
       ...this.#feeds(pass, segment),
@@ -143,6 +142,15 @@ export class SegmentRunner implements LayerRunner<ShortArrangement> {
       (result) => gradientTarget(segment, result),
     );
     return values[gradientName("hidden")];
+  }
+
+  #shape(pass: LayerPass<ShortArrangement>, { first, layers }: Segment): SegmentShape {
+    return {
+      layers,
+      layout: pass.arrangement.layout,
+      inputGradient: first > 0 || this.#trained.kind === "full",
+      keep: this.#keptKind,
+    };
   }
 
   #feeds(pass: LayerPass<ShortArrangement>, segment: Segment): PortValues {

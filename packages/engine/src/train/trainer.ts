@@ -87,7 +87,7 @@ export class Trainer {
    */
   async #runners(request: PassRequest, totalTokens: number): Promise<PassRunners> {
     const { config, pool, programs } = this.#model;
-    const { layersPerSegment, mergeFromTokens } = this.#budget;
+    const { mergeFromTokens } = this.#budget;
     const trained = this.#trained;
     const merge = trained.kind === "adapter" && totalTokens >= mergeFromTokens;
     const weights = merge
@@ -96,7 +96,7 @@ export class Trainer {
     const way = merge ? { ...trained, merged: true } : trained;
     const made = new TrainingPrograms(config, programs, way);
     return {
-      short: new SegmentRunner(config, weights, way, made, pool, layersPerSegment),
+      short: new SegmentRunner(config, weights, way, made, pool, this.#budget),
       long: new LongSequenceRunner(config, weights, way, made, pool),
       head: new HeadRunner(config, weights, made, pool),
     };

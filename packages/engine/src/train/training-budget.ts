@@ -1,4 +1,5 @@
 import type { ModelConfig } from "../files/model-config.js";
+import type { KeptKind } from "../graph/kept-values.js";
 import { layerGroups, sitesOf, siteWidths, type Site, type SiteWidths } from "../model/sites.js";
 
 /** How much a training pass does at once. Depends on model and settings only, never on the moment. */
@@ -11,6 +12,8 @@ export interface TrainingBudget {
   readonly blockTokens: number;
   /** Layers that run as one program. */
   readonly layersPerSegment: number;
+  /** What is kept of the layers of a segment. */
+  readonly keptKind: KeptKind;
   /** Calls of at least this many tokens merge the adapter into the weights first. */
   readonly mergeFromTokens: number;
   /** Memory for activations that wait for the backward pass. */
@@ -31,24 +34,31 @@ const operationsPerProgram = 2e10;
 
 /** Plans passes of a model whose activations may take `activationBytes`. */
 export function trainingBudget(config: ModelConfig, activationBytes: number): TrainingBudget {
+  const layersAtOnce = layersPerSegment(config);
+  // The values of a model that is too large for segments leave the caches: computing them again is as fast.
+  const keptKind = layersAtOnce > 1 ? "all" : "dear";
   return {
     microBatchTokens: defaultMicroBatchTokens,
     wholeTokens: defaultWholeTokens,
     blockTokens: defaultBlockTokens,
-    layersPerSegment: layersPerSegment(config),
+    layersPerSegment: layersAtOnce,
+    keptKind,
     mergeFromTokens: mergeFromTokens(config, activationBytes),
     activationBytes,
-    keptBytesPerToken: 4 * config.layers * keptFloatsPerToken(config),
+    keptBytesPerToken: 4 * config.layers * keptFloatsPerToken(config, keptKind),
   };
 }
 
-/** Values that one layer keeps per token; the narrow products of adapters do not count. */
-function keptFloatsPerToken(config: ModelConfig): number {
+/** Values that one layer keeps per token, at most; the narrow products of adapters do not count. */
+function keptFloatsPerToken(config: ModelConfig, kind: KeptKind): number {
   const { hiddenSize, intermediateSize, heads, kvHeads, headDim } = config;
   const queries = heads * headDim;
   const keys = kvHeads * headDim;
   const raw = config.qkNorm ? queries + keys : 0;
-  return 2 * hiddenSize + 2 * intermediateSize + 2 * queries + 2 * keys + raw;
+  const products = 2 * hiddenSize + 2 * intermediateSize + 2 * queries + 2 * keys + raw;
+  if (kind === "dear") return products;
+  const scores = heads * defaultWholeTokens;
+  return products + 2 * hiddenSize + 2 * intermediateSize + raw + scores;
 }
 
 function layersPerSegment(config: ModelConfig): number {

@@ -9,7 +9,8 @@ import { segmentBackward, segmentForward, type SegmentOptions } from "./graphs/s
 import type { Trained } from "./graphs/trained.js";
 import { losses, type LossName } from "./losses.js";
 
-type SegmentLayout = SegmentOptions["layout"];
+/** What tells the segments of one way of training apart. */
+export type SegmentShape = Omit<SegmentOptions, "trained">;
 
 /** The programs of one way of training a model; all layers, ranks and batch sizes share them. */
 export class TrainingPrograms {
@@ -26,15 +27,17 @@ export class TrainingPrograms {
     this.#key = trained.kind === "full" ? "full" : `${trained.sites.toSorted().join()} ${merged}`;
   }
 
-  segmentForward(layers: number, layout: SegmentLayout): Promise<Program> {
-    const options = { layers, layout, trained: this.#trained };
-    return this.#get(`segment ${layers} ${layout}`, () => segmentForward(this.#config, options));
+  segmentForward(options: SegmentShape): Promise<Program> {
+    const [config, trained] = [this.#config, this.#trained];
+    return this.#get(`segment ${keyOf(options)}`, () =>
+      segmentForward(config, { ...options, trained }),
+    );
   }
 
-  segmentBackward(layers: number, layout: SegmentLayout, inputGradient: boolean): Promise<Program> {
-    const options = { layers, layout, trained: this.#trained };
-    return this.#get(`segmentBackward ${layers} ${layout} ${inputGradient}`, () =>
-      segmentBackward(this.#config, options, inputGradient),
+  segmentBackward(options: SegmentShape): Promise<Program> {
+    const [config, trained] = [this.#config, this.#trained];
+    return this.#get(`segmentBackward ${keyOf(options)}`, () =>
+      segmentBackward(config, { ...options, trained }),
     );
   }
 
@@ -87,4 +90,8 @@ export class TrainingPrograms {
   #get(name: string, compile: Parameters<ProgramCache["get"]>[1]): Promise<Program> {
     return this.#cache.get(`${name} ${this.#key}`, compile);
   }
+}
+
+function keyOf({ layers, layout, inputGradient, keep }: SegmentShape): string {
+  return `${layers} ${layout} ${inputGradient} ${keep}`;
 }

@@ -70,19 +70,28 @@ export function sigmoid(value: Tensor): Tensor {
   return result;
 }
 
-/** `value * sigmoid(value)`, one fused operator forward. */
-export function silu(value: Tensor): Tensor {
-  const result: Tensor = value.graph.applyOne({
+/** `gate * sigmoid(gate) * value`: the product of a value with the SiLU of its gate. */
+export function gatedSilu(gate: Tensor, value: Tensor): Tensor {
+  const { graph } = gate;
+  const opened = graph.applyOne({
     type: "QuickGelu",
     domain: "com.microsoft",
-    inputs: [value],
+    inputs: [gate],
     attributes: { alpha: { float: 1 } },
-    shape: value.shape,
-    vjp: ([gradient]) => {
-      // The slope, gate + result * (1 - gate), takes the result, which products after it need anyway.
-      const gate = sigmoid(value);
-      const slope = add(gate, subtract(result, multiply(result, gate)));
-      return [multiply(given(gradient), slope)];
+    shape: gate.shape,
+  });
+  const result: Tensor = graph.applyOne({
+    type: "Mul",
+    inputs: [opened, value],
+    gradientInputs: [gate, value],
+    shape: gate.shape,
+    vjp: ([gradient], wants) => {
+      // The slope of SiLU is s + silu (1 - s); times the value it is result + s (value - result).
+      const ofGate = (): Tensor => add(result, multiply(sigmoid(gate), subtract(value, result)));
+      return [
+        wants(0) ? multiply(given(gradient), ofGate()) : undefined,
+        wants(1) ? multiply(given(gradient), opened) : undefined,
+      ];
     },
   });
   return result;

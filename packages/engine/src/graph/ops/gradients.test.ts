@@ -105,7 +105,10 @@ const cases: Record<string, fc.Arbitrary<GradientCase>> = {
   exp: unary(ops.exp),
   squareRoot: unary((value) => ops.squareRoot(onePlusSquare(value))),
   sigmoid: unary(ops.sigmoid),
-  silu: unary(ops.silu),
+  gatedSilu: fc.array(size, { minLength: 1, maxLength: 3 }).map((shape) => ({
+    shapes: [shape, shape],
+    build: (inputs) => ops.gatedSilu(at(inputs, 0), at(inputs, 1)),
+  })),
   softmax: unary(ops.softmax),
   reduceSum: fc
     .tuple(size, size, size, fc.subarray([0, 1, 2], { minLength: 1 }))

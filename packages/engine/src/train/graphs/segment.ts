@@ -3,11 +3,12 @@ import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { differentiate } from "../../graph/differentiate.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
+import { keptValues, type KeptKind } from "../../graph/kept-values.js";
 import type { RotaryTables } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
 import { denseLayout, paddedLayout, type AttentionLayout } from "../../model/attention-layouts.js";
 import { declareAdapter } from "../../model/projectors.js";
-import { layerGroups, type SiteGroup } from "../../model/sites.js";
+import { layerGroups } from "../../model/sites.js";
 import { attention, attentionInputs, layerOutputs } from "../../model/transformer.js";
 import { layerWeightKeys } from "../../model/weights.js";
 import { at } from "../../util/at.js";
@@ -16,7 +17,6 @@ import {
   adaptedSites,
   adapterTensors,
   gradientName,
-  lowName,
   trainedProjector,
   type Trained,
 } from "./trained.js";
@@ -28,6 +28,10 @@ export interface SegmentOptions {
   /** Sequences of one length, or of several that are padded inside attention. */
   readonly layout: "dense" | "padded";
   readonly trained: Trained;
+  /** Whether the gradient of the first hidden states is wanted too. */
+  readonly inputGradient: boolean;
+  /** What the forward pass keeps. */
+  readonly keep: KeptKind;
 }
 
 /** Prefix of everything that belongs to the n-th layer of a segment. */
@@ -37,40 +41,43 @@ export function inSegment(index: number, name: string): string {
 
 /** Several layers forwards, keeping what their backward pass needs. */
 export function segmentForward(config: ModelConfig, options: SegmentOptions): CompiledGraph {
-  const { graph, next, saved } = build(config, options);
-  return compileGraph(graph, { outputs: { next, ...saved } });
+  const { graph, next, kept } = build(config, options);
+  return compileGraph(graph, { outputs: { next, ...kept } });
 }
 
-/** Gradients of several layers; `inputGradient` also asks for that of the first hidden states. */
-export function segmentBackward(
-  config: ModelConfig,
-  options: SegmentOptions,
-  inputGradient: boolean,
-): CompiledGraph {
-  const { graph, hidden, next, saved, parameters } = build(config, options);
+/** Gradients of several layers. */
+export function segmentBackward(config: ModelConfig, options: SegmentOptions): CompiledGraph {
+  const { graph, gradients, kept } = build(config, options);
+  return compileGraph(graph, { outputs: gradients, given: kept });
+}
+
+function build(config: ModelConfig, options: SegmentOptions) {
+  const { graph, hidden, next, parameters } = buildLayers(config, options);
   const seed = { of: next, gradient: graph.input(gradientName("next"), next.shape) };
-  const wrt = Object.entries(inputGradient ? { ...parameters, hidden } : parameters);
-  const gradients = differentiate(
+  const wrt = Object.entries(options.inputGradient ? { ...parameters, hidden } : parameters);
+  const found = differentiate(
     [seed],
     wrt.map(([, tensor]) => tensor),
   );
-  const outputs: Record<string, Tensor> = {};
-  for (const [index, [name]] of wrt.entries()) outputs[gradientName(name)] = at(gradients, index);
-  return compileGraph(graph, { outputs, given: saved });
+  const gradients: Record<string, Tensor> = {};
+  for (const [index, [name]] of wrt.entries()) gradients[gradientName(name)] = at(found, index);
+  const kept: Record<string, Tensor> = {};
+  for (const [index, tensor] of keptValues([next], found, options.keep).entries()) {
+    kept[`kept.${index}`] = tensor;
+  }
+  return { graph, next, gradients, kept };
 }
 
 interface SegmentLayer {
   readonly next: Tensor;
-  readonly saved: Record<string, Tensor>;
   readonly parameters: Record<string, Tensor>;
 }
 
-function build(config: ModelConfig, options: SegmentOptions) {
+function buildLayers(config: ModelConfig, options: SegmentOptions) {
   const graph = new Graph();
   const { layout, tokens } = declareLayout(graph, config, options.layout);
   const { positions, tables } = declareRotary(graph, config, tokens);
   const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
-  const saved: Record<string, Tensor> = {};
   const parameters: Record<string, Tensor> = {};
   let next = hidden;
   for (let index = 0; index < options.layers; index++) {
@@ -84,11 +91,10 @@ function build(config: ModelConfig, options: SegmentOptions) {
       positions,
       tables,
     );
-    Object.assign(saved, layer.saved, index === 0 ? {} : { [inSegment(index, "hidden")]: next });
     Object.assign(parameters, layer.parameters);
     next = layer.next;
   }
-  return { graph, hidden, next, saved, parameters };
+  return { graph, hidden, next, parameters };
 }
 
 function buildLayer(
@@ -104,25 +110,12 @@ function buildLayer(
   const prefix = inSegment(index, "");
   const weights = declareLayerWeights(graph, config, layerWeightKeys, prefix);
   const adapter = declareAdapter(graph, config, layerGroups, adaptedSites(trained), prefix);
-  const lows = new Map<SiteGroup, Tensor>();
-  const project = trainedProjector(trained, layerSites(weights), adapter, lows);
+  const project = trainedProjector(trained, layerSites(weights), adapter, new Map());
   const inputs = attentionInputs(config, weights, project, hidden, positions, tables);
   const attended = attention(config, inputs, layout);
   const outputs = layerOutputs(config, weights, project, hidden, attended);
-  const kept: Record<string, Tensor> = {
-    query: inputs.query,
-    key: inputs.key,
-    value: inputs.value,
-    ...(config.qkNorm ? { rawQuery: inputs.rawQuery, rawKey: inputs.rawKey } : {}),
-    attended,
-    middle: outputs.middle,
-    gateValues: outputs.gate,
-    upValues: outputs.up,
-  };
-  for (const [group, low] of lows) kept[lowName(group)] = low;
   return {
     next: outputs.hidden,
-    saved: prefixed(index, kept),
     parameters:
       trained.kind === "full" ? prefixed(index, weights) : adapterTensors(adapter, prefix),
   };
