@@ -55,16 +55,20 @@ export function cachedAttention(
   const { heads, kvHeads, headDim } = config;
   const { sequences, newTokens } = rows;
   const group = heads / kvHeads;
-  const toHeads = (tokens: Tensor, count: number): Tensor =>
-    transpose(reshape(tokens, [sequences, newTokens, count, headDim]), [0, 2, 1, 3]);
   // Leading ones keep the products of a stack apart; see `stackMatmul`.
   const keyShape = (length: DimLike): DimLike[] => [1, sequences, kvHeads, 1, length, headDim];
   const valueShape = (length: DimLike): DimLike[] => [1, ...keyShape(length)];
-  const grouped = [sequences, kvHeads, group, newTokens, headDim];
+  const byToken = [sequences, newTokens, kvHeads, group, headDim];
 
-  const query = scale(reshape(toHeads(inputs.query, heads), grouped), headDim ** -0.5);
+  // Scaled before it is rearranged: a factor right before a product would be folded into it, and ONNX
+  // Runtime has its fast kernel for single rows only for products without a factor.
+  const scaled = scale(inputs.query, headDim ** -0.5);
+  const query = transpose(reshape(scaled, byToken), [0, 2, 3, 1, 4]);
   const oldKey = graph.input(`${prefix}cachedKey`, keyShape(capacity));
-  const newKey = reshape(toHeads(inputs.key, kvHeads), keyShape(newTokens));
+  const newKey = transpose(
+    reshape(inputs.key, [1, sequences, newTokens, kvHeads, 1, headDim]),
+    [0, 1, 3, 4, 2, 5],
+  );
   const oldScores = add(stackMatmul(query, oldKey, { transposeRight: true }), masks.cached);
   const newScores = add(stackMatmul(query, newKey, { transposeRight: true }), masks.fresh);
   // New keys come first: the place of every score in the softmax's sum is then the same for every
@@ -73,8 +77,12 @@ export function cachedAttention(
   const parts = split(probabilities, 5, [newTokens, capacity]);
 
   const oldValue = graph.input(`${prefix}cachedValue`, valueShape(capacity));
-  const newValue = reshape(toHeads(inputs.value, kvHeads), valueShape(newTokens));
+  const newValue = transpose(
+    reshape(inputs.value, [1, 1, sequences, newTokens, kvHeads, 1, headDim]),
+    [0, 1, 2, 4, 5, 3, 6],
+  );
   const attended = add(stackMatmul(at(parts, 0), newValue), stackMatmul(at(parts, 1), oldValue));
-  const perHead = reshape(attended, [sequences, heads, newTokens, headDim]);
-  return reshape(transpose(perHead, [0, 2, 1, 3]), [sequences.times(newTokens), heads * headDim]);
+  // From [1, 1, sequences, kvHeads, group, newTokens, headDim].
+  const collected = transpose(attended, [0, 1, 2, 5, 3, 4, 6]);
+  return reshape(collected, [sequences.times(newTokens), heads * headDim]);
 }

@@ -19,13 +19,25 @@ export function sequenceRows(): SequenceRows {
   return { sequences: Dim.symbol("sequences"), newTokens: Dim.symbol("newTokens") };
 }
 
+/** Factors of the ranks of a group with so many sites, [sequences, 1, sites * rank]. */
+export type Membership = (sites: number) => Tensor;
+
+/** Name of the feed that holds the factors of groups with so many sites. */
+export function membershipName(sites: number): string {
+  return `lora.membership.${sites}`;
+}
+
 /**
- * Declares the factor of every rank for every sequence, [sequences, 1, sites * rank]. The adapters of a
- * batch are joined into one whose rank is the sum of theirs; a sequence has alpha / rank at its own
- * adapter's ranks and 0 at the others, which adds exact zeros and so changes nothing.
+ * Declares the factor of every rank for every sequence. The adapters of a batch are joined into one whose
+ * rank is the sum of theirs; a sequence has alpha / rank at its own adapter's ranks and 0 at the others,
+ * which adds exact zeros and so changes nothing.
  */
-export function declareMembership(graph: Graph, { sequences }: SequenceRows): Tensor {
-  return graph.input("lora.membership", [sequences, 1, Dim.symbol("rank")]);
+export function membershipOf(graph: Graph, { sequences }: SequenceRows): Membership {
+  return (sites) => {
+    const name = membershipName(sites);
+    const shape = [sequences, 1, Dim.symbol("rank").times(sites)];
+    return graph.inputs.get(name) ?? graph.input(name, shape);
+  };
 }
 
 /**
@@ -38,7 +50,7 @@ export function samplingProjector(
   config: ModelConfig,
   lookup: SiteLookup,
   rows: SequenceRows,
-  membership: Tensor,
+  membership: Membership,
   prefix: string,
 ): Projector {
   const rank = Dim.symbol("rank");
@@ -49,7 +61,8 @@ export function samplingProjector(
     const stacked = rank.times(sites.length);
     const a = graph.input(`${prefix}${stackedAName(group)}`, [1, 1, stacked, inputs]);
     const blocks = reshape(value, [sequences, newTokens, inputs]);
-    const low = stackMatmul(blocks, a, { transposeRight: true });
+    const products = stackMatmul(blocks, a, { transposeRight: true });
+    const low = multiply(products, membership(sites.length));
     const parts =
       sites.length === 1
         ? [low]
@@ -61,8 +74,10 @@ export function samplingProjector(
     return sites.map((site, index) => {
       const { outputs } = siteWidths(config, site);
       const b = graph.input(`${prefix}${siteBName(site)}`, [1, 1, 1, rank, outputs]);
-      const own = multiply(at(parts, index), membership);
-      const delta = reshape(stackMatmul(own, b), [sequences.times(newTokens), outputs]);
+      const delta = reshape(stackMatmul(at(parts, index), b), [
+        sequences.times(newTokens),
+        outputs,
+      ]);
       const { weight, bias } = lookup(site);
       return linear(value, weight, bias === undefined ? delta : add(delta, bias));
     });

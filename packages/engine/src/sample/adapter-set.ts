@@ -1,4 +1,5 @@
 import type { ModelConfig } from "../files/model-config.js";
+import { membershipName } from "../model/sampling-projector.js";
 import { siteBName, stackedAName } from "../model/projectors.js";
 import { layerGroups, sitesOf, siteWidths, type Site, type SiteGroup } from "../model/sites.js";
 import { viewsAt, type ParameterLayout, type Place } from "../model/parameter-layout.js";
@@ -21,6 +22,14 @@ export interface FrozenAdapter {
  * if adapters begin at such a multiple, the place of an adapter among others has no influence on rounding.
  */
 const rankStep = 8;
+
+/** Which of a batch's ranks belong to which sequence, by feed. */
+export type MembershipFeeds = Readonly<Record<string, Float32Array>>;
+
+/** Numbers of sites that groups have. */
+const groupSizes: ReadonlySet<number> = new Set(
+  Object.values(sitesOf).map((sites) => sites.length),
+);
 
 /** The model without an adapter, as one that adds nothing. */
 export function noAdapter(): FrozenAdapter {
@@ -59,14 +68,23 @@ export class AdapterSet {
     this.headFeeds = this.#groupFeeds(config, "outer", "head");
   }
 
-  /** The factor of every rank for sequences that use these adapters, [sequences, rank]. */
-  membership(ids: readonly string[]): Float32Array {
-    const factors = new Float32Array(ids.length * this.rank);
-    for (const [row, id] of ids.entries()) {
+  /** The factors of all ranks for sequences that use these adapters, as feeds. */
+  membership(ids: readonly string[]): MembershipFeeds {
+    const feeds: Record<string, Float32Array> = {};
+    for (const sites of groupSizes) feeds[membershipName(sites)] = this.#factors(ids, sites);
+    return feeds;
+  }
+
+  /** [sequences, sites * rank] */
+  #factors(ids: readonly string[], sites: number): Float32Array {
+    const factors = new Float32Array(ids.length * sites * this.rank);
+    for (let row = 0; row < ids.length * sites; row++) {
       let start = row * this.rank;
       for (const adapter of this.#adapters) {
         const rank = filledRank(adapter);
-        if (adapter.id === id) factors.fill(adapter.scale, start, start + rank);
+        if (adapter.id === ids[Math.floor(row / sites)]) {
+          factors.fill(adapter.scale, start, start + rank);
+        }
         start += rank;
       }
     }

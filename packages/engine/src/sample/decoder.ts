@@ -2,7 +2,7 @@ import type { ModelRuntime } from "../model/model-runtime.js";
 import type { Program } from "../execution/program.js";
 import { at } from "../util/at.js";
 import { int64From } from "../util/int64.js";
-import type { AdapterSet } from "./adapter-set.js";
+import type { AdapterSet, MembershipFeeds } from "./adapter-set.js";
 import { decoderHead, decoderLayers, ofLayer, type LayerRange } from "./graphs/decoder.js";
 import type { KvRows, NewKeyValues } from "./kv-rows.js";
 
@@ -15,8 +15,7 @@ export interface DecoderInput {
   /** Earlier tokens; row i belongs to sequence i. */
   readonly cache: KvRows;
   readonly adapters: AdapterSet;
-  /** [sequences, adapters.rank] */
-  readonly membership: Float32Array;
+  readonly membership: MembershipFeeds;
 }
 
 /** Hidden states of the new tokens, and their keys and values; valid until the next run. */
@@ -61,7 +60,7 @@ export class Decoder {
       sin: rotary.sin,
       cachedMask: cache.mask(sequences),
       freshMask: freshMask(newTokens),
-      "lora.membership": input.membership,
+      ...input.membership,
       ...adapters.layerFeeds,
     };
     const sizes = {
@@ -103,7 +102,7 @@ export class Decoder {
     rows: { readonly sequences: number; readonly newTokens: number },
     temperatures: readonly number[],
     adapters: AdapterSet,
-    membership: Float32Array,
+    membership: MembershipFeeds,
   ): Promise<HeadOutput> {
     const { config, weights } = this.#model;
     const program = await this.#model.programs.get("decoderHead", () =>
@@ -117,7 +116,7 @@ export class Decoder {
     };
     const feeds = {
       hidden,
-      "lora.membership": membership,
+      ...membership,
       inverseTemperature: Float32Array.from(temperatures, (t) => (t === 0 ? 1 : 1 / t)),
       ...adapters.headFeeds,
     };

@@ -52,7 +52,7 @@ describe("KvRows", () => {
 
   it("always leaves places free at the end", () => {
     for (const tokens of [0, 1, 63, 64, 65, 1000]) {
-      expect(capacityFor(tokens)).toBeGreaterThanOrEqual(tokens + 64);
+      expect(capacityFor(tokens)).toBeGreaterThanOrEqual(tokens + 32);
     }
   });
 });

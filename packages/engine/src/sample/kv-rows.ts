@@ -11,8 +11,11 @@ export interface NewKeyValues {
   readonly values: readonly Float32Array[];
 }
 
-/** Capacities are multiples of this, and one multiple is always left free. See `capacityFor`. */
+/** Capacities are multiples of this: larger ones are read in vain, smaller ones outgrown too often. */
 const capacityStep = 64;
+
+/** Places that are always left free. See `capacityFor`. */
+const freePlaces = 32;
 
 const hidden = -1e30;
 
@@ -22,7 +25,7 @@ const hidden = -1e30;
  * capacity, bit for bit.
  */
 export function capacityFor(tokens: number): number {
-  return (Math.ceil(tokens / capacityStep) + 1) * capacityStep;
+  return Math.ceil((tokens + freePlaces) / capacityStep) * capacityStep;
 }
 
 /** Bytes that keys and values of one token take. */

@@ -1,5 +1,5 @@
 import { at } from "../util/at.js";
-import { AdapterSet, type FrozenAdapter } from "./adapter-set.js";
+import { AdapterSet, type FrozenAdapter, type MembershipFeeds } from "./adapter-set.js";
 import { checkLogits } from "./check-logits.js";
 import type { Decoder } from "./decoder.js";
 import { capacityFor, KvRows, type KvShape } from "./kv-rows.js";
@@ -21,7 +21,7 @@ export class PromptPass {
   readonly #options: CheckedSampleOptions;
   readonly #adapter: FrozenAdapter;
   readonly #adapters: AdapterSet;
-  readonly #membership: Float32Array;
+  readonly #membership: MembershipFeeds;
   readonly #decoder: Decoder;
   readonly #prefixes: PrefixCache;
   readonly #shape: KvShape;

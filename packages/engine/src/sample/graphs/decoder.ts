@@ -6,11 +6,7 @@ import type { Tensor } from "../../graph/tensor.js";
 import { cachedAttention, declareCacheMasks } from "../../model/cached-attention.js";
 import { declareLayerWeights, declareRotary, layerSites } from "../../model/layer-inputs.js";
 import type { ModelWeights } from "../../model/model-weights.js";
-import {
-  declareMembership,
-  samplingProjector,
-  sequenceRows,
-} from "../../model/sampling-projector.js";
+import { membershipOf, samplingProjector, sequenceRows } from "../../model/sampling-projector.js";
 import { attentionInputs, layerOutputs, logits } from "../../model/transformer.js";
 import { layerWeightKeys, outerWeightSpecs } from "../../model/weights.js";
 import { at } from "../../util/at.js";
@@ -39,7 +35,7 @@ export function decoderLayers(
   const graph = new Graph();
   const rows = sequenceRows();
   const tokens = rows.sequences.times(rows.newTokens);
-  const membership = declareMembership(graph, rows);
+  const membership = membershipOf(graph, rows);
   const { positions, tables } = declareRotary(graph, config, tokens);
   const masks = declareCacheMasks(graph, rows);
   let hidden = graph.input("hidden", [tokens, config.hiddenSize]);
@@ -67,7 +63,7 @@ export function decoderHead(config: ModelConfig, weights: ModelWeights): Compile
   const graph = new Graph();
   const rows = sequenceRows();
   const tokens = rows.sequences.times(rows.newTokens);
-  const membership = declareMembership(graph, rows);
+  const membership = membershipOf(graph, rows);
   const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
   const specs = outerWeightSpecs(config);
   const finalNorm = graph.input("finalNorm", specs.finalNorm.shape);
