@@ -130,10 +130,10 @@ describe("adamStep", () => {
 });
 
 /** Norms of parts, few enough to be spread into a call. */
-function chunkNorms(values: Float32Array): number[] {
+function chunkNorms(array: Float32Array): number[] {
   const norms: number[] = [];
-  for (let start = 0; start < values.length; start += 1000) {
-    norms.push(Math.hypot(...values.subarray(start, start + 1000)));
+  for (let start = 0; start < array.length; start += 1000) {
+    norms.push(Math.hypot(...array.subarray(start, start + 1000)));
   }
   return norms;
 }

@@ -41,18 +41,6 @@ export interface ForwardResult {
   readonly kept: readonly Activations[];
 }
 
-/** Runs all layers of a model forwards and backwards. */
-export interface LayerRunner<A> {
-  /** Takes `hidden` over. */
-  forward(pass: LayerPass<A>, hidden: Float32Array, keep: Keep): Promise<ForwardResult>;
-  /** Adds the gradients of all layers; takes `kept` and `gradient` over. Returns that of the input. */
-  backward(
-    pass: LayerPass<A>,
-    kept: readonly Activations[],
-    gradient: Float32Array,
-  ): Promise<Float32Array | undefined>;
-}
-
 /** The positions of a pass's tokens and their angles, as feeds. */
 export function rotaryFeeds({ positions, rotary }: LayerPass<unknown>): PortValues {
   return { positions, cos: rotary.cos, sin: rotary.sin };

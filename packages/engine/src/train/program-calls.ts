@@ -4,15 +4,18 @@ import type { PortValues, Program } from "../execution/program.js";
 import type { GradientTarget } from "./gradient-sum.js";
 import type { Activations, LayerParameters } from "./layer-pass.js";
 
-/** Runs a program with arrays from the pool for all its results. */
+/** Runs a program with arrays from the pool for its results, or for those that are wanted. */
 export async function compute(
   pool: BufferPool,
   program: Program,
   feeds: PortValues,
   sizes: DimBindings,
+  wanted?: readonly string[],
 ): Promise<Activations> {
   const results: Activations = {};
-  for (const [name, length] of program.resultLengths(sizes)) results[name] = pool.take(length);
+  for (const [name, length] of program.resultLengths(sizes)) {
+    if (wanted?.includes(name) ?? true) results[name] = pool.take(length);
+  }
   await program.run(feeds, results, sizes);
   return results;
 }

@@ -100,6 +100,7 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
       activationBytes: 0,
     },
     "without merging the adapter": { mergeFromTokens: Infinity },
+    "layer by layer, keeping what is dear": { layersPerSegment: 1, keptKind: "dear" },
     "merging the adapter, attention in blocks": {
       mergeFromTokens: 1,
       wholeTokens: 5,

@@ -4,10 +4,11 @@ import { at } from "../util/at.js";
 import { GradientSum } from "./gradient-sum.js";
 import { adaptedSites, type Trained } from "./graphs/trained.js";
 import { HeadRunner } from "./head-pass.js";
-import type { LayerPass, Keep, LayerRunner } from "./layer-pass.js";
-import { LongSequenceRunner } from "./long-sequence-runner.js";
+import type { Keep, LayerPass } from "./layer-pass.js";
+import { LayerRunner } from "./layer-runner.js";
+import { LongSequencePasses } from "./long-sequence-passes.js";
 import type { LongArrangement, ShortArrangement } from "./arrangement.js";
-import { SegmentRunner } from "./segment-runner.js";
+import { SegmentPasses } from "./segment-passes.js";
 import { lossMetrics } from "./metrics.js";
 import type { MergedWeights } from "./merged-weights.js";
 import { packMicroBatch, planMicroBatches, type MicroBatch } from "./micro-batch.js";
@@ -19,8 +20,8 @@ import type { TrainingBudget } from "./training-budget.js";
 
 /** What runs passes with one set of weights. */
 interface PassRunners {
-  readonly short: SegmentRunner;
-  readonly long: LongSequenceRunner;
+  readonly short: LayerRunner<ShortArrangement>;
+  readonly long: LayerRunner<LongArrangement>;
   readonly head: HeadRunner;
 }
 
@@ -95,9 +96,11 @@ export class Trainer {
       : this.#model.weights;
     const way = merge ? { ...trained, merged: true } : trained;
     const made = new TrainingPrograms(config, programs, way);
+    const short = new SegmentPasses(config, weights, way, made, pool, this.#budget);
+    const long = new LongSequencePasses(config, weights, way, made, pool);
     return {
-      short: new SegmentRunner(config, weights, way, made, pool, this.#budget),
-      long: new LongSequenceRunner(config, weights, way, made, pool),
+      short: new LayerRunner(short, pool),
+      long: new LayerRunner(long, pool),
       head: new HeadRunner(config, weights, made, pool),
     };
   }

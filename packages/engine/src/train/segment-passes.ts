@@ -8,38 +8,25 @@ import type { ShortArrangement } from "./arrangement.js";
 import type { GradientTarget } from "./gradient-sum.js";
 import { inSegment } from "./graphs/segment.js";
 import { gradientName, type Trained } from "./graphs/trained.js";
-import {
-  defined,
-  rotaryFeeds,
-  type Activations,
-  type ForwardResult,
-  type Keep,
-  type LayerPass,
-  type LayerRunner,
-} from "./layer-pass.js";
+import { defined, rotaryFeeds, type Activations, type LayerPass } from "./layer-pass.js";
+import type { Stretch, StretchPasses } from "./layer-runner.js";
 import { compute, computeGradients } from "./program-calls.js";
 import type { TrainingBudget } from "./training-budget.js";
 import type { SegmentShape, TrainingPrograms } from "./training-programs.js";
 
-/** Consecutive layers that run as one program. */
-interface Segment {
-  readonly first: number;
-  readonly layers: number;
-}
-
 /**
- * Runs short sequences through the layers, several layers per program.
+ * Passes short sequences through the layers, several layers per program.
  *
  * Starting a program costs about as much as a small layer, so small models run all their layers in one;
  * large models run one layer at a time, which lets other work in between.
  */
-export class SegmentRunner implements LayerRunner<ShortArrangement> {
+export class SegmentPasses implements StretchPasses<ShortArrangement> {
+  readonly stretches: readonly Stretch[];
   readonly #weights: ModelWeights;
   readonly #trained: Trained;
   readonly #programs: TrainingPrograms;
   readonly #pool: BufferPool;
   readonly #keptKind: KeptKind;
-  readonly #segments: readonly Segment[];
 
   constructor(
     config: ModelConfig,
@@ -54,75 +41,26 @@ export class SegmentRunner implements LayerRunner<ShortArrangement> {
     this.#programs = programs;
     this.#pool = pool;
     this.#keptKind = budget.keptKind;
-    this.#segments = segmentsOf(config.layers, budget.layersPerSegment);
+    this.stretches = segmentsOf(config.layers, budget.layersPerSegment);
   }
 
   async forward(
     pass: LayerPass<ShortArrangement>,
+    segment: Stretch,
     hidden: Float32Array,
-    keep: Keep,
-  ): Promise<ForwardResult> {
-    const kept: Activations[] = [];
-    let current = hidden;
-    for (const segment of this.#segments) {
-      const { next, ...activations } = await this.#segmentForward(pass, segment, current);
-      pass.advance(segment.layers);
-      const input = current;
-      current = defined(next);
-      if (keep === "everything") {
-        kept.push({ ...activations, hidden: input });
-        continue;
-      }
-      this.#pool.giveBack(...Object.values(activations));
-      if (keep === "inputs") kept.push({ hidden: input });
-      else this.#pool.giveBack(input);
-    }
-    return { hidden: current, kept };
+    withActivations: boolean,
+  ) {
+    const program = await this.#programs.segmentForward(this.#shape(pass, segment));
+    await pass.pause();
+    const feeds = { ...this.#feeds(pass, segment), hidden };
+    const wanted = withActivations ? undefined : ["next"];
+    const results = await compute(this.#pool, program, feeds, this.#sizes(pass), wanted);
+    return { ...results, next: defined(results.next) };
   }
 
   async backward(
     pass: LayerPass<ShortArrangement>,
-    kept: readonly Activations[],
-    gradient: Float32Array,
-  ): Promise<Float32Array | undefined> {
-    let current: Float32Array | undefined = gradient;
-    for (const [index, segment] of [...this.#segments.entries()].toReversed()) {
-      const activations = await this.#complete(pass, segment, at(kept, index));
-      const ofNext = defined(current);
-      current = await this.#segmentBackward(pass, segment, activations, ofNext);
-      pass.advance(segment.layers);
-      this.#pool.giveBack(ofNext, ...Object.values(activations));
-    }
-    return current;
-  }
-
-  /** Computes what was not kept. */
-  async #complete(
-    pass: LayerPass<ShortArrangement>,
-    segment: Segment,
-    kept: Activations,
-  ): Promise<Activations> {
-    if (Object.keys(kept).length > 1) return kept;
-    const hidden = defined(kept.hidden);
-    const { next, ...activations } = await this.#segmentForward(pass, segment, hidden);
-    this.#pool.giveBack(defined(next));
-    return { ...activations, hidden };
-  }
-
-  async #segmentForward(
-    pass: LayerPass<ShortArrangement>,
-    segment: Segment,
-    hidden: Float32Array,
-  ): Promise<Activations> {
-    const program = await this.#programs.segmentForward(this.#shape(pass, segment));
-    await pass.pause();
-    const feeds = { ...this.#feeds(pass, segment), hidden };
-    return compute(this.#pool, program, feeds, this.#sizes(pass));
-  }
-
-  async #segmentBackward(
-    pass: LayerPass<ShortArrangement>,
-    segment: Segment,
+    segment: Stretch,
     activations: Activations,
     gradient: Float32Array,
   ): Promise<Float32Array | undefined> {
@@ -144,7 +82,7 @@ export class SegmentRunner implements LayerRunner<ShortArrangement> {
     return values[gradientName("hidden")];
   }
 
-  #shape(pass: LayerPass<ShortArrangement>, { first, layers }: Segment): SegmentShape {
+  #shape(pass: LayerPass<ShortArrangement>, { first, layers }: Stretch): SegmentShape {
     return {
       layers,
       layout: pass.arrangement.layout,
@@ -153,7 +91,7 @@ export class SegmentRunner implements LayerRunner<ShortArrangement> {
     };
   }
 
-  #feeds(pass: LayerPass<ShortArrangement>, segment: Segment): PortValues {
+  #feeds(pass: LayerPass<ShortArrangement>, segment: Stretch): PortValues {
     const feeds: Record<string, PortData> = {
       ...pass.arrangement.feeds,
       ...rotaryFeeds(pass),
@@ -178,7 +116,7 @@ export class SegmentRunner implements LayerRunner<ShortArrangement> {
 }
 
 /** Segments of nearly equal length. */
-function segmentsOf(layers: number, perSegment: number): readonly Segment[] {
+function segmentsOf(layers: number, perSegment: number): readonly Stretch[] {
   const count = Math.ceil(layers / perSegment);
   const size = Math.ceil(layers / count);
   return Array.from({ length: count }, (_, index) => ({
@@ -188,7 +126,7 @@ function segmentsOf(layers: number, perSegment: number): readonly Segment[] {
 }
 
 /** The parameter behind a result such as `gradient.2.lora.q.b`. */
-function gradientTarget(segment: Segment, result: string): GradientTarget | undefined {
+function gradientTarget(segment: Stretch, result: string): GradientTarget | undefined {
   const match = /^gradient\.(\d+)\.(.+)$/.exec(result);
   const [, index, feed] = match ?? [];
   if (index === undefined || feed === undefined) return undefined;

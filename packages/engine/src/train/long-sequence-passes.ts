@@ -7,21 +7,14 @@ import { at } from "../util/at.js";
 import type { LongArrangement } from "./arrangement.js";
 import { AttentionBlocks } from "./attention-blocks.js";
 import { adaptedSites, gradientName, type Trained } from "./graphs/trained.js";
-import {
-  defined,
-  rotaryFeeds,
-  type Activations,
-  type ForwardResult,
-  type Keep,
-  type LayerPass,
-  type LayerRunner,
-} from "./layer-pass.js";
+import { defined, rotaryFeeds, type Activations, type LayerPass } from "./layer-pass.js";
+import type { Stretch, StretchPasses } from "./layer-runner.js";
 import { compute, computeGradients } from "./program-calls.js";
 import type { TrainingPrograms } from "./training-programs.js";
 
-/** Runs one long sequence through the layers: each layer in two parts, with attention in blocks between. */
-export class LongSequenceRunner implements LayerRunner<LongArrangement> {
-  readonly #config: ModelConfig;
+/** Passes one long sequence through the layers: each in two parts, with attention in blocks between. */
+export class LongSequencePasses implements StretchPasses<LongArrangement> {
+  readonly stretches: readonly Stretch[];
   readonly #weights: ModelWeights;
   readonly #trained: Trained;
   readonly #programs: TrainingPrograms;
@@ -35,7 +28,7 @@ export class LongSequenceRunner implements LayerRunner<LongArrangement> {
     programs: TrainingPrograms,
     pool: BufferPool,
   ) {
-    this.#config = config;
+    this.stretches = Array.from({ length: config.layers }, (_, first) => ({ first, layers: 1 }));
     this.#weights = weights;
     this.#trained = trained;
     this.#programs = programs;
@@ -44,63 +37,7 @@ export class LongSequenceRunner implements LayerRunner<LongArrangement> {
     this.#attention = new AttentionBlocks(widths, programs, pool);
   }
 
-  async forward(
-    pass: LayerPass<LongArrangement>,
-    hidden: Float32Array,
-    keep: Keep,
-  ): Promise<ForwardResult> {
-    const kept: Activations[] = [];
-    let current = hidden;
-    for (let layer = 0; layer < this.#config.layers; layer++) {
-      const { next, ...activations } = await this.#layerForward(pass, layer, current);
-      pass.advance(1);
-      const input = current;
-      current = defined(next);
-      if (keep === "everything") {
-        kept.push({ ...activations, hidden: input });
-        continue;
-      }
-      this.#pool.giveBack(...Object.values(activations));
-      if (keep === "inputs") kept.push({ hidden: input });
-      else this.#pool.giveBack(input);
-    }
-    return { hidden: current, kept };
-  }
-
-  async backward(
-    pass: LayerPass<LongArrangement>,
-    kept: readonly Activations[],
-    gradient: Float32Array,
-  ): Promise<Float32Array | undefined> {
-    let current: Float32Array | undefined = gradient;
-    for (let layer = this.#config.layers - 1; layer >= 0; layer--) {
-      const activations = await this.#complete(pass, layer, at(kept, layer));
-      const ofNext = defined(current);
-      current = await this.#layerBackward(pass, layer, activations, ofNext);
-      pass.advance(1);
-      this.#pool.giveBack(ofNext, ...Object.values(activations));
-    }
-    return current;
-  }
-
-  /** Computes what was not kept. */
-  async #complete(
-    pass: LayerPass<LongArrangement>,
-    layer: number,
-    kept: Activations,
-  ): Promise<Activations> {
-    if (Object.keys(kept).length > 1) return kept;
-    const hidden = defined(kept.hidden);
-    const { next, ...activations } = await this.#layerForward(pass, layer, hidden);
-    this.#pool.giveBack(defined(next));
-    return { ...activations, hidden };
-  }
-
-  async #layerForward(
-    pass: LayerPass<LongArrangement>,
-    layer: number,
-    hidden: Float32Array,
-  ): Promise<Activations> {
+  async forward(pass: LayerPass<LongArrangement>, { first: layer }: Stretch, hidden: Float32Array) {
     const weights = this.#feeds(pass, layer);
     const inputs = await this.#compute(pass, await this.#programs.attentionInputsForward(), {
       ...weights,
@@ -112,12 +49,12 @@ export class LongSequenceRunner implements LayerRunner<LongArrangement> {
     await this.#attention.forward(pass.arrangement.blocks, values, attended, pass.pause);
     const program = await this.#programs.layerOutputsForward();
     const outputs = await this.#compute(pass, program, { ...weights, hidden, attended });
-    return { ...inputs, ...outputs, attended };
+    return { ...inputs, ...outputs, attended, next: defined(outputs.next) };
   }
 
-  async #layerBackward(
+  async backward(
     pass: LayerPass<LongArrangement>,
-    layer: number,
+    { first: layer }: Stretch,
     activations: Activations,
     gradient: Float32Array,
   ): Promise<Float32Array | undefined> {

@@ -1,0 +1,40 @@
+import { describe, expect, it } from "vitest";
+import { differentiate } from "./differentiate.js";
+import { Graph } from "./graph.js";
+import { keptValues, type KeptKind } from "./kept-values.js";
+import { exp, linear, multiply, reshape } from "./ops/index.js";
+
+/** `exp(x W^T) * exp(x W^T) W`, of which the gradient of x is wanted. */
+function build(kind: KeptKind) {
+  const graph = new Graph();
+  const value = graph.input("value", [3, 4]);
+  const weight = graph.input("weight", [4, 4]);
+  const product = linear(value, weight);
+  const power = exp(product);
+  const result = reshape(multiply(power, power), [12]);
+  const seed = { of: result, gradient: graph.input("seed", [12]) };
+  const gradients = differentiate([seed], [value]);
+  return { product, power, kept: keptValues([result], gradients, kind) };
+}
+
+describe("keptValues", () => {
+  it("keeps what gradients read, and nothing that they do not", () => {
+    const { power, kept } = build("all");
+    expect(kept).toEqual([power]);
+  });
+
+  it("keeps products alone when the rest is cheap to compute again", () => {
+    const { product, kept } = build("dear");
+    expect(kept).toEqual([product]);
+  });
+
+  it("keeps the source of a view", () => {
+    const graph = new Graph();
+    const value = graph.input("value", [3, 4]);
+    const power = exp(value);
+    const view = reshape(power, [4, 3]);
+    const square = multiply(view, view);
+    const seed = { of: square, gradient: graph.input("seed", [4, 3]) };
+    expect(keptValues([square], differentiate([seed], [value]), "all")).toEqual([power]);
+  });
+});

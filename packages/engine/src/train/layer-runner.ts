@@ -1,0 +1,85 @@
+import type { BufferPool } from "../execution/buffer-pool.js";
+import { at } from "../util/at.js";
+import type { Activations, ForwardResult, Keep, LayerPass } from "./layer-pass.js";
+
+/** Consecutive layers that are passed at once. */
+export interface Stretch {
+  readonly first: number;
+  readonly layers: number;
+}
+
+/** How stretches of layers are passed. */
+export interface StretchPasses<A> {
+  readonly stretches: readonly Stretch[];
+  /** The hidden states after a stretch, and, if they are wanted, the values that `backward` reads. */
+  forward(
+    pass: LayerPass<A>,
+    stretch: Stretch,
+    hidden: Float32Array,
+    withActivations: boolean,
+  ): Promise<Activations & { readonly next: Float32Array }>;
+  /** Adds the gradients of a stretch and returns that of its input, if it has to flow on. */
+  backward(
+    pass: LayerPass<A>,
+    stretch: Stretch,
+    activations: Activations,
+    gradient: Float32Array,
+  ): Promise<Float32Array | undefined>;
+}
+
+/** Runs all layers of a model forwards and backwards. */
+export class LayerRunner<A> {
+  readonly #passes: StretchPasses<A>;
+  readonly #pool: BufferPool;
+
+  constructor(passes: StretchPasses<A>, pool: BufferPool) {
+    this.#passes = passes;
+    this.#pool = pool;
+  }
+
+  /** Takes `hidden` over. */
+  async forward(pass: LayerPass<A>, hidden: Float32Array, keep: Keep): Promise<ForwardResult> {
+    const kept: Activations[] = [];
+    let current = hidden;
+    for (const stretch of this.#passes.stretches) {
+      const input = current;
+      const keepsAll = keep === "everything";
+      const { next, ...values } = await this.#passes.forward(pass, stretch, input, keepsAll);
+      pass.advance(stretch.layers);
+      current = next;
+      if (keepsAll) kept.push({ ...values, hidden: input });
+      else this.#pool.giveBack(...Object.values(values));
+      if (keep === "inputs") kept.push({ hidden: input });
+      if (keep === "nothing") this.#pool.giveBack(input);
+    }
+    return { hidden: current, kept };
+  }
+
+  /** Adds the gradients of all layers; takes `kept` and `gradient` over. Returns that of the input. */
+  async backward(
+    pass: LayerPass<A>,
+    kept: readonly Activations[],
+    gradient: Float32Array,
+  ): Promise<Float32Array | undefined> {
+    let current: Float32Array | undefined = gradient;
+    for (const [index, stretch] of [...this.#passes.stretches.entries()].toReversed()) {
+      if (current === undefined) throw new Error("no gradient flows into the layers that are left");
+      const ofNext = current;
+      const activations = await this.#complete(pass, stretch, at(kept, index));
+      current = await this.#passes.backward(pass, stretch, activations, ofNext);
+      pass.advance(stretch.layers);
+      this.#pool.giveBack(ofNext, ...Object.values(activations));
+    }
+    return current;
+  }
+
+  /** Computes what was not kept. */
+  async #complete(pass: LayerPass<A>, stretch: Stretch, kept: Activations): Promise<Activations> {
+    const { hidden, ...values } = kept;
+    if (hidden === undefined) throw new Error("the input of a stretch was not kept");
+    if (Object.keys(values).length > 0) return kept;
+    const { next, ...computed } = await this.#passes.forward(pass, stretch, hidden, true);
+    this.#pool.giveBack(next);
+    return { ...computed, hidden };
+  }
+}
