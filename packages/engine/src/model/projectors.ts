@@ -77,22 +77,14 @@ export function declareAdapter(
   return { groups, scale };
 }
 
-/**
- * Projects with frozen weights plus adapters: `x W^T + scale (x A^T) B^T`. `lows` receives each group's
- * `scale (x A^T)`, which the gradient of B needs.
- */
-export function adaptedProjector(
-  lookup: SiteLookup,
-  adapter: AdapterInputs,
-  lows: Map<SiteGroup, Tensor>,
-): Projector {
+/** Projects with frozen weights plus adapters: `x W^T + scale (x A^T) B^T`. */
+export function adaptedProjector(lookup: SiteLookup, adapter: AdapterInputs): Projector {
   const plain = plainProjector(lookup);
   return (group, value) => {
     const bases = plain(group, value);
     const factors = adapter.groups.get(group);
     if (factors === undefined) return bases;
     const low = lowProduct(value, factors, adapter.scale);
-    lows.set(group, low);
     return withSites(group, factors, low, bases, (base, part, b) => linear(part, b, base));
   };
 }

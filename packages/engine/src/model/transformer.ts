@@ -30,10 +30,6 @@ export interface AttentionInputs {
   readonly key: Tensor;
   /** [tokens, kvHeads * headDim] */
   readonly value: Tensor;
-  /** Before head norm and rotation. */
-  readonly rawQuery: Tensor;
-  /** Before head norm and rotation. */
-  readonly rawKey: Tensor;
 }
 
 /** The first part of a layer: from hidden states to what attention reads. */
@@ -54,8 +50,6 @@ export function attentionInputs(
     query: rotary(asBatch(query), positions, tables, config.heads),
     key: rotary(asBatch(key), positions, tables, config.kvHeads),
     value,
-    rawQuery,
-    rawKey,
   };
 }
 
@@ -88,15 +82,6 @@ export function attention(
   return collected;
 }
 
-/** A layer's result and the values inside it that its gradient needs. */
-export interface LayerOutputs {
-  readonly hidden: Tensor;
-  /** Hidden states between attention and feed-forward. */
-  readonly middle: Tensor;
-  readonly gate: Tensor;
-  readonly up: Tensor;
-}
-
 /** The second part of a layer: output projection, feed-forward and both residual connections. */
 export function layerOutputs(
   config: ModelConfig,
@@ -104,14 +89,14 @@ export function layerOutputs(
   project: Projector,
   hidden: Tensor,
   attended: Tensor,
-): LayerOutputs {
+): Tensor {
   const rows = reshape(attended, [dimAt(hidden, 0), config.heads * config.headDim]);
   const middle = add(hidden, at(project("o", rows), 0));
   const normalized = rmsNorm(middle, given(weights.postNorm), config.normEpsilon);
   const projections = project("gateUp", normalized);
   const [gate, up] = [at(projections, 0), at(projections, 1)];
   const feedForward = at(project("down", gatedSilu(gate, up)), 0);
-  return { hidden: add(middle, feedForward), middle, gate, up };
+  return add(middle, feedForward);
 }
 
 /** Logits [tokens, vocabulary] from the hidden states of the last layer. */

@@ -1,7 +1,7 @@
 import type { BufferPool } from "../execution/buffer-pool.js";
 import { addInto } from "./add-into.js";
 import type { AttentionBlock } from "./arrangement.js";
-import { gradientName } from "./graphs/trained.js";
+import { gradientName } from "./graphs/gradients.js";
 import type { TrainingPrograms } from "./training-programs.js";
 
 /** Queries, keys and values of one sequence. */

@@ -4,7 +4,7 @@ import type { BufferPool } from "../execution/buffer-pool.js";
 import type { PortValues } from "../execution/program.js";
 import { int64From } from "../util/int64.js";
 import type { GradientSum } from "./gradient-sum.js";
-import { gradientName } from "./graphs/trained.js";
+import { gradientName } from "./graphs/gradients.js";
 import type { LossName } from "./losses.js";
 import type { RowTable } from "./row-table.js";
 import type { TrainingPrograms } from "./training-programs.js";

@@ -53,7 +53,7 @@ export function decoderLayers(
     const attended = cachedAttention(graph, config, inputs, masks, rows, prefix);
     outputs[ofLayer(layer, "newKey")] = inputs.key;
     outputs[ofLayer(layer, "newValue")] = inputs.value;
-    ({ hidden } = layerOutputs(config, tensors, project, hidden, attended));
+    hidden = layerOutputs(config, tensors, project, hidden, attended);
   }
   return compileGraph(graph, { outputs: { next: hidden, ...outputs }, stored });
 }

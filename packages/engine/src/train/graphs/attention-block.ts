@@ -1,13 +1,10 @@
 import type { ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
-import { differentiate } from "../../graph/differentiate.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
-import type { Tensor } from "../../graph/tensor.js";
 import { denseLayout } from "../../model/attention-layouts.js";
 import { attention } from "../../model/transformer.js";
-import { at } from "../../util/at.js";
-import { gradientName } from "./trained.js";
+import { fedSeeds, namedGradients } from "./gradients.js";
 
 /** Attention of a block of queries of one long sequence to the keys up to the block's end. */
 export function attentionBlockForward(config: ModelConfig): CompiledGraph {
@@ -18,16 +15,7 @@ export function attentionBlockForward(config: ModelConfig): CompiledGraph {
 /** Gradients of a block's queries, keys and values; scores are computed again instead of kept. */
 export function attentionBlockBackward(config: ModelConfig): CompiledGraph {
   const { graph, attended, operands } = build(config);
-  const seed = { of: attended, gradient: graph.input(gradientName("attended"), attended.shape) };
-  const names = Object.entries(operands);
-  const gradients = differentiate(
-    [seed],
-    names.map(([, tensor]) => tensor),
-  );
-  const outputs: Record<string, Tensor> = {};
-  for (const [index, [name]] of names.entries()) {
-    outputs[gradientName(name)] = at(gradients, index);
-  }
+  const outputs = namedGradients(fedSeeds({ attended }), operands);
   return compileGraph(graph, { outputs, given: { attended } });
 }
 

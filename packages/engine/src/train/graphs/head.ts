@@ -1,23 +1,15 @@
 import type { ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
-import { differentiate } from "../../graph/differentiate.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import { expand, targetLogprobs } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
 import { declareAdapter } from "../../model/projectors.js";
-import type { SiteGroup } from "../../model/sites.js";
 import { logits } from "../../model/transformer.js";
 import { outerWeightSpecs } from "../../model/weights.js";
-import { at } from "../../util/at.js";
 import type { Loss } from "../losses.js";
-import {
-  adaptedSites,
-  adapterTensors,
-  gradientName,
-  trainedProjector,
-  type Trained,
-} from "./trained.js";
+import { namedGradients } from "./gradients.js";
+import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
 
 /** Log-probabilities of targets for a chunk of rows. */
 export function headForward(config: ModelConfig, trained: Trained): CompiledGraph {
@@ -41,14 +33,9 @@ export function headBackward(
   const { graph, hidden, logprobs, parameters } = build(config, trained);
   const terms = lossTerms(graph, logprobs, loss);
   const ones = expand(graph.scalar(1), terms.shape);
-  const wrt = Object.entries(inputGradient ? { ...parameters, hidden } : parameters);
-  const gradients = differentiate(
-    [{ of: terms, gradient: ones }],
-    wrt.map(([, tensor]) => tensor),
-  );
-  const outputs: Record<string, Tensor> = { logprobs, terms };
-  for (const [index, [name]] of wrt.entries()) outputs[gradientName(name)] = at(gradients, index);
-  return compileGraph(graph, { outputs });
+  const wrt = inputGradient ? { ...parameters, hidden } : parameters;
+  const gradients = namedGradients([{ of: terms, gradient: ones }], wrt);
+  return compileGraph(graph, { outputs: { logprobs, terms, ...gradients } });
 }
 
 function build(config: ModelConfig, trained: Trained) {
@@ -59,8 +46,7 @@ function build(config: ModelConfig, trained: Trained) {
   const finalNorm = graph.input("finalNorm", specs.finalNorm.shape);
   const weight = graph.input("head", specs.embedding.shape);
   const adapter = declareAdapter(graph, config, ["head"], adaptedSites(trained));
-  const lows = new Map<SiteGroup, Tensor>();
-  const project = trainedProjector(trained, () => ({ weight }), adapter, lows);
+  const project = trainedProjector(trained, () => ({ weight }), adapter);
   const targets = graph.input("targets", [rows, Dim.symbol("targetsPerRow")], "int64");
   const logprobs = targetLogprobs(logits(config, { finalNorm }, project, hidden), targets);
   const parameters: Record<string, Tensor> =

@@ -1,23 +1,13 @@
 import type { ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
-import { differentiate } from "../../graph/differentiate.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
-import type { Tensor } from "../../graph/tensor.js";
 import { declareAdapter } from "../../model/projectors.js";
-import type { SiteGroup } from "../../model/sites.js";
 import { layerOutputs } from "../../model/transformer.js";
 import type { LayerWeightKey } from "../../model/weights.js";
-import { at } from "../../util/at.js";
 import { declareLayerWeights, layerSites } from "../../model/layer-inputs.js";
-import {
-  adaptedSites,
-  adapterTensors,
-  gradientName,
-  lowName,
-  trainedProjector,
-  type Trained,
-} from "./trained.js";
+import { fedSeeds, namedGradients, namedKept } from "./gradients.js";
+import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
 
 const keys = [
   "o",
@@ -33,22 +23,14 @@ const keys = [
 
 /** From attention's result to the next layer's hidden states, keeping what the gradient needs. */
 export function layerOutputsForward(config: ModelConfig, trained: Trained): CompiledGraph {
-  const { graph, next, saved } = build(config, trained);
-  return compileGraph(graph, { outputs: { next, ...saved } });
+  const { graph, next, kept } = build(config, trained);
+  return compileGraph(graph, { outputs: { next, ...kept } });
 }
 
 /** Gradients of the second part of a layer: parameters, attention's result, and the residual. */
 export function layerOutputsBackward(config: ModelConfig, trained: Trained): CompiledGraph {
-  const { graph, hidden, attended, next, saved, parameters } = build(config, trained);
-  const seed = { of: next, gradient: graph.input(gradientName("next"), next.shape) };
-  const wrt = Object.entries({ ...parameters, attended, residual: hidden });
-  const gradients = differentiate(
-    [seed],
-    wrt.map(([, tensor]) => tensor),
-  );
-  const outputs: Record<string, Tensor> = {};
-  for (const [index, [name]] of wrt.entries()) outputs[gradientName(name)] = at(gradients, index);
-  return compileGraph(graph, { outputs, given: saved });
+  const { graph, gradients, kept } = build(config, trained);
+  return compileGraph(graph, { outputs: gradients, given: kept });
 }
 
 function build(config: ModelConfig, trained: Trained) {
@@ -58,21 +40,10 @@ function build(config: ModelConfig, trained: Trained) {
   const attended = graph.input("attended", [tokens, config.heads * config.headDim]);
   const weights = declareLayerWeights(graph, config, keys);
   const adapter = declareAdapter(graph, config, ["o", "gateUp", "down"], adaptedSites(trained));
-  const lows = new Map<SiteGroup, Tensor>();
-  const project = trainedProjector(trained, layerSites(weights), adapter, lows);
-  const made = layerOutputs(config, weights, project, hidden, attended);
-  const saved: Record<string, Tensor> = {
-    middle: made.middle,
-    gateValues: made.gate,
-    upValues: made.up,
-  };
-  for (const [group, low] of lows) saved[lowName(group)] = low;
-  return {
-    graph,
-    hidden,
-    attended,
-    next: made.hidden,
-    saved,
-    parameters: trained.kind === "full" ? { ...weights } : adapterTensors(adapter),
-  };
+  const project = trainedProjector(trained, layerSites(weights), adapter);
+  const next = layerOutputs(config, weights, project, hidden, attended);
+  const parameters = trained.kind === "full" ? { ...weights } : adapterTensors(adapter);
+  const wrt = { ...parameters, attended, residual: hidden };
+  const gradients = namedGradients(fedSeeds({ next }), wrt);
+  return { graph, next, gradients, kept: namedKept({ next }, gradients, "dear", "outputs.kept") };
 }

@@ -1,9 +1,8 @@
 import type { ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
-import { differentiate } from "../../graph/differentiate.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
-import { keptValues, type KeptKind } from "../../graph/kept-values.js";
+import type { KeptKind } from "../../graph/kept-values.js";
 import type { RotaryTables } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
 import { denseLayout, paddedLayout, type AttentionLayout } from "../../model/attention-layouts.js";
@@ -11,15 +10,9 @@ import { declareAdapter } from "../../model/projectors.js";
 import { layerGroups } from "../../model/sites.js";
 import { attention, attentionInputs, layerOutputs } from "../../model/transformer.js";
 import { layerWeightKeys } from "../../model/weights.js";
-import { at } from "../../util/at.js";
 import { declareLayerWeights, declareRotary, layerSites } from "../../model/layer-inputs.js";
-import {
-  adaptedSites,
-  adapterTensors,
-  gradientName,
-  trainedProjector,
-  type Trained,
-} from "./trained.js";
+import { fedSeeds, namedGradients, namedKept } from "./gradients.js";
+import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
 
 /** What a segment is compiled for. */
 export interface SegmentOptions {
@@ -53,19 +46,9 @@ export function segmentBackward(config: ModelConfig, options: SegmentOptions): C
 
 function build(config: ModelConfig, options: SegmentOptions) {
   const { graph, hidden, next, parameters } = buildLayers(config, options);
-  const seed = { of: next, gradient: graph.input(gradientName("next"), next.shape) };
-  const wrt = Object.entries(options.inputGradient ? { ...parameters, hidden } : parameters);
-  const found = differentiate(
-    [seed],
-    wrt.map(([, tensor]) => tensor),
-  );
-  const gradients: Record<string, Tensor> = {};
-  for (const [index, [name]] of wrt.entries()) gradients[gradientName(name)] = at(found, index);
-  const kept: Record<string, Tensor> = {};
-  for (const [index, tensor] of keptValues([next], found, options.keep).entries()) {
-    kept[`kept.${index}`] = tensor;
-  }
-  return { graph, next, gradients, kept };
+  const wrt = options.inputGradient ? { ...parameters, hidden } : parameters;
+  const gradients = namedGradients(fedSeeds({ next }), wrt);
+  return { graph, next, gradients, kept: namedKept({ next }, gradients, options.keep) };
 }
 
 interface SegmentLayer {
@@ -110,12 +93,11 @@ function buildLayer(
   const prefix = inSegment(index, "");
   const weights = declareLayerWeights(graph, config, layerWeightKeys, prefix);
   const adapter = declareAdapter(graph, config, layerGroups, adaptedSites(trained), prefix);
-  const project = trainedProjector(trained, layerSites(weights), adapter, new Map());
+  const project = trainedProjector(trained, layerSites(weights), adapter);
   const inputs = attentionInputs(config, weights, project, hidden, positions, tables);
   const attended = attention(config, inputs, layout);
-  const outputs = layerOutputs(config, weights, project, hidden, attended);
   return {
-    next: outputs.hidden,
+    next: layerOutputs(config, weights, project, hidden, attended),
     parameters:
       trained.kind === "full" ? prefixed(index, weights) : adapterTensors(adapter, prefix),
   };

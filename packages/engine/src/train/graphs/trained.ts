@@ -7,7 +7,7 @@ import {
   type AdapterInputs,
   type SiteLookup,
 } from "../../model/projectors.js";
-import type { Site, SiteGroup } from "../../model/sites.js";
+import type { Site } from "../../model/sites.js";
 import type { Projector } from "../../model/transformer.js";
 import { at } from "../../util/at.js";
 
@@ -26,25 +26,14 @@ export function adaptedSites(trained: Trained): readonly Site[] {
   return trained.kind === "full" ? [] : trained.sites;
 }
 
-/** The projector for what is trained; `lows` receives what the gradients need besides. */
+/** The projector for what is trained. */
 export function trainedProjector(
   trained: Trained,
   lookup: SiteLookup,
   adapter: AdapterInputs,
-  lows: Map<SiteGroup, Tensor>,
 ): Projector {
   const merged = trained.kind === "adapter" && trained.merged;
-  return merged ? mergedProjector(lookup, adapter) : adaptedProjector(lookup, adapter, lows);
-}
-
-/** Name of the result that holds the gradient of a feed. */
-export function gradientName(feed: string): string {
-  return `gradient.${feed}`;
-}
-
-/** Name of the value `scale (x A^T)` of a group, saved by the forward pass. */
-export function lowName(group: SiteGroup): string {
-  return `low.${group}`;
+  return merged ? mergedProjector(lookup, adapter) : adaptedProjector(lookup, adapter);
 }
 
 /** Adapter tensors by feed name. */
