@@ -65,6 +65,8 @@ export class Dim {
   }
 
   evaluate(bindings: DimBindings): number {
+    const { constant } = this;
+    if (constant !== undefined) return constant;
     let total = 0;
     for (const [monomial, coefficient] of this.#terms) {
       let value = coefficient;

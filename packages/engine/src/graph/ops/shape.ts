@@ -9,10 +9,12 @@ import {
 } from "../dim.js";
 import type { Tensor } from "../tensor.js";
 
-/** The same elements in another shape. */
+/** The same elements in another shape. Of several in a row only the last is computed. */
 export function reshape(value: Tensor, shape: readonly DimLike[]): Tensor {
   const target = shapeOf(shape);
   if (sameShape(value.shape, target)) return value;
+  const [source] = value.node?.type === "Reshape" ? value.node.inputs : [];
+  if (source != null) return reshape(source, shape);
   if (!sizeOf(value.shape).equals(sizeOf(target))) {
     throw new Error(`cannot reshape ${describeShape(value.shape)} to ${describeShape(target)}`);
   }
