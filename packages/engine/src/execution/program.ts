@@ -1,7 +1,7 @@
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import { EngineError } from "../errors.js";
 import { completionOutput, type CompiledGraph, type Port } from "../graph/compile.js";
-import type { DimBindings } from "../graph/dim.js";
+import { Dim, type DimBindings } from "../graph/dim.js";
 import { NativeCalls } from "./native-calls.js";
 
 /** Where and with how many threads graphs run. */
@@ -83,6 +83,13 @@ export class Program {
         });
       }
     }
+  }
+
+  /** Feeds and results whose rows are counted by a symbol, such as one per token. */
+  rowPorts(symbol: string): ReadonlySet<string> {
+    const rows = Dim.symbol(symbol);
+    const ports = [...this.#compiled.inputs, ...this.#compiled.outputs];
+    return new Set(ports.filter(({ shape }) => shape[0]?.equals(rows)).map(({ name }) => name));
   }
 
   /** Names and lengths of all results. */

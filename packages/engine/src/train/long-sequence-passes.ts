@@ -1,5 +1,4 @@
 import type { ModelConfig } from "../files/model-config.js";
-import type { DimBindings } from "../graph/dim.js";
 import type { ModelWeights } from "../model/model-weights.js";
 import type { BufferPool } from "../execution/buffer-pool.js";
 import type { PortValues, Program } from "../execution/program.js";
@@ -10,7 +9,8 @@ import { gradientName } from "./graphs/gradients.js";
 import { adaptedSites, type Trained } from "./graphs/trained.js";
 import { defined, rotaryFeeds, type Activations, type LayerPass } from "./layer-pass.js";
 import type { Stretch, StretchPasses } from "./layer-runner.js";
-import { compute, computeGradients } from "./program-calls.js";
+import { compute, computeGradients, type ProgramCall } from "./program-calls.js";
+import type { TrainingBudget } from "./training-budget.js";
 import type { TrainingPrograms } from "./training-programs.js";
 
 /** Passes one long sequence through the layers: each in two parts, with attention in blocks between. */
@@ -20,6 +20,7 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
   readonly #trained: Trained;
   readonly #programs: TrainingPrograms;
   readonly #pool: BufferPool;
+  readonly #chunkTokens: number;
   readonly #attention: AttentionBlocks;
 
   constructor(
@@ -28,12 +29,14 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
     trained: Trained,
     programs: TrainingPrograms,
     pool: BufferPool,
+    { chunkTokens }: Pick<TrainingBudget, "chunkTokens">,
   ) {
     this.stretches = Array.from({ length: config.layers }, (_, first) => ({ first, layers: 1 }));
     this.#weights = weights;
     this.#trained = trained;
     this.#programs = programs;
     this.#pool = pool;
+    this.#chunkTokens = chunkTokens;
     const widths = { query: config.heads * config.headDim, key: config.kvHeads * config.headDim };
     this.#attention = new AttentionBlocks(widths, programs, pool);
   }
@@ -110,24 +113,22 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
     return adaptedSites(this.#trained).some((site) => site === "q" || site === "k" || site === "v");
   }
 
-  async #compute(
+  #compute(
     pass: LayerPass<LongArrangement>,
     program: Program,
     feeds: PortValues,
   ): Promise<Activations> {
-    await pass.pause();
-    return compute(this.#pool, program, feeds, this.#sizes(pass));
+    return compute(this.#pool, this.#call(pass, program, feeds));
   }
 
-  async #differentiate(
+  #differentiate(
     pass: LayerPass<LongArrangement>,
     layer: number,
     program: Program,
     feeds: PortValues,
   ): Promise<Activations> {
-    await pass.pause();
-    const { parameters } = pass;
-    return computeGradients(this.#pool, program, feeds, this.#sizes(pass), parameters, (result) =>
+    const call = this.#call(pass, program, feeds);
+    return computeGradients(this.#pool, call, pass.parameters, (result) =>
       activationGradients.has(result)
         ? undefined
         : { result, place: layer, feed: result.slice(gradientName("").length) },
@@ -143,12 +144,13 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
     };
   }
 
-  #sizes(pass: LayerPass<LongArrangement>): DimBindings {
-    return {
+  #call(pass: LayerPass<LongArrangement>, program: Program, feeds: PortValues): ProgramCall {
+    const sizes = {
       tokens: pass.tokenCount,
       positions: pass.rotary.positions,
       rank: pass.parameters.rank,
     };
+    return { program, feeds, sizes, chunkTokens: this.#chunkTokens, pause: pass.pause };
   }
 }
 

@@ -1,7 +1,7 @@
 import type { ModelConfig } from "../files/model-config.js";
 import type { ModelWeights } from "../model/model-weights.js";
 import type { BufferPool } from "../execution/buffer-pool.js";
-import type { PortData, PortValues } from "../execution/program.js";
+import type { PortData, PortValues, Program } from "../execution/program.js";
 import type { KeptKind } from "../graph/kept-values.js";
 import { at } from "../util/at.js";
 import type { ShortArrangement } from "./arrangement.js";
@@ -11,7 +11,7 @@ import { gradientName } from "./graphs/gradients.js";
 import type { Trained } from "./graphs/trained.js";
 import { defined, rotaryFeeds, type Activations, type LayerPass } from "./layer-pass.js";
 import type { Stretch, StretchPasses } from "./layer-runner.js";
-import { compute, computeGradients } from "./program-calls.js";
+import { compute, computeGradients, type ProgramCall } from "./program-calls.js";
 import type { TrainingBudget } from "./training-budget.js";
 import type { SegmentShape, TrainingPrograms } from "./training-programs.js";
 
@@ -52,10 +52,9 @@ export class SegmentPasses implements StretchPasses<ShortArrangement> {
     withActivations: boolean,
   ) {
     const program = await this.#programs.segmentForward(this.#shape(pass, segment));
-    await pass.pause();
     const feeds = { ...this.#feeds(pass, segment), hidden };
     const wanted = withActivations ? undefined : ["next"];
-    const results = await compute(this.#pool, program, feeds, this.#sizes(pass), wanted);
+    const results = await compute(this.#pool, this.#call(pass, program, feeds), wanted);
     return { ...results, next: defined(results.next) };
   }
 
@@ -66,7 +65,6 @@ export class SegmentPasses implements StretchPasses<ShortArrangement> {
     gradient: Float32Array,
   ): Promise<Float32Array | undefined> {
     const program = await this.#programs.segmentBackward(this.#shape(pass, segment));
-    await pass.pause();
     const feeds = {
       ...this.#feeds(pass, segment),
       ...activations,
@@ -74,9 +72,7 @@ export class SegmentPasses implements StretchPasses<ShortArrangement> {
     };
     const values = await computeGradients(
       this.#pool,
-      program,
-      feeds,
-      this.#sizes(pass),
+      this.#call(pass, program, feeds),
       pass.parameters,
       (result) => gradientTarget(segment, result),
     );
@@ -106,13 +102,14 @@ export class SegmentPasses implements StretchPasses<ShortArrangement> {
     return feeds;
   }
 
-  #sizes(pass: LayerPass<ShortArrangement>) {
-    return {
+  #call(pass: LayerPass<ShortArrangement>, program: Program, feeds: PortValues): ProgramCall {
+    const sizes = {
       ...pass.arrangement.sizes,
       tokens: pass.tokenCount,
       positions: pass.rotary.positions,
       rank: pass.parameters.rank,
     };
+    return { program, feeds, sizes, pause: pass.pause };
   }
 }
 

@@ -105,6 +105,7 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
       mergeFromTokens: 1,
       wholeTokens: 5,
       blockTokens: 5,
+      chunkTokens: 4,
     },
     "merging the adapter, recomputing activations": { mergeFromTokens: 1, activationBytes: 0 },
   };

@@ -97,7 +97,7 @@ export class Trainer {
     const way = merge ? { ...trained, merged: true } : trained;
     const made = new TrainingPrograms(config, programs, way);
     const short = new SegmentPasses(config, weights, way, made, pool, this.#budget);
-    const long = new LongSequencePasses(config, weights, way, made, pool);
+    const long = new LongSequencePasses(config, weights, way, made, pool, this.#budget);
     return {
       short: new LayerRunner(short, pool),
       long: new LayerRunner(long, pool),

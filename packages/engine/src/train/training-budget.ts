@@ -10,6 +10,8 @@ export interface TrainingBudget {
   readonly wholeTokens: number;
   /** Queries per block in the attention of longer ones. */
   readonly blockTokens: number;
+  /** Tokens of longer ones that pass the linear layers at once. */
+  readonly chunkTokens: number;
   /** Layers that run as one program. */
   readonly layersPerSegment: number;
   /** What is kept of the layers of a segment. */
@@ -29,6 +31,9 @@ const defaultWholeTokens = 512;
 /** Scores of larger blocks leave the caches: with 512 a step on 4,096 tokens takes a quarter longer. */
 const defaultBlockTokens = 128;
 
+/** Values between the layers' operators leave the caches too. */
+const defaultChunkTokens = 512;
+
 /** A program of this many operations takes about 100 ms, for which other work can wait. */
 const operationsPerProgram = 2e10;
 
@@ -41,6 +46,7 @@ export function trainingBudget(config: ModelConfig, activationBytes: number): Tr
     microBatchTokens: defaultMicroBatchTokens,
     wholeTokens: defaultWholeTokens,
     blockTokens: defaultBlockTokens,
+    chunkTokens: defaultChunkTokens,
     layersPerSegment: layersAtOnce,
     keptKind,
     mergeFromTokens: mergeFromTokens(config, activationBytes),
