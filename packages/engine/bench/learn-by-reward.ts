@@ -11,8 +11,17 @@ export interface Improved {
   readonly elapsedMs: number;
 }
 
-/** How reinforcement learning goes; the same as in `examples/reinforcement.ts`. */
-const recipe = { rank: 16, rounds: 40, questions: 16, answers: 8, learningRate: 2e-3 };
+/** How reinforcement learning goes. */
+export interface RewardRecipe {
+  readonly rounds: number;
+  /** Per round. */
+  readonly questions: number;
+  readonly learningRate: number;
+}
+
+const rank = 16;
+/** Per question. */
+const answers = 8;
 
 /** Rounds at the end whose mean counts. */
 const counted = 3;
@@ -31,11 +40,11 @@ export async function learnByReward(
   model: BaseModel,
   conversation: Conversation,
   riddles: { readonly draw: (count: number) => Riddle[] },
+  { rounds, questions, learningRate }: RewardRecipe,
   seed: number,
 ): Promise<Improved> {
-  const { rank, rounds, questions, learningRate } = recipe;
   await using adapter = await model.createAdapter({ rank, seed });
-  const before = await rewardOf(conversation, riddles.draw(4 * questions));
+  const before = await rewardOf(conversation, riddles.draw(64));
   const rates: number[] = [];
   const startMs = performance.now();
   for (let round = 0; round < rounds; round++) {
@@ -79,7 +88,7 @@ async function answer(
 ): Promise<Group> {
   const samples = await conversation.ask(question, {
     temperature: 1,
-    numSamples: recipe.answers,
+    numSamples: answers,
     maxTokens: 24,
     ...options,
   });

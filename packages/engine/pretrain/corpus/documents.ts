@@ -24,7 +24,7 @@ export type Split = "training" | "evaluation";
 const carefulShare = 0.3;
 
 /** The corpus begins with many drills, which only have to be understood once. */
-const drillsEnd = 110_000;
+const drillsEnd = 200_000;
 const drillShare = { before: 0.6, after: 0.03 };
 
 const storyShare = 0.25;
