@@ -16,7 +16,7 @@ if (isWanted("first-step")) benchFirstStep();
 if (isWanted("steps")) await benchSteps(engine, limits);
 if (isWanted("ragged")) await benchRagged(engine);
 if (isWanted("growth")) await benchGrowth(engine);
-if (isWanted("decoding")) await benchDecoding(engine, limits);
+if (isWanted("decoding")) await benchDecoding(engine);
 if (isWanted("long-context")) benchLongContext();
 if (isWanted("endurance")) await benchEndurance(engine);
 await engine.close();

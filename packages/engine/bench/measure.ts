@@ -14,6 +14,18 @@ export async function bestMs(budgetMs: number, action: () => Promise<unknown>): 
   return best;
 }
 
+/** Runs something for about `budgetMs`, at least once, and returns the time that it takes on average. */
+export async function meanMs(budgetMs: number, action: () => Promise<unknown>): Promise<number> {
+  const startMs = performance.now();
+  let [runs, spent] = [0, 0];
+  do {
+    await action();
+    runs += 1;
+    spent = performance.now() - startMs;
+  } while (spent < budgetMs);
+  return spent / runs;
+}
+
 /** Prints a heading. */
 export function heading(text: string): void {
   console.log(`\n${text}`);
