@@ -8,7 +8,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { places, type Place } from "./support/places.js";
 
-const adam = { learningRate: 0.02 };
+const adam = { learningRate: 0.01 };
 
 /** A datum that teaches to continue its own tokens. */
 function datum(tokens: readonly number[], weight = 1): DatumLike {
