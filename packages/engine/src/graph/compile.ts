@@ -36,7 +36,7 @@ export interface CompiledGraph {
 /**
  * The name of an output that is no tensor and comes first. onnxruntime-node writes every requested
  * result into the array it was given and then copies all of them once more; it refuses this output
- * before it starts to copy, when the results are already in place. See `runtime/program.ts`.
+ * before it starts to copy, when the results are already in place. See `execution/program.ts`.
  */
 export const completionOutput = "finished";
 
