@@ -10,10 +10,12 @@ export class ProgramCache {
     this.#options = options;
   }
 
-  get(key: string, compile: () => CompiledGraph): Promise<Program> {
+  /** A program by its name, which runs with `maxThreads` threads at most. */
+  get(key: string, compile: () => CompiledGraph, maxThreads = Infinity): Promise<Program> {
     const existing = this.#programs.get(key);
     if (existing !== undefined) return existing;
-    const made = Program.create(compile(), this.#options);
+    const threads = Math.min(this.#options.threads, maxThreads);
+    const made = Program.create(compile(), { ...this.#options, threads });
     this.#programs.set(key, made);
     made.catch(() => this.#programs.delete(key));
     return made;

@@ -12,8 +12,8 @@ export interface ProgramOptions {
   readonly nativeCalls?: NativeCalls;
 }
 
-/** Data of one port; whole numbers travel as 64 bits because ONNX indexes with those. */
-export type PortData = Float32Array | BigInt64Array;
+/** Data of one port. ONNX indexes with 64 bits; some of ONNX Runtime's own operators count with 32. */
+export type PortData = Float32Array | Int32Array | BigInt64Array;
 
 /** Data by port name. */
 export type PortValues = Readonly<Record<string, PortData>>;
@@ -32,6 +32,7 @@ export class Program {
   readonly #session: InferenceSession;
   readonly #compiled: CompiledGraph;
   readonly #nativeCalls: NativeCalls;
+  #last: RunShapes | undefined;
 
   private constructor(
     session: InferenceSession,
@@ -63,15 +64,13 @@ export class Program {
 
   /** Computes the named results into the given arrays. */
   async run(feeds: PortValues, results: PortValues, sizes: DimBindings): Promise<void> {
-    const inputs: Record<string, Tensor> = {};
-    for (const port of this.#compiled.inputs) inputs[port.name] = tensorFor(port, feeds, sizes);
-    for (const { name, value } of this.#compiled.shapeFeeds) {
-      const dims = value.map((dim) => BigInt(dim.evaluate(sizes)));
-      inputs[name] = new Tensor("int64", BigInt64Array.from(dims), [dims.length]);
-    }
+    const shapes = this.#shapesFor(sizes);
+    const inputs: Record<string, Tensor> = { ...shapes.shapeFeeds };
+    for (const shape of shapes.inputs) inputs[shape.name] = tensorFor(shape, feeds[shape.name]);
     const fetches: Record<string, Tensor | null> = { [completionOutput]: null };
-    for (const port of this.#compiled.outputs) {
-      if (port.name in results) fetches[port.name] = tensorFor(port, results, sizes);
+    for (const shape of shapes.outputs) {
+      const data = results[shape.name];
+      if (data !== undefined) fetches[shape.name] = tensorFor(shape, data);
     }
     try {
       await this.#nativeCalls.run(() => this.#session.run(inputs, fetches));
@@ -94,33 +93,69 @@ export class Program {
 
   /** Names and lengths of all results. */
   resultLengths(sizes: DimBindings): ReadonlyMap<string, number> {
-    const { outputs } = this.#compiled;
-    return new Map(outputs.map((port) => [port.name, elementCount(dimsOf(port, sizes))]));
+    return new Map(this.#shapesFor(sizes).outputs.map(({ name, length }) => [name, length]));
   }
 
   async release(): Promise<void> {
     await this.#session.release();
   }
-}
 
-function tensorFor(port: Port, values: PortValues, sizes: DimBindings): Tensor {
-  const data = values[port.name];
-  if (data === undefined) throw new Error(`no data for "${port.name}"`);
-  const dims = dimsOf(port, sizes);
-  if (data.length !== elementCount(dims)) {
-    throw new Error(`"${port.name}" has ${data.length} elements instead of [${dims.join()}]`);
+  /** Shapes are kept for the next run: a decoder runs with the same sizes for many tokens. */
+  #shapesFor(sizes: DimBindings): RunShapes {
+    const last = this.#last;
+    if (last !== undefined && sameSizes(last.sizes, sizes)) return last;
+    const { inputs, outputs, shapeFeeds } = this.#compiled;
+    this.#last = {
+      sizes: { ...sizes },
+      inputs: inputs.map((port) => shapeOfPort(port, sizes)),
+      outputs: outputs.map((port) => shapeOfPort(port, sizes)),
+      shapeFeeds: Object.fromEntries(
+        shapeFeeds.map(({ name, value }) => {
+          const dims = value.map((dim) => BigInt(dim.evaluate(sizes)));
+          return [name, new Tensor("int64", BigInt64Array.from(dims), [dims.length])];
+        }),
+      ),
+    };
+    return this.#last;
   }
-  return data instanceof Float32Array
-    ? new Tensor("float32", data, dims)
+}
+
+/** A port with its size in a run. */
+interface PortShape {
+  readonly name: string;
+  readonly dims: readonly number[];
+  readonly length: number;
+}
+
+/** What is known of a run from its sizes alone. */
+interface RunShapes {
+  readonly sizes: DimBindings;
+  readonly inputs: readonly PortShape[];
+  readonly outputs: readonly PortShape[];
+  readonly shapeFeeds: Readonly<Record<string, Tensor>>;
+}
+
+function shapeOfPort({ name, shape }: Port, sizes: DimBindings): PortShape {
+  const dims = shape.map((dim) => dim.evaluate(sizes));
+  return { name, dims, length: dims.reduce((product, dim) => product * dim, 1) };
+}
+
+function sameSizes(left: DimBindings, right: DimBindings): boolean {
+  const names = Object.keys(right);
+  return (
+    names.length === Object.keys(left).length && names.every((name) => left[name] === right[name])
+  );
+}
+
+function tensorFor({ name, dims, length }: PortShape, data: PortData | undefined): Tensor {
+  if (data === undefined) throw new Error(`no data for "${name}"`);
+  if (data.length !== length) {
+    throw new Error(`"${name}" has ${data.length} elements instead of [${dims.join()}]`);
+  }
+  if (data instanceof Float32Array) return new Tensor("float32", data, dims);
+  return data instanceof Int32Array
+    ? new Tensor("int32", data, dims)
     : new Tensor("int64", data, dims);
-}
-
-function dimsOf(port: Port, sizes: DimBindings): number[] {
-  return port.shape.map((dim) => dim.evaluate(sizes));
-}
-
-function elementCount(dims: readonly number[]): number {
-  return dims.reduce((product, dim) => product * dim, 1);
 }
 
 function isCompletion(error: unknown): boolean {

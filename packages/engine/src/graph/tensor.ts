@@ -2,7 +2,7 @@ import type { Shape } from "./dim.js";
 import type { Graph } from "./graph.js";
 
 /** Element types that graphs use. */
-export type Dtype = "float32" | "int64" | "bool";
+export type Dtype = "float32" | "int32" | "int64" | "bool";
 
 /** A value in a graph: an input, a constant, or one output of a node. */
 export interface Tensor {

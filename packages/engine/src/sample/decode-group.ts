@@ -1,7 +1,7 @@
 import { at } from "../util/at.js";
 import type { AdapterSet, FrozenAdapter } from "./adapter-set.js";
 import type { Decoder } from "./decoder.js";
-import { capacityFor, KvRows, type KvShape } from "./kv-rows.js";
+import { KvRows, type KvShape } from "./kv-rows.js";
 import type { Sequence } from "./sequence.js";
 
 /** Most adapters that one batch joins: every row pays for all of them. */
@@ -26,7 +26,7 @@ export interface DrawnToken {
 
 /** Sequences of similar length that are decoded together, one token each per step. */
 export class DecodeGroup {
-  /** Most tokens that a row may have before a step. */
+  /** Most tokens that a row may have after a step. */
   readonly limit: number;
   readonly #maxRows: number;
   readonly #vocabSize: number;
@@ -48,7 +48,7 @@ export class DecodeGroup {
     this.#vocabSize = vocabSize;
     this.#decoder = decoder;
     this.#join = join;
-    this.#rows = new KvRows(shape, 0, 0);
+    this.#rows = new KvRows(shape, limit, 0);
   }
 
   get sequences(): readonly Sequence[] {
@@ -65,7 +65,7 @@ export class DecodeGroup {
   /** Adds a sequence whose earlier tokens are a row of another store. */
   add(sequence: Sequence, source: KvRows, row: number): void {
     const count = this.#sequences.length;
-    this.#reserve(count + 1, source.length(row));
+    this.#reserve(count + 1);
     this.#rows.copyRow(source, row, count);
     this.#sequences.push(sequence);
   }
@@ -82,7 +82,7 @@ export class DecodeGroup {
   /** Hands sequences that have become too long for this group to `place`, and removes them. */
   moveOversized(place: (sequence: Sequence, source: KvRows, row: number) => void): void {
     for (const [row, sequence] of [...this.#sequences.entries()].toReversed()) {
-      if (this.#rows.length(row) <= this.limit) continue;
+      if (this.#rows.length(row) < this.limit) continue;
       place(sequence, this.#rows, row);
       this.remove(sequence);
     }
@@ -92,11 +92,9 @@ export class DecodeGroup {
   async step(): Promise<readonly DrawnToken[]> {
     const sequences = [...this.#sequences];
     const count = sequences.length;
-    const longest = Math.max(...sequences.map((_, row) => this.#rows.length(row)));
-    this.#reserve(count, longest + 1);
     const adapters = this.#join(this.#adapters());
     const membership = adapters.membership(sequences.map(({ adapter }) => adapter.id));
-    const { hidden, fresh } = await this.#decoder.run({
+    const hidden = await this.#decoder.run({
       tokens: Int32Array.from(sequences, ({ lastToken }) => lastToken),
       sequences: count,
       newTokens: 1,
@@ -104,7 +102,6 @@ export class DecodeGroup {
       adapters,
       membership,
     });
-    for (let row = 0; row < count; row++) this.#rows.append(row, fresh, row, 1);
     const output = await this.#decoder.head(
       hidden,
       { sequences: count, newTokens: 1 },
@@ -129,16 +126,11 @@ export class DecodeGroup {
     return [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** Makes room. Capacity follows the longest row, down again only when that halves it. */
-  #reserve(rows: number, tokens: number): void {
-    const used = this.#sequences.length;
-    const { capacity, rowCapacity } = this.#rows;
-    const longest = Math.max(tokens, ...this.#sequences.map((_, row) => this.#rows.length(row)));
-    const needed = capacityFor(longest);
-    const newCapacity = needed > capacity || needed * 2 < capacity ? needed : capacity;
-    const grown = Math.min(this.#maxRows, Math.max(4, rows, rowCapacity * 2));
-    const newRowCapacity = rows <= rowCapacity ? rowCapacity : grown;
-    if (newCapacity === capacity && newRowCapacity === rowCapacity) return;
-    this.#rows = this.#rows.resized(newCapacity, newRowCapacity, used);
+  /** Makes room for a number of rows. */
+  #reserve(rows: number): void {
+    const { rowCapacity } = this.#rows;
+    if (rows <= rowCapacity) return;
+    const grown = Math.min(this.#maxRows, Math.max(rows, rowCapacity * 2));
+    this.#rows = this.#rows.resized(grown, this.#sequences.length);
   }
 }

@@ -1,10 +1,11 @@
 import type { ModelRuntime } from "../model/model-runtime.js";
-import type { Program } from "../execution/program.js";
+import type { PortData, Program } from "../execution/program.js";
+import type { CompiledGraph } from "../graph/compile.js";
 import { at } from "../util/at.js";
 import { int64From } from "../util/int64.js";
 import type { AdapterSet, MembershipFeeds } from "./adapter-set.js";
 import { decoderHead, decoderLayers, ofLayer, type LayerRange } from "./graphs/decoder.js";
-import type { KvRows, NewKeyValues } from "./kv-rows.js";
+import type { KvRows } from "./kv-rows.js";
 
 /** New tokens of some sequences, the same number of each. */
 export interface DecoderInput {
@@ -12,16 +13,10 @@ export interface DecoderInput {
   readonly tokens: Int32Array;
   readonly sequences: number;
   readonly newTokens: number;
-  /** Earlier tokens; row i belongs to sequence i. */
+  /** Earlier tokens, to which the new ones are added; row i belongs to sequence i. */
   readonly cache: KvRows;
   readonly adapters: AdapterSet;
   readonly membership: MembershipFeeds;
-}
-
-/** Hidden states of the new tokens, and their keys and values; valid until the next run. */
-export interface DecoderOutput {
-  readonly hidden: Float32Array;
-  readonly fresh: NewKeyValues;
 }
 
 /** What the head says of some rows; valid until the next run. */
@@ -48,8 +43,8 @@ export class Decoder {
     this.#ranges = layerRanges(model);
   }
 
-  async run(input: DecoderInput): Promise<DecoderOutput> {
-    const { config } = this.#model;
+  /** Reads new tokens and adds them to the cache; gives their hidden states, valid until the next run. */
+  async run(input: DecoderInput): Promise<Float32Array> {
     const { sequences, newTokens, cache, adapters } = input;
     const positions = this.#positions(input);
     const longest = Math.max(...positions) + 1;
@@ -58,8 +53,8 @@ export class Decoder {
       positions: int64From(positions),
       cos: rotary.cos,
       sin: rotary.sin,
-      cachedMask: cache.mask(sequences),
-      freshMask: freshMask(newTokens),
+      lastPlaces: cache.lengths(sequences).map((length) => length + newTokens - 1),
+      longest: Int32Array.of(longest),
       ...input.membership,
       ...adapters.layerFeeds,
     };
@@ -70,30 +65,25 @@ export class Decoder {
       rank: adapters.rank,
       positions: rotary.positions,
     };
-    const fresh = { keys: [] as Float32Array[], values: [] as Float32Array[] };
     let hidden = this.#embed(input.tokens);
     for (const [index, range] of this.#ranges.entries()) {
       const program = await this.#layers(range);
-      const feeds: Record<string, Float32Array | BigInt64Array> = { ...shared, hidden };
+      const feeds: Record<string, PortData> = { ...shared, hidden };
       const next = this.#array(`hidden ${index}`, hidden.length);
-      const results: Record<string, Float32Array> = { next };
+      const results: Record<string, PortData> = { next };
       for (let layer = range.first; layer < range.end; layer++) {
-        feeds[ofLayer(layer, "cachedKey")] = cache.keys(layer, sequences);
-        feeds[ofLayer(layer, "cachedValue")] = cache.values(layer, sequences);
-        const length = input.tokens.length * config.kvHeads * config.headDim;
-        const [key, value] = [
-          this.#array(`key ${layer}`, length),
-          this.#array(`value ${layer}`, length),
-        ];
-        results[ofLayer(layer, "newKey")] = key;
-        results[ofLayer(layer, "newValue")] = value;
-        fresh.keys.push(key);
-        fresh.values.push(value);
+        const keys = cache.keys(layer, sequences);
+        const values = cache.values(layer, sequences);
+        feeds[ofLayer(layer, "keys")] = keys;
+        feeds[ofLayer(layer, "values")] = values;
+        results[ofLayer(layer, "extendedKeys")] = keys;
+        results[ofLayer(layer, "extendedValues")] = values;
       }
       await program.run(feeds, results, sizes);
       hidden = next;
     }
-    return { hidden, fresh };
+    for (let row = 0; row < sequences; row++) cache.extend(row, newTokens);
+    return hidden;
   }
 
   /** Logits and probabilities of rows of hidden states, `newTokens` of each of `sequences`. */
@@ -126,7 +116,10 @@ export class Decoder {
 
   #layers(range: LayerRange): Promise<Program> {
     const { config, weights, programs } = this.#model;
-    return programs.get(`decoder ${range.first}`, () => decoderLayers(config, weights, range));
+    const compile = (): CompiledGraph => decoderLayers(config, weights, range);
+    // With more threads than heads, ONNX Runtime divides the keys of a lone sequence among threads, and
+    // adds them up in another order than beside others.
+    return programs.get(`decoder ${range.first}`, compile, config.heads);
   }
 
   #positions({ sequences, newTokens, cache }: DecoderInput): Int32Array {
@@ -170,12 +163,4 @@ function layerRanges({ config, weights }: ModelRuntime): readonly LayerRange[] {
     ranges.push({ first, end: Math.min(config.layers, first + perProgram) });
   }
   return ranges;
-}
-
-function freshMask(newTokens: number): Float32Array {
-  const mask = new Float32Array(newTokens * newTokens);
-  for (let query = 0; query < newTokens; query++) {
-    mask.fill(-1e30, query * newTokens + query + 1, (query + 1) * newTokens);
-  }
-  return mask;
 }

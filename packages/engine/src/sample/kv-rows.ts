@@ -2,40 +2,17 @@
 export interface KvShape {
   readonly layers: number;
   readonly kvHeads: number;
-  readonly headDim: number;
-}
-
-/** New keys and values by layer, each [tokens, kvHeads * headDim]. */
-export interface NewKeyValues {
-  readonly keys: readonly Float32Array[];
-  readonly values: readonly Float32Array[];
-}
-
-/** Capacities are multiples of this: larger ones are read in vain, smaller ones outgrown too often. */
-const capacityStep = 64;
-
-/** Places that are always left free. See `capacityFor`. */
-const freePlaces = 32;
-
-const hidden = -1e30;
-
-/**
- * The capacity for a number of tokens. The last places stay unused: kernels treat the end of an array in
- * another order than the rest, and only if no token ever stands there a result is independent of the
- * capacity, bit for bit.
- */
-export function capacityFor(tokens: number): number {
-  return Math.ceil((tokens + freePlaces) / capacityStep) * capacityStep;
+  readonly headWidth: number;
 }
 
 /** Bytes that keys and values of one token take. */
-export function kvBytesPerToken({ layers, kvHeads, headDim }: KvShape): number {
-  return layers * 2 * kvHeads * headDim * 4;
+export function kvBytesPerToken({ layers, kvHeads, headWidth }: KvShape): number {
+  return layers * 2 * kvHeads * headWidth * 4;
 }
 
 /**
  * Cached keys and values of several sequences, laid out as the decoder reads them: per layer
- * [rows, kvHeads, capacity, headDim], used rows first.
+ * [rows, kvHeads, capacity, headWidth], used rows first.
  */
 export class KvRows {
   readonly shape: KvShape;
@@ -43,7 +20,6 @@ export class KvRows {
   readonly rowCapacity: number;
   readonly #keys: readonly Float32Array[];
   readonly #values: readonly Float32Array[];
-  readonly #mask: Float32Array;
   readonly #lengths: Int32Array;
 
   constructor(shape: KvShape, capacity: number, rowCapacity: number) {
@@ -53,7 +29,6 @@ export class KvRows {
     const size = rowCapacity * this.#rowSize();
     this.#keys = Array.from({ length: shape.layers }, () => new Float32Array(size));
     this.#values = Array.from({ length: shape.layers }, () => new Float32Array(size));
-    this.#mask = new Float32Array(rowCapacity * capacity).fill(hidden);
     this.#lengths = new Int32Array(rowCapacity);
   }
 
@@ -72,46 +47,37 @@ export class KvRows {
     return this.#array(this.#values, layer).subarray(0, rows * this.#rowSize());
   }
 
-  /** What the first `rows` rows may see. */
-  mask(rows: number): Float32Array {
-    return this.#mask.subarray(0, rows * this.capacity);
+  /** Tokens in each of the first `rows` rows. */
+  lengths(rows: number): Int32Array {
+    return this.#lengths.subarray(0, rows);
   }
 
-  /** Appends `count` tokens to a row, taken from token `first` of the new ones on. */
-  append(row: number, fresh: NewKeyValues, first: number, count: number): void {
-    const start = this.length(row);
-    if (start + count > this.capacity) throw new RangeError("the row is full");
-    for (let layer = 0; layer < this.shape.layers; layer++) {
-      this.#store(this.#array(this.#keys, layer), row, start, fresh.keys[layer], first, count);
-      this.#store(this.#array(this.#values, layer), row, start, fresh.values[layer], first, count);
-    }
-    this.#mask.fill(0, row * this.capacity + start, row * this.capacity + start + count);
-    this.#lengths[row] = start + count;
+  /** Counts tokens that were written behind those of a row. */
+  extend(row: number, count: number): void {
+    this.#lengths[row] = this.#endAfter(row, count);
   }
 
   /** Empties a row. */
   clear(row: number): void {
-    this.#mask.fill(hidden, row * this.capacity, (row + 1) * this.capacity);
     this.#lengths[row] = 0;
   }
 
   /** Appends tokens of a row of this or another store to a row. */
   appendFrom(source: KvRows, from: number, start: number, count: number, row: number): void {
-    const { kvHeads, headDim } = this.shape;
-    const end = this.length(row);
-    if (end + count > this.capacity) throw new RangeError("the row is full");
+    const { kvHeads, headWidth } = this.shape;
+    const place = this.length(row);
+    const end = this.#endAfter(row, count);
     for (let layer = 0; layer < this.shape.layers; layer++) {
       for (const kind of ["keys", "values"] as const) {
         const [input, output] = [source.#of(kind, layer), this.#of(kind, layer)];
         for (let head = 0; head < kvHeads; head++) {
-          const first = ((from * kvHeads + head) * source.capacity + start) * headDim;
-          const target = ((row * kvHeads + head) * this.capacity + end) * headDim;
-          output.set(input.subarray(first, first + count * headDim), target);
+          const first = ((from * kvHeads + head) * source.capacity + start) * headWidth;
+          const target = ((row * kvHeads + head) * this.capacity + place) * headWidth;
+          output.set(input.subarray(first, first + count * headWidth), target);
         }
       }
     }
-    this.#mask.fill(0, row * this.capacity + end, row * this.capacity + end + count);
-    this.#lengths[row] = end + count;
+    this.#lengths[row] = end;
   }
 
   /** Makes a row the copy of a row of this or another store. */
@@ -120,30 +86,17 @@ export class KvRows {
     this.appendFrom(source, from, 0, source.length(from), row);
   }
 
-  /** A store of another size with copies of the first `rows` rows. */
-  resized(capacity: number, rowCapacity: number, rows: number): KvRows {
-    const resized = new KvRows(this.shape, capacity, rowCapacity);
+  /** A store for another number of rows with copies of the first `rows` rows. */
+  resized(rowCapacity: number, rows: number): KvRows {
+    const resized = new KvRows(this.shape, this.capacity, rowCapacity);
     for (let row = 0; row < rows; row++) resized.copyRow(this, row, row);
     return resized;
   }
 
-  #store(
-    target: Float32Array,
-    row: number,
-    start: number,
-    fresh: Float32Array | undefined,
-    first: number,
-    count: number,
-  ): void {
-    if (fresh === undefined) throw new RangeError("new keys or values of a layer are missing");
-    const { kvHeads, headDim } = this.shape;
-    for (let token = 0; token < count; token++) {
-      for (let head = 0; head < kvHeads; head++) {
-        const source = ((first + token) * kvHeads + head) * headDim;
-        const place = (row * kvHeads + head) * this.capacity + start + token;
-        target.set(fresh.subarray(source, source + headDim), place * headDim);
-      }
-    }
+  #endAfter(row: number, count: number): number {
+    const end = this.length(row) + count;
+    if (end > this.capacity) throw new RangeError("the row is full");
+    return end;
   }
 
   #of(kind: "keys" | "values", layer: number): Float32Array {
@@ -157,6 +110,6 @@ export class KvRows {
   }
 
   #rowSize(): number {
-    return this.shape.kvHeads * this.capacity * this.shape.headDim;
+    return this.shape.kvHeads * this.capacity * this.shape.headWidth;
   }
 }

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { KvRows, type NewKeyValues } from "./kv-rows.js";
+import { KvRows } from "./kv-rows.js";
 import { PrefixCache, promptBlock } from "./prefix-cache.js";
 
-const shape = { layers: 1, kvHeads: 1, headDim: 2 };
+const shape = { layers: 1, kvHeads: 1, headWidth: 2 };
 const blockBytes = promptBlock * 2 * 2 * 4;
 
 function block(value: number): KvRows {
   const rows = new KvRows(shape, promptBlock, 1);
-  const data = new Float32Array(promptBlock * 2).fill(value);
-  const fresh: NewKeyValues = { keys: [data], values: [data] };
-  rows.append(0, fresh, 0, promptBlock);
+  rows.keys(0, 1).fill(value);
+  rows.values(0, 1).fill(value);
+  rows.extend(0, promptBlock);
   return rows;
 }
 

@@ -2,7 +2,7 @@ import { at } from "../util/at.js";
 import { AdapterSet, type FrozenAdapter, type MembershipFeeds } from "./adapter-set.js";
 import { checkLogits } from "./check-logits.js";
 import type { Decoder } from "./decoder.js";
-import { capacityFor, KvRows, type KvShape } from "./kv-rows.js";
+import { KvRows, type KvShape } from "./kv-rows.js";
 import { largest } from "./pick-token.js";
 import { promptBlock, type PrefixCache } from "./prefix-cache.js";
 import type { CheckedSampleOptions } from "./request.js";
@@ -49,7 +49,7 @@ export class PromptPass {
     this.#prefixes = prefixes;
     this.#shape = shape;
     this.#vocabSize = vocabSize;
-    this.#row = new KvRows(shape, capacityFor(options.prompt.length), 1);
+    this.#row = new KvRows(shape, options.prompt.length, 1);
     this.#logprobs = new Float32Array(options.prompt.length).fill(NaN);
     this.#topTokens = [null];
     this.#reuse();
@@ -85,7 +85,7 @@ export class PromptPass {
     const { prompt } = this.#options;
     const start = this.#row.length(0);
     const end = Math.min(prompt.length, start + promptBlock);
-    const { hidden, fresh } = await this.#decoder.run({
+    const hidden = await this.#decoder.run({
       tokens: prompt.subarray(start, end),
       sequences: 1,
       newTokens: end - start,
@@ -93,7 +93,6 @@ export class PromptPass {
       adapters: this.#adapters,
       membership: this.#membership,
     });
-    this.#row.append(0, fresh, 0, end - start);
     if (end - start === promptBlock) this.#remember(start / promptBlock);
     if (this.#wantsLogprobs()) await this.#score(hidden, start, end);
     if (end === prompt.length) await this.#finish(hidden, end - start);

@@ -1,4 +1,5 @@
 import { EngineError } from "../errors.js";
+import { cachedHeadWidth } from "../model/cached-attention.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import type { FairTurns } from "../util/fair-turns.js";
 import { AdapterSet, type FrozenAdapter } from "./adapter-set.js";
@@ -47,11 +48,11 @@ export class Sampler {
   #promptsFirst = true;
 
   constructor(model: ModelRuntime, options: SamplerOptions, turns: FairTurns) {
-    const { layers, kvHeads, headDim } = model.config;
+    const { layers, kvHeads } = model.config;
     this.#model = model;
     this.#options = options;
     this.#turns = turns;
-    this.#shape = { layers, kvHeads, headDim };
+    this.#shape = { layers, kvHeads, headWidth: cachedHeadWidth(model.config) };
     this.#decoder = new Decoder(model);
     this.#prefixes = new PrefixCache(this.#shape, options.prefixBytes);
   }

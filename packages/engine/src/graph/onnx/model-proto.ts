@@ -6,7 +6,12 @@ import { ProtobufWriter } from "./protobuf.js";
 
 const irVersion = 9;
 const opsetVersion = 17;
-const elementTypes: Readonly<Record<Dtype, number>> = { float32: 1, int64: 7, bool: 9 };
+const elementTypes: Readonly<Record<Dtype, number>> = {
+  float32: 1,
+  int32: 6,
+  int64: 7,
+  bool: 9,
+};
 const attributeTypes = { float: 1, int: 2, string: 3, ints: 7 } as const;
 
 /** An operator call by names; an empty name is an absent optional input. */

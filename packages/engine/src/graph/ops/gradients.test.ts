@@ -221,6 +221,8 @@ const withoutGradient = new Set([
   "stopGradient",
   "addTo",
   "stackMatmul",
+  "cachedAttention",
+  "headStep",
   "withHiddenProduct",
   "logSumExp",
 ]);

@@ -1,4 +1,5 @@
 export { maskedAttention, type AttentionOperands } from "./attention.js";
+export { cachedAttention, headStep, type CachedAttentionOperands } from "./cached-attention.js";
 export {
   add,
   divide,

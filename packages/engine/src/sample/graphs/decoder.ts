@@ -3,7 +3,7 @@ import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { Graph } from "../../graph/graph.js";
 import { logSumExp, multiply, softmax } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
-import { cachedAttention, declareCacheMasks } from "../../model/cached-attention.js";
+import { attendToCache, declareCacheExtent } from "../../model/cached-attention.js";
 import { declareLayerWeights, declareRotary, layerSites } from "../../model/layer-inputs.js";
 import type { ModelWeights } from "../../model/model-weights.js";
 import { membershipOf, samplingProjector, sequenceRows } from "../../model/sampling-projector.js";
@@ -37,7 +37,7 @@ export function decoderLayers(
   const tokens = rows.sequences.times(rows.newTokens);
   const membership = membershipOf(graph, rows);
   const { positions, tables } = declareRotary(graph, config, tokens);
-  const masks = declareCacheMasks(graph, rows);
+  const extent = declareCacheExtent(graph, rows);
   let hidden = graph.input("hidden", [tokens, config.hiddenSize]);
   const outputs: Record<string, Tensor> = {};
   const stored: Record<string, Float32Array> = {};
@@ -50,9 +50,9 @@ export function decoderLayers(
     const lookup = layerSites(tensors);
     const project = samplingProjector(graph, config, lookup, rows, membership, prefix);
     const inputs = attentionInputs(config, tensors, project, hidden, positions, tables);
-    const attended = cachedAttention(graph, config, inputs, masks, rows, prefix);
-    outputs[ofLayer(layer, "newKey")] = inputs.key;
-    outputs[ofLayer(layer, "newValue")] = inputs.value;
+    const { attended, keys, values } = attendToCache(graph, config, inputs, extent, rows, prefix);
+    outputs[ofLayer(layer, "extendedKeys")] = keys;
+    outputs[ofLayer(layer, "extendedValues")] = values;
     hidden = layerOutputs(config, tensors, project, hidden, attended);
   }
   return compileGraph(graph, { outputs: { next: hidden, ...outputs }, stored });
