@@ -74,10 +74,10 @@ async function run(one: Case, inputs: ReturnType<typeof drawn>): Promise<Float32
   });
   const program = await Program.create(compiled, { threads: 1, executionProvider: "cpu" });
   const result = new Float32Array(inputs.query.length);
-  const { query, key, value } = inputs;
+  const { capacity: _, ...feeds } = inputs;
   await program.run(
     {
-      ...{ query, key, value, keys: inputs.keys, values: inputs.values },
+      ...feeds,
       lastPlaces: Int32Array.from(earlier, (length) => length + newTokens - 1),
       longest: Int32Array.of(Math.max(...earlier) + newTokens),
     },
