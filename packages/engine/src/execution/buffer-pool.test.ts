@@ -21,6 +21,18 @@ describe("BufferPool", () => {
     expect(() => pool.giveBack(first)).toThrow("twice");
   });
 
+  it("replaces buffers of other sizes when it would hold more than was ever in use", () => {
+    const pool = new BufferPool(10_000);
+    const short = Array.from({ length: 4 }, () => pool.take(1_000_000));
+    const mostBytes = pool.heldBytes;
+    pool.giveBack(...short);
+    const long = [pool.take(2_000_000), pool.take(2_000_000)];
+    expect(pool.heldBytes).toBeLessThanOrEqual(mostBytes);
+    pool.giveBack(...long);
+    const again = pool.take(2_000_000);
+    expect(long.map(({ buffer }) => buffer)).toContain(again.buffer);
+  });
+
   it("lets go of unused memory beyond a limit", () => {
     const pool = new BufferPool();
     const array = pool.take(1_000_000);

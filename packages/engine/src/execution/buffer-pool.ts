@@ -1,18 +1,28 @@
+/** Buffers may hold this much whatever was in use. */
+const freelyKeptBytes = 2 ** 31;
+
 /**
  * Reuses large arrays between runs.
  *
  * Fresh memory costs a page fault per 4 KB, which for activations is as slow as computing them. Arrays
  * are handed out as views of buffers whose capacities are rounded to a few sizes per power of two, so a
- * slightly different batch finds the buffers of the last one.
+ * slightly different batch finds the buffers of the last one. Beyond a fixed amount, used and unused
+ * buffers together hold no more than was ever in use at once: a long sequence after a shorter one
+ * replaces its buffers.
  */
 export class BufferPool {
   readonly #free = new Map<number, ArrayBuffer[]>();
   #freeBytes = 0;
   #takenBytes = 0;
+  #mostTakenBytes: number;
 
-  /** Bytes that are handed out now. */
-  get takenBytes(): number {
-    return this.#takenBytes;
+  constructor(keepBytes = freelyKeptBytes) {
+    this.#mostTakenBytes = keepBytes;
+  }
+
+  /** Bytes that the pool holds, in use or not. */
+  get heldBytes(): number {
+    return this.#takenBytes + this.#freeBytes;
   }
 
   /** An array with arbitrary contents. */
@@ -20,7 +30,9 @@ export class BufferPool {
     const capacity = roundedBytes(length * 4);
     const buffer = this.#free.get(capacity)?.pop();
     if (buffer !== undefined) this.#freeBytes -= capacity;
+    else if (this.heldBytes + capacity > this.#mostTakenBytes) this.trim(0);
     this.#takenBytes += capacity;
+    this.#mostTakenBytes = Math.max(this.#mostTakenBytes, this.#takenBytes);
     return new Float32Array(buffer ?? new ArrayBuffer(capacity), 0, length);
   }
 
