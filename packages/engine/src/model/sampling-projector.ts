@@ -32,9 +32,9 @@ export function membershipName(sites: number): string {
  * rank is the sum of theirs; a sequence has alpha / rank at its own adapter's ranks and 0 at the others,
  * which adds exact zeros and so changes nothing.
  */
-export function membershipOf(graph: Graph, { sequences }: SequenceRows): Membership {
+export function membershipOf(graph: Graph, { sequences }: SequenceRows, prefix = ""): Membership {
   return (sites) => {
-    const name = membershipName(sites);
+    const name = `${prefix}${membershipName(sites)}`;
     const shape = [sequences, 1, Dim.symbol("rank").times(sites)];
     return graph.inputs.get(name) ?? graph.input(name, shape);
   };

@@ -3,7 +3,7 @@ import { membershipName } from "../model/sampling-projector.js";
 import { siteBName, stackedAName } from "../model/projectors.js";
 import { layerGroups, sitesOf, siteWidths, type Site, type SiteGroup } from "../model/sites.js";
 import { viewsAt, type ParameterLayout, type Place } from "../model/parameter-layout.js";
-import { ofLayer } from "./graphs/decoder.js";
+import { headPrefix, ofLayer } from "./graphs/decoder.js";
 
 /** An adapter whose values do not change any more. */
 export interface FrozenAdapter {
@@ -23,12 +23,9 @@ export interface FrozenAdapter {
  */
 const rankStep = 8;
 
-/** Which of a batch's ranks belong to which sequence, by feed. */
-export type MembershipFeeds = Readonly<Record<string, Float32Array>>;
-
-/** Numbers of sites that groups have. */
-const groupSizes: ReadonlySet<number> = new Set(
-  Object.values(sitesOf).map((sites) => sites.length),
+/** Numbers of sites that the groups of a layer have. */
+const layerGroupSizes: ReadonlySet<number> = new Set(
+  layerGroups.map((group) => sitesOf[group].length),
 );
 
 /** The model without an adapter, as one that adds nothing. */
@@ -50,28 +47,36 @@ export function noAdapter(): FrozenAdapter {
  */
 export class AdapterSet {
   readonly rank: number;
-  readonly layerFeeds: Readonly<Record<string, Float32Array>>;
-  readonly headFeeds: Readonly<Record<string, Float32Array>>;
+  readonly feeds: Readonly<Record<string, Float32Array>>;
   readonly #adapters: readonly FrozenAdapter[];
 
   constructor(config: ModelConfig, adapters: readonly FrozenAdapter[]) {
     this.#adapters = adapters;
     this.rank = adapters.reduce((sum, adapter) => sum + filledRank(adapter), 0);
-    const layerFeeds: Record<string, Float32Array> = {};
+    const joined: Record<string, Float32Array> = this.#groupFeeds(config, "outer", "head");
     for (let layer = 0; layer < config.layers; layer++) {
       for (const group of layerGroups) {
         const feeds = this.#groupFeeds(config, layer, group);
-        for (const [name, data] of Object.entries(feeds)) layerFeeds[ofLayer(layer, name)] = data;
+        for (const [name, data] of Object.entries(feeds)) joined[ofLayer(layer, name)] = data;
       }
     }
-    this.layerFeeds = layerFeeds;
-    this.headFeeds = this.#groupFeeds(config, "outer", "head");
+    this.feeds = joined;
   }
 
-  /** The factors of all ranks for sequences that use these adapters, as feeds. */
-  membership(ids: readonly string[]): MembershipFeeds {
-    const feeds: Record<string, Float32Array> = {};
-    for (const sites of groupSizes) feeds[membershipName(sites)] = this.#factors(ids, sites);
+  /** The factors of all ranks, for the layers by sequence and for the head by row, as feeds. */
+  membership(
+    ofSequences: readonly string[],
+    ofHeadRows: readonly string[],
+  ): Readonly<Record<string, Float32Array>> {
+    const feeds: Record<string, Float32Array> = {
+      [`${headPrefix}${membershipName(sitesOf.head.length)}`]: this.#factors(
+        ofHeadRows,
+        sitesOf.head.length,
+      ),
+    };
+    for (const sites of layerGroupSizes) {
+      feeds[membershipName(sites)] = this.#factors(ofSequences, sites);
+    }
     return feeds;
   }
 

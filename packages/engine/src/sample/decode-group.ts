@@ -91,24 +91,14 @@ export class DecodeGroup {
   /** Draws one more token for every sequence; one that fails ends without. */
   async step(): Promise<readonly DrawnToken[]> {
     const sequences = [...this.#sequences];
-    const count = sequences.length;
-    const adapters = this.#join(this.#adapters());
-    const membership = adapters.membership(sequences.map(({ adapter }) => adapter.id));
-    const hidden = await this.#decoder.run({
+    const output = await this.#decoder.run({
       tokens: Int32Array.from(sequences, ({ lastToken }) => lastToken),
-      sequences: count,
       newTokens: 1,
       cache: this.#rows,
-      adapters,
-      membership,
+      adapters: this.#join(this.#adapters()),
+      adapterIds: sequences.map(({ adapter }) => adapter.id),
+      head: sequences.map(({ options }, row) => ({ row, temperature: options.temperature })),
     });
-    const output = await this.#decoder.head(
-      hidden,
-      { sequences: count, newTokens: 1 },
-      sequences.map(({ options }) => options.temperature),
-      adapters,
-      membership,
-    );
     return sequences.flatMap((sequence, row) => {
       const [start, end] = [row * this.#vocabSize, (row + 1) * this.#vocabSize];
       const drawn = sequence.advance({

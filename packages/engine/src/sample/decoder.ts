@@ -1,26 +1,34 @@
-import type { ModelRuntime } from "../model/model-runtime.js";
 import type { PortData, Program } from "../execution/program.js";
 import type { CompiledGraph } from "../graph/compile.js";
+import type { DimBindings } from "../graph/dim.js";
+import type { ModelRuntime } from "../model/model-runtime.js";
 import { at } from "../util/at.js";
 import { int64From } from "../util/int64.js";
-import type { AdapterSet, MembershipFeeds } from "./adapter-set.js";
-import { decoderHead, decoderLayers, ofLayer, type LayerRange } from "./graphs/decoder.js";
+import type { AdapterSet } from "./adapter-set.js";
+import { decoderPart, headPrefix, ofLayer, type DecoderPart } from "./graphs/decoder.js";
 import type { KvRows } from "./kv-rows.js";
+
+/** A row of new tokens of which the next token is asked. */
+export interface HeadRow {
+  readonly row: number;
+  readonly temperature: number;
+}
 
 /** New tokens of some sequences, the same number of each. */
 export interface DecoderInput {
   /** [sequences * newTokens] */
   readonly tokens: Int32Array;
-  readonly sequences: number;
   readonly newTokens: number;
   /** Earlier tokens, to which the new ones are added; row i belongs to sequence i. */
   readonly cache: KvRows;
   readonly adapters: AdapterSet;
-  readonly membership: MembershipFeeds;
+  /** The adapter of each sequence. */
+  readonly adapterIds: readonly string[];
+  readonly head: readonly HeadRow[];
 }
 
-/** What the head says of some rows; valid until the next run. */
-export interface HeadOutput {
+/** What the model says of rows of tokens; valid until the next run. */
+export interface DecoderOutput {
   /** [rows, vocabulary] */
   readonly logits: Float32Array;
   /** [rows, vocabulary], at the rows' temperatures. */
@@ -30,106 +38,101 @@ export interface HeadOutput {
 }
 
 /** Weights that one program may hold: models are serialized with them, and messages end at 2 GB. */
-const programBytes = 512 << 20;
+const defaultProgramBytes = 512 << 20;
+
+/**
+ * A head that is not larger than this part of the layers belongs to their program, which saves a run per
+ * token. The price is a row of logits for prompts that do not want any.
+ */
+const smallHead = 0.5;
 
 /** Runs the decoder graphs of a model; programs are made when they are first needed. */
 export class Decoder {
   readonly #model: ModelRuntime;
-  readonly #ranges: readonly LayerRange[];
+  readonly #parts: readonly DecoderPart[];
   readonly #arrays = new Map<string, Float32Array>();
 
-  constructor(model: ModelRuntime) {
+  constructor(model: ModelRuntime, programBytes = defaultProgramBytes) {
     this.#model = model;
-    this.#ranges = layerRanges(model);
+    this.#parts = partsOf(model, programBytes);
   }
 
-  /** Reads new tokens and adds them to the cache; gives their hidden states, valid until the next run. */
-  async run(input: DecoderInput): Promise<Float32Array> {
-    const { sequences, newTokens, cache, adapters } = input;
-    const positions = this.#positions(input);
-    const longest = Math.max(...positions) + 1;
-    const rotary = this.#model.rotary(longest);
-    const shared = {
-      positions: int64From(positions),
-      cos: rotary.cos,
-      sin: rotary.sin,
-      lastPlaces: cache.lengths(sequences).map((length) => length + newTokens - 1),
-      longest: Int32Array.of(longest),
-      ...input.membership,
-      ...adapters.layerFeeds,
+  /** Reads new tokens, adds them to the cache, and tells what may follow some of them. */
+  async run(input: DecoderInput): Promise<DecoderOutput> {
+    const { cache, newTokens, adapterIds } = input;
+    const { vocabSize } = this.#model.config;
+    const sequences = adapterIds.length;
+    // The operators do not take zero rows.
+    const head = input.head.length > 0 ? input.head : [{ row: 0, temperature: 1 }];
+    const output = {
+      logits: this.#array("logits", head.length * vocabSize),
+      probabilities: this.#array("probabilities", head.length * vocabSize),
+      logSumExp: this.#array("logSumExp", head.length),
     };
-    const sizes = {
-      sequences,
-      newTokens,
-      capacity: cache.capacity,
-      rank: adapters.rank,
-      positions: rotary.positions,
-    };
+    const { feeds, sizes } = this.#feeds({ ...input, head });
     let hidden = this.#embed(input.tokens);
-    for (const [index, range] of this.#ranges.entries()) {
-      const program = await this.#layers(range);
-      const feeds: Record<string, PortData> = { ...shared, hidden };
+    for (const [index, part] of this.#parts.entries()) {
+      if (part.first === part.end && input.head.length === 0) continue;
       const next = this.#array(`hidden ${index}`, hidden.length);
-      const results: Record<string, PortData> = { next };
-      for (let layer = range.first; layer < range.end; layer++) {
-        const keys = cache.keys(layer, sequences);
-        const values = cache.values(layer, sequences);
+      const results: Record<string, PortData> = part.head ? { ...output } : { next };
+      feeds.hidden = hidden;
+      for (let layer = part.first; layer < part.end; layer++) {
+        const [keys, values] = [cache.keys(layer, sequences), cache.values(layer, sequences)];
         feeds[ofLayer(layer, "keys")] = keys;
         feeds[ofLayer(layer, "values")] = values;
         results[ofLayer(layer, "extendedKeys")] = keys;
         results[ofLayer(layer, "extendedValues")] = values;
       }
+      const program = await this.#program(part);
       await program.run(feeds, results, sizes);
       hidden = next;
     }
     for (let row = 0; row < sequences; row++) cache.extend(row, newTokens);
-    return hidden;
-  }
-
-  /** Logits and probabilities of rows of hidden states, `newTokens` of each of `sequences`. */
-  async head(
-    hidden: Float32Array,
-    rows: { readonly sequences: number; readonly newTokens: number },
-    temperatures: readonly number[],
-    adapters: AdapterSet,
-    membership: MembershipFeeds,
-  ): Promise<HeadOutput> {
-    const { config, weights } = this.#model;
-    const program = await this.#model.programs.get("decoderHead", () =>
-      decoderHead(config, weights),
-    );
-    const count = rows.sequences * rows.newTokens;
-    const output = {
-      logits: this.#array("logits", count * config.vocabSize),
-      probabilities: this.#array("probabilities", count * config.vocabSize),
-      logSumExp: this.#array("logSumExp", count),
-    };
-    const feeds = {
-      hidden,
-      ...membership,
-      inverseTemperature: Float32Array.from(temperatures, (t) => (t === 0 ? 1 : 1 / t)),
-      ...adapters.headFeeds,
-    };
-    await program.run(feeds, output, { ...rows, rank: adapters.rank });
     return output;
   }
 
-  #layers(range: LayerRange): Promise<Program> {
-    const { config, weights, programs } = this.#model;
-    const compile = (): CompiledGraph => decoderLayers(config, weights, range);
-    // With more threads than heads, ONNX Runtime divides the keys of a lone sequence among threads, and
-    // adds them up in another order than beside others.
-    return programs.get(`decoder ${range.first}`, compile, config.heads);
+  /** What all parts read, and the sizes of it. */
+  #feeds({ newTokens, cache, adapters, adapterIds, head }: DecoderInput): {
+    readonly feeds: Record<string, PortData>;
+    readonly sizes: DimBindings;
+  } {
+    const sequences = adapterIds.length;
+    const positions = adapterIds.flatMap((_, sequence) =>
+      Array.from({ length: newTokens }, (__, token) => cache.length(sequence) + token),
+    );
+    const longest = Math.max(...positions) + 1;
+    const rotary = this.#model.rotary(longest);
+    const headIds = head.map(({ row }) => at(adapterIds, Math.floor(row / newTokens)));
+    const inverse = head.map(({ temperature }) => (temperature === 0 ? 1 : 1 / temperature));
+    return {
+      feeds: {
+        ...adapters.feeds,
+        ...adapters.membership(adapterIds, headIds),
+        positions: int64From(positions),
+        cos: rotary.cos,
+        sin: rotary.sin,
+        lastPlaces: cache.lengths(sequences).map((length) => length + newTokens - 1),
+        longest: Int32Array.of(longest),
+        [`${headPrefix}rows`]: int64From(head.map(({ row }) => row)),
+        [`${headPrefix}inverseTemperature`]: Float32Array.from(inverse),
+      },
+      sizes: {
+        sequences,
+        newTokens,
+        capacity: cache.capacity,
+        rank: adapters.rank,
+        positions: rotary.positions,
+        headRows: head.length,
+      },
+    };
   }
 
-  #positions({ sequences, newTokens, cache }: DecoderInput): Int32Array {
-    const positions = new Int32Array(sequences * newTokens);
-    for (let sequence = 0; sequence < sequences; sequence++) {
-      for (let token = 0; token < newTokens; token++) {
-        positions[sequence * newTokens + token] = cache.length(sequence) + token;
-      }
-    }
-    return positions;
+  #program(part: DecoderPart): Promise<Program> {
+    const { config, weights, programs } = this.#model;
+    const compile = (): CompiledGraph => decoderPart(config, weights, part);
+    // With more threads than heads, ONNX Runtime divides the keys of a lone sequence among threads, and
+    // adds them up in another order than beside others.
+    return programs.get(`decoder from ${part.first}`, compile, config.heads);
   }
 
   #embed(tokens: Int32Array): Float32Array {
@@ -152,15 +155,22 @@ export class Decoder {
   }
 }
 
-function layerRanges({ config, weights }: ModelRuntime): readonly LayerRange[] {
-  const bytes = Object.values(at(weights.layers, 0)).reduce(
+/** Divides a model into programs of limited size. */
+function partsOf({ config, weights }: ModelRuntime, programBytes: number): readonly DecoderPart[] {
+  const { layers } = config;
+  const layerBytes = Object.values(at(weights.layers, 0)).reduce(
     (sum, { byteLength }) => sum + byteLength,
     0,
   );
-  const perProgram = Math.max(1, Math.floor(programBytes / bytes));
-  const ranges: LayerRange[] = [];
-  for (let first = 0; first < config.layers; first += perProgram) {
-    ranges.push({ first, end: Math.min(config.layers, first + perProgram) });
+  const perProgram = Math.max(1, Math.floor(programBytes / layerBytes));
+  const headBytes = weights.head.byteLength;
+  const isSmall = headBytes <= smallHead * layers * layerBytes;
+  const lastFirst = Math.floor((layers - 1) / perProgram) * perProgram;
+  const joined = isSmall && (layers - lastFirst) * layerBytes + headBytes <= programBytes;
+  const parts: DecoderPart[] = [];
+  for (let first = 0; first < layers; first += perProgram) {
+    const end = Math.min(layers, first + perProgram);
+    parts.push({ first, end, head: joined && end === layers });
   }
-  return ranges;
+  return joined ? parts : [...parts, { first: layers, end: layers, head: true }];
 }

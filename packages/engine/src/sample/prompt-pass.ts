@@ -1,7 +1,7 @@
 import { at } from "../util/at.js";
-import { AdapterSet, type FrozenAdapter, type MembershipFeeds } from "./adapter-set.js";
+import type { AdapterSet, FrozenAdapter } from "./adapter-set.js";
 import { checkLogits } from "./check-logits.js";
-import type { Decoder } from "./decoder.js";
+import type { Decoder, DecoderOutput } from "./decoder.js";
 import { KvRows, type KvShape } from "./kv-rows.js";
 import { largest } from "./pick-token.js";
 import { promptBlock, type PrefixCache } from "./prefix-cache.js";
@@ -21,7 +21,6 @@ export class PromptPass {
   readonly #options: CheckedSampleOptions;
   readonly #adapter: FrozenAdapter;
   readonly #adapters: AdapterSet;
-  readonly #membership: MembershipFeeds;
   readonly #decoder: Decoder;
   readonly #prefixes: PrefixCache;
   readonly #shape: KvShape;
@@ -44,7 +43,6 @@ export class PromptPass {
     this.#options = options;
     this.#adapter = adapter;
     this.#adapters = adapters;
-    this.#membership = adapters.membership([adapter.id]);
     this.#decoder = decoder;
     this.#prefixes = prefixes;
     this.#shape = shape;
@@ -82,20 +80,27 @@ export class PromptPass {
 
   /** Reads one more block. */
   async step(): Promise<void> {
-    const { prompt } = this.#options;
+    const { prompt, temperature } = this.#options;
     const start = this.#row.length(0);
     const end = Math.min(prompt.length, start + promptBlock);
-    const hidden = await this.#decoder.run({
+    const count = end - start;
+    const rows = Array.from({ length: count }, (_, row) => row);
+    const scored = this.#wantsLogprobs() ? rows : [];
+    const isLast = end === prompt.length;
+    const output = await this.#decoder.run({
       tokens: prompt.subarray(start, end),
-      sequences: 1,
-      newTokens: end - start,
+      newTokens: count,
       cache: this.#row,
       adapters: this.#adapters,
-      membership: this.#membership,
+      adapterIds: [this.#adapter.id],
+      head: [
+        ...scored.map((row) => ({ row, temperature: 1 })),
+        ...(isLast ? [{ row: count - 1, temperature }] : []),
+      ],
     });
-    if (end - start === promptBlock) this.#remember(start / promptBlock);
-    if (this.#wantsLogprobs()) await this.#score(hidden, start, end);
-    if (end === prompt.length) await this.#finish(hidden, end - start);
+    if (count === promptBlock) this.#remember(start / promptBlock);
+    for (const row of scored) this.#score(this.#rowOf(output, row), start + row + 1);
+    if (isLast) this.#next = copyOf(this.#rowOf(output, scored.length));
   }
 
   #wantsLogprobs(): boolean {
@@ -119,54 +124,31 @@ export class PromptPass {
     this.#prefixes.add(this.#adapter.id, this.#options.prompt, index, block);
   }
 
-  async #score(hidden: Float32Array, start: number, end: number): Promise<void> {
+  /** Notes what was said of a prompt token. */
+  #score({ logits, logSumExp }: NextToken, position: number): void {
     const { prompt, topkPromptLogprobs } = this.#options;
-    const count = end - start;
-    const temperatures = Array.from({ length: count }, () => 1);
-    const rows = { sequences: 1, newTokens: count };
-    const output = await this.#decoder.head(
-      hidden,
-      rows,
-      temperatures,
-      this.#adapters,
-      this.#membership,
-    );
-    for (let row = 0; row < count && start + row + 1 < prompt.length; row++) {
-      const logits = this.#rowOf(output.logits, row);
-      const logSumExp = at(output.logSumExp, row);
-      checkLogits(logSumExp);
-      const position = start + row + 1;
-      this.#logprobs[position] = at(logits, at(prompt, position)) - logSumExp;
-      if (topkPromptLogprobs > 0) {
-        const tokens = largest(logits, topkPromptLogprobs);
-        this.#topTokens[position] = tokens.map((token) => ({
-          token,
-          logprob: at(logits, token) - logSumExp,
-        }));
-      }
-    }
+    if (position >= prompt.length) return;
+    checkLogits(logSumExp);
+    this.#logprobs[position] = at(logits, at(prompt, position)) - logSumExp;
+    if (topkPromptLogprobs === 0) return;
+    const tokens = largest(logits, topkPromptLogprobs);
+    this.#topTokens[position] = tokens.map((token) => ({
+      token,
+      logprob: at(logits, token) - logSumExp,
+    }));
   }
 
-  async #finish(hidden: Float32Array, rows: number): Promise<void> {
-    const width = hidden.length / rows;
-    const last = hidden.subarray((rows - 1) * width);
-    const one = { sequences: 1, newTokens: 1 };
-    const { temperature } = this.#options;
-    const output = await this.#decoder.head(
-      last,
-      one,
-      [temperature],
-      this.#adapters,
-      this.#membership,
-    );
-    this.#next = {
-      logits: output.logits.slice(),
-      probabilities: output.probabilities.slice(),
-      logSumExp: at(output.logSumExp, 0),
+  #rowOf({ logits, probabilities, logSumExp }: DecoderOutput, row: number): NextToken {
+    const [start, end] = [row * this.#vocabSize, (row + 1) * this.#vocabSize];
+    return {
+      logits: logits.subarray(start, end),
+      probabilities: probabilities.subarray(start, end),
+      logSumExp: at(logSumExp, row),
     };
   }
+}
 
-  #rowOf(values: Float32Array, row: number): Float32Array {
-    return values.subarray(row * this.#vocabSize, (row + 1) * this.#vocabSize);
-  }
+/** The decoder uses its arrays again. */
+function copyOf({ logits, probabilities, logSumExp }: NextToken): NextToken {
+  return { logits: logits.slice(), probabilities: probabilities.slice(), logSumExp };
 }

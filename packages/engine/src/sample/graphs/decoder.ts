@@ -1,7 +1,8 @@
 import type { ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
+import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
-import { logSumExp, multiply, softmax } from "../../graph/ops/index.js";
+import { gatherRows, logSumExp, multiply, softmax } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
 import { attendToCache, declareCacheExtent } from "../../model/cached-attention.js";
 import { declareLayerWeights, declareRotary, layerSites } from "../../model/layer-inputs.js";
@@ -11,10 +12,11 @@ import { attentionInputs, layerOutputs, logits } from "../../model/transformer.j
 import { layerWeightKeys, outerWeightSpecs } from "../../model/weights.js";
 import { at } from "../../util/at.js";
 
-/** Consecutive layers of a decoder. */
-export interface LayerRange {
+/** Consecutive layers of a decoder, and whether the head comes after them. */
+export interface DecoderPart {
   readonly first: number;
   readonly end: number;
+  readonly head: boolean;
 }
 
 /** Name of a value that belongs to a layer. */
@@ -22,15 +24,18 @@ export function ofLayer(layer: number, name: string): string {
   return `${layer}.${name}`;
 }
 
+/** Before the names of what the head reads for its own rows. */
+export const headPrefix = "head.";
+
 /**
- * Layers with a key-value cache, for decoding and for prompts alike: `newTokens` rows of each of
- * `sequences`. Weights are stored in the model: the runtime packs them for its kernels once, and packed
+ * A part of the model with a key-value cache, for decoding and for prompts alike: `newTokens` rows of each
+ * of `sequences`. Weights are stored in the model: the runtime packs them for its kernels once, and packed
  * products give a row the same bits in every batch.
  */
-export function decoderLayers(
+export function decoderPart(
   config: ModelConfig,
   weights: ModelWeights,
-  { first, end }: LayerRange,
+  part: DecoderPart,
 ): CompiledGraph {
   const graph = new Graph();
   const rows = sequenceRows();
@@ -41,7 +46,7 @@ export function decoderLayers(
   let hidden = graph.input("hidden", [tokens, config.hiddenSize]);
   const outputs: Record<string, Tensor> = {};
   const stored: Record<string, Float32Array> = {};
-  for (let layer = first; layer < end; layer++) {
+  for (let layer = part.first; layer < part.end; layer++) {
     const prefix = ofLayer(layer, "");
     const tensors = declareLayerWeights(graph, config, layerWeightKeys, prefix);
     for (const [key, data] of Object.entries(at(weights.layers, layer))) {
@@ -55,28 +60,32 @@ export function decoderLayers(
     outputs[ofLayer(layer, "extendedValues")] = values;
     hidden = layerOutputs(config, tensors, project, hidden, attended);
   }
-  return compileGraph(graph, { outputs: { next: hidden, ...outputs }, stored });
+  if (!part.head) return compileGraph(graph, { outputs: { ...outputs, next: hidden }, stored });
+  return compileGraph(graph, {
+    outputs: { ...outputs, ...decoderHead(graph, config, hidden) },
+    stored: { ...stored, finalNorm: weights.finalNorm, head: weights.head },
+  });
 }
 
-/** From hidden states to logits, probabilities at a temperature, and the logits' log-sum-exp. */
-export function decoderHead(config: ModelConfig, weights: ModelWeights): CompiledGraph {
-  const graph = new Graph();
-  const rows = sequenceRows();
-  const tokens = rows.sequences.times(rows.newTokens);
-  const membership = membershipOf(graph, rows);
-  const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
+/**
+ * From chosen rows of hidden states to logits, probabilities at a temperature, and the logits'
+ * log-sum-exp. Each row is treated as a sequence of its own: its result is the same whichever others
+ * were chosen.
+ */
+function decoderHead(graph: Graph, config: ModelConfig, hidden: Tensor): Record<string, Tensor> {
+  const count = Dim.symbol("headRows");
+  const rows = { sequences: count, newTokens: Dim.of(1) };
+  const chosen = gatherRows(hidden, graph.input(`${headPrefix}rows`, [count], "int64"));
   const specs = outerWeightSpecs(config);
   const finalNorm = graph.input("finalNorm", specs.finalNorm.shape);
   const weight = graph.input("head", specs.embedding.shape);
+  const membership = membershipOf(graph, rows, headPrefix);
   const project = samplingProjector(graph, config, () => ({ weight }), rows, membership, "");
-  const result = logits(config, { finalNorm }, project, hidden);
-  const inverseTemperature = graph.input("inverseTemperature", [tokens, 1]);
-  return compileGraph(graph, {
-    outputs: {
-      logits: result,
-      probabilities: softmax(multiply(result, inverseTemperature)),
-      logSumExp: logSumExp(result),
-    },
-    stored: { finalNorm: weights.finalNorm, head: weights.head },
-  });
+  const result = logits(config, { finalNorm }, project, chosen);
+  const inverseTemperature = graph.input(`${headPrefix}inverseTemperature`, [count, 1]);
+  return {
+    logits: result,
+    probabilities: softmax(multiply(result, inverseTemperature)),
+    logSumExp: logSumExp(result),
+  };
 }

@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { loadFixtureModel } from "../../test/support/fixture-model.js";
+import { cachedHeadWidth } from "../model/cached-attention.js";
+import type { ModelRuntime } from "../model/model-runtime.js";
+import { AdapterSet, noAdapter } from "./adapter-set.js";
+import { Decoder, type HeadRow } from "./decoder.js";
+import { KvRows } from "./kv-rows.js";
+
+const base = noAdapter();
+const prompt = Int32Array.of(5, 1, 4, 1, 2, 3);
+let models: readonly ModelRuntime[];
+
+beforeAll(async () => {
+  // Programs are kept by the model: a decoder of other parts needs a model of its own.
+  models = await Promise.all([loadFixtureModel("qwen3", 2), loadFixtureModel("qwen3", 2)]);
+});
+afterAll(() => Promise.all(models.map((model) => model.release())));
+
+/** Reads a prompt with one decoder, then one more token, and gives the logits of the chosen rows. */
+async function read(model: ModelRuntime, decoder: Decoder, head: readonly HeadRow[]) {
+  const { layers, kvHeads } = model.config;
+  const cache = new KvRows({ layers, kvHeads, headWidth: cachedHeadWidth(model.config) }, 8, 1);
+  const common = { cache, adapters: new AdapterSet(model.config, [base]), adapterIds: [base.id] };
+  const first = await decoder.run({ ...common, tokens: prompt, newTokens: prompt.length, head });
+  const logits = [...first.logits];
+  const next = await decoder.run({
+    ...common,
+    tokens: Int32Array.of(7),
+    newTokens: 1,
+    head: [{ row: 0, temperature: 1 }],
+  });
+  expect(cache.length(0)).toBe(prompt.length + 1);
+  return { logits, next: [...next.logits] };
+}
+
+it("computes the same in one program and in many", async () => {
+  const [whole, divided] = models;
+  if (whole === undefined || divided === undefined) throw new Error("unreachable");
+  const rows = [2, 5].map((row) => ({ row, temperature: 1 }));
+  const expected = await read(whole, new Decoder(whole), rows);
+  const smallest = new Decoder(divided, 1);
+  expect(await read(divided, smallest, rows)).toEqual(expected);
+  const { next } = await read(divided, smallest, []);
+  expect(next).toEqual(expected.next);
+});
+
+it("gives a row the same logits whichever others are asked", async () => {
+  const [model] = models;
+  if (model === undefined) throw new Error("unreachable");
+  const decoder = new Decoder(model);
+  const every = await read(
+    model,
+    decoder,
+    Array.from(prompt, (_, row) => ({ row, temperature: 1 })),
+  );
+  const last = await read(model, decoder, [{ row: prompt.length - 1, temperature: 0.5 }]);
+  expect(last.logits).toEqual(every.logits.slice(-model.config.vocabSize));
+  expect(last.next).toEqual(every.next);
+});
