@@ -62,10 +62,10 @@ export class DecodeGroup {
     return adapters.length < maxAdapters || adapters.some(({ id }) => id === sequence.adapter.id);
   }
 
-  /** Adds a sequence whose earlier tokens are a row of another store. */
-  add(sequence: Sequence, source: KvRows, row: number): void {
+  /** Adds a sequence whose earlier tokens are a row of another store, and after which others follow. */
+  add(sequence: Sequence, source: KvRows, row: number, followers: number): void {
     const count = this.#sequences.length;
-    this.#reserve(count + 1);
+    this.#reserve(count + 1, followers);
     this.#rows.copyRow(source, row, count);
     this.#sequences.push(sequence);
   }
@@ -116,11 +116,11 @@ export class DecodeGroup {
     return [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** Makes room for a number of rows. */
-  #reserve(rows: number): void {
+  /** Makes room for a number of rows; if it is short, also for more that are expected. */
+  #reserve(rows: number, more: number): void {
     const { rowCapacity } = this.#rows;
     if (rows <= rowCapacity) return;
-    const grown = Math.min(this.#maxRows, Math.max(rows, rowCapacity * 2));
+    const grown = Math.min(this.#maxRows, Math.max(rows + more, rowCapacity * 2));
     this.#rows = this.#rows.resized(grown, this.#sequences.length);
   }
 }

@@ -73,9 +73,9 @@ export class SampleJob {
     this.#prompt = prompt;
   }
 
-  /** Whether samples wait to be started. */
-  get hasWaitingSamples(): boolean {
-    return this.#started < this.call.options.numSamples;
+  /** Samples that wait to be started. */
+  get waitingSamples(): number {
+    return this.call.options.numSamples - this.#started;
   }
 
   /** Starts the next sample, whose first token is drawn from the prompt's last position. */

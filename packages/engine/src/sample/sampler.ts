@@ -162,17 +162,23 @@ export class Sampler {
   /** Starts waiting samples of requests whose prompt has been read, in order of arrival. */
   #startSamples(): void {
     for (const job of this.#jobs) {
-      while (job.prompt?.next !== undefined && job.hasWaitingSamples && !job.settled) {
+      while (job.prompt?.next !== undefined && job.waitingSamples > 0 && !job.settled) {
         if (this.#owners.size > 0 && !this.#fits(job.reservedTokens)) return;
         const sequence = job.startSample(this.#model.config.contextLength);
         this.#owners.set(sequence, job);
         if (sequence.ended) this.#end(sequence);
-        else this.#place(sequence, job.prompt.row, 0);
+        else this.#place(sequence, job.prompt.row, 0, this.#followers(job));
       }
     }
   }
 
-  #place(sequence: Sequence, source: KvRows, row: number): void {
+  /** Samples of a request that can be started right after the one just started. */
+  #followers({ waitingSamples, reservedTokens }: SampleJob): number {
+    const room = Math.floor(this.#freeTokens() / reservedTokens);
+    return Math.max(0, Math.min(waitingSamples, room));
+  }
+
+  #place(sequence: Sequence, source: KvRows, row: number, followers = 0): void {
     const tokens = source.length(row) + 1;
     let group = this.#groups.find((candidate) => candidate.accepts(sequence, tokens));
     if (group === undefined) {
@@ -186,7 +192,7 @@ export class Sampler {
       );
       this.#groups.push(group);
     }
-    group.add(sequence, source, row);
+    group.add(sequence, source, row, followers);
   }
 
   #end(sequence: Sequence, group?: DecodeGroup): void {
@@ -235,9 +241,13 @@ export class Sampler {
   }
 
   #fits(tokens: number): boolean {
-    let used = tokens;
-    for (const job of this.#owners.values()) used += job.reservedTokens;
-    return used <= this.#budgetTokens();
+    return tokens <= this.#freeTokens();
+  }
+
+  #freeTokens(): number {
+    let free = this.#budgetTokens();
+    for (const job of this.#owners.values()) free -= job.reservedTokens;
+    return free;
   }
 
   #budgetTokens(): number {
