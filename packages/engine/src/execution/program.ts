@@ -18,6 +18,9 @@ export type PortData = Float32Array | Int32Array | BigInt64Array;
 /** Data by port name. */
 export type PortValues = Readonly<Record<string, PortData>>;
 
+/** Data by port name in one or several records: joining large ones for every run would take a while. */
+export type PortSources = PortValues | readonly PortValues[];
+
 /**
  * A compiled graph, ready to run.
  *
@@ -63,13 +66,15 @@ export class Program {
   }
 
   /** Computes the named results into the given arrays. */
-  async run(feeds: PortValues, results: PortValues, sizes: DimBindings): Promise<void> {
+  async run(feeds: PortSources, results: PortSources, sizes: DimBindings): Promise<void> {
     const shapes = this.#shapesFor(sizes);
     const inputs: Record<string, Tensor> = { ...shapes.shapeFeeds };
-    for (const shape of shapes.inputs) inputs[shape.name] = tensorFor(shape, feeds[shape.name]);
+    for (const shape of shapes.inputs) {
+      inputs[shape.name] = tensorFor(shape, dataNamed(shape.name, feeds));
+    }
     const fetches: Record<string, Tensor | null> = { [completionOutput]: null };
     for (const shape of shapes.outputs) {
-      const data = results[shape.name];
+      const data = dataNamed(shape.name, results);
       if (data !== undefined) fetches[shape.name] = tensorFor(shape, data);
     }
     try {
@@ -145,6 +150,19 @@ function sameSizes(left: DimBindings, right: DimBindings): boolean {
   return (
     names.length === Object.keys(left).length && names.every((name) => left[name] === right[name])
   );
+}
+
+function dataNamed(name: string, sources: PortSources): PortData | undefined {
+  if (!isList(sources)) return sources[name];
+  for (const source of sources) {
+    const data = source[name];
+    if (data !== undefined) return data;
+  }
+  return undefined;
+}
+
+function isList(sources: PortSources): sources is readonly PortValues[] {
+  return Array.isArray(sources);
 }
 
 function tensorFor({ name, dims, length }: PortShape, data: PortData | undefined): Tensor {

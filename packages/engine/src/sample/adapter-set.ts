@@ -49,6 +49,9 @@ export class AdapterSet {
   readonly rank: number;
   readonly feeds: Readonly<Record<string, Float32Array>>;
   readonly #adapters: readonly FrozenAdapter[];
+  #lastMembership:
+    | { readonly key: string; readonly feeds: Readonly<Record<string, Float32Array>> }
+    | undefined;
 
   constructor(config: ModelConfig, adapters: readonly FrozenAdapter[]) {
     this.#adapters = adapters;
@@ -65,6 +68,18 @@ export class AdapterSet {
 
   /** The factors of all ranks, for the layers by sequence and for the head by row, as feeds. */
   membership(
+    ofSequences: readonly string[],
+    ofHeadRows: readonly string[],
+  ): Readonly<Record<string, Float32Array>> {
+    // The next token is mostly asked for the same sequences.
+    const key = `${ofSequences.join()} ${ofHeadRows.join()}`;
+    if (key !== this.#lastMembership?.key) {
+      this.#lastMembership = { key, feeds: this.#membership(ofSequences, ofHeadRows) };
+    }
+    return this.#lastMembership.feeds;
+  }
+
+  #membership(
     ofSequences: readonly string[],
     ofHeadRows: readonly string[],
   ): Readonly<Record<string, Float32Array>> {

@@ -1,4 +1,4 @@
-import type { PortData, Program } from "../execution/program.js";
+import type { PortValues, Program } from "../execution/program.js";
 import type { CompiledGraph } from "../graph/compile.js";
 import type { DimBindings } from "../graph/dim.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
@@ -51,6 +51,7 @@ export class Decoder {
   readonly #model: ModelRuntime;
   readonly #parts: readonly DecoderPart[];
   readonly #arrays = new Map<string, Float32Array>();
+  readonly #knownCaches = new WeakMap<KvRows, { sequences: number; ports: PortValues }>();
 
   constructor(model: ModelRuntime, programBytes = defaultProgramBytes) {
     this.#model = model;
@@ -69,22 +70,14 @@ export class Decoder {
       probabilities: this.#array("probabilities", head.length * vocabSize),
       logSumExp: this.#array("logSumExp", head.length),
     };
-    const { feeds, sizes } = this.#feeds({ ...input, head });
+    const { feeds, sizes } = this.#prepare({ ...input, head });
+    const cachePorts = this.#cachePorts(cache, sequences);
     let hidden = this.#embed(input.tokens);
     for (const [index, part] of this.#parts.entries()) {
       if (part.first === part.end && input.head.length === 0) continue;
       const next = this.#array(`hidden ${index}`, hidden.length);
-      const results: Record<string, PortData> = part.head ? { ...output } : { next };
-      feeds.hidden = hidden;
-      for (let layer = part.first; layer < part.end; layer++) {
-        const [keys, values] = [cache.keys(layer, sequences), cache.values(layer, sequences)];
-        feeds[ofLayer(layer, "keys")] = keys;
-        feeds[ofLayer(layer, "values")] = values;
-        results[ofLayer(layer, "extendedKeys")] = keys;
-        results[ofLayer(layer, "extendedValues")] = values;
-      }
       const program = await this.#program(part);
-      await program.run(feeds, results, sizes);
+      await program.run([...feeds, cachePorts, { hidden }], [cachePorts, output, { next }], sizes);
       hidden = next;
     }
     for (let row = 0; row < sequences; row++) cache.extend(row, newTokens);
@@ -92,8 +85,8 @@ export class Decoder {
   }
 
   /** What all parts read, and the sizes of it. */
-  #feeds({ newTokens, cache, adapters, adapterIds, head }: DecoderInput): {
-    readonly feeds: Record<string, PortData>;
+  #prepare({ newTokens, cache, adapters, adapterIds, head }: DecoderInput): {
+    readonly feeds: readonly PortValues[];
     readonly sizes: DimBindings;
   } {
     const sequences = adapterIds.length;
@@ -104,18 +97,17 @@ export class Decoder {
     const rotary = this.#model.rotary(longest);
     const headIds = head.map(({ row }) => at(adapterIds, Math.floor(row / newTokens)));
     const inverse = head.map(({ temperature }) => (temperature === 0 ? 1 : 1 / temperature));
+    const ownFeeds = {
+      positions: int64From(positions),
+      cos: rotary.cos,
+      sin: rotary.sin,
+      lastPlaces: cache.lengths(sequences).map((length) => length + newTokens - 1),
+      longest: Int32Array.of(longest),
+      [`${headPrefix}rows`]: int64From(head.map(({ row }) => row)),
+      [`${headPrefix}inverseTemperature`]: Float32Array.from(inverse),
+    };
     return {
-      feeds: {
-        ...adapters.feeds,
-        ...adapters.membership(adapterIds, headIds),
-        positions: int64From(positions),
-        cos: rotary.cos,
-        sin: rotary.sin,
-        lastPlaces: cache.lengths(sequences).map((length) => length + newTokens - 1),
-        longest: Int32Array.of(longest),
-        [`${headPrefix}rows`]: int64From(head.map(({ row }) => row)),
-        [`${headPrefix}inverseTemperature`]: Float32Array.from(inverse),
-      },
+      feeds: [adapters.feeds, adapters.membership(adapterIds, headIds), ownFeeds],
       sizes: {
         sequences,
         newTokens,
@@ -125,6 +117,22 @@ export class Decoder {
         headRows: head.length,
       },
     };
+  }
+
+  /** A cache as what layers read and as what they write: the same arrays, kept as long as the cache. */
+  #cachePorts(cache: KvRows, sequences: number): PortValues {
+    const known = this.#knownCaches.get(cache);
+    if (known?.sequences === sequences) return known.ports;
+    const ports: Record<string, Float32Array> = {};
+    for (let layer = 0; layer < cache.shape.layers; layer++) {
+      const [keys, values] = [cache.keys(layer, sequences), cache.values(layer, sequences)];
+      ports[ofLayer(layer, "keys")] = keys;
+      ports[ofLayer(layer, "values")] = values;
+      ports[ofLayer(layer, "extendedKeys")] = keys;
+      ports[ofLayer(layer, "extendedValues")] = values;
+    }
+    this.#knownCaches.set(cache, { sequences, ports });
+    return ports;
   }
 
   #program(part: DecoderPart): Promise<Program> {
