@@ -1,3 +1,4 @@
+import type { BufferPool } from "../execution/buffer-pool.js";
 import { at } from "../util/at.js";
 import type { AdapterSet, FrozenAdapter } from "./adapter-set.js";
 import type { Decoder } from "./decoder.js";
@@ -39,6 +40,7 @@ export class DecodeGroup {
     limit: number,
     maxRows: number,
     shape: KvShape,
+    pool: BufferPool,
     vocabSize: number,
     decoder: Decoder,
     join: (adapters: readonly FrozenAdapter[]) => AdapterSet,
@@ -48,11 +50,16 @@ export class DecodeGroup {
     this.#vocabSize = vocabSize;
     this.#decoder = decoder;
     this.#join = join;
-    this.#rows = new KvRows(shape, limit, 0);
+    this.#rows = new KvRows(shape, limit, 0, pool);
   }
 
   get sequences(): readonly Sequence[] {
     return this.#sequences;
+  }
+
+  /** Gives the memory back; the group must not be used any more. */
+  release(): void {
+    this.#rows.release();
   }
 
   /** Whether a sequence can join. */
@@ -121,6 +128,8 @@ export class DecodeGroup {
     const { rowCapacity } = this.#rows;
     if (rows <= rowCapacity) return;
     const grown = Math.min(this.#maxRows, Math.max(rows + more, rowCapacity * 2));
-    this.#rows = this.#rows.resized(grown, this.#sequences.length);
+    const old = this.#rows;
+    this.#rows = old.resized(grown, this.#sequences.length);
+    old.release();
   }
 }

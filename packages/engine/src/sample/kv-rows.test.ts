@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { BufferPool } from "../execution/buffer-pool.js";
 import { KvRows } from "./kv-rows.js";
 
 const shape = { layers: 2, kvHeads: 2, headWidth: 3 };
@@ -48,6 +49,18 @@ describe("KvRows", () => {
     expect(tokensOf(larger, 2, 0)).toEqual([200, 300]);
     larger.copyRow(larger, 0, 2);
     expect(tokensOf(larger, 2, 0)).toEqual([100, 200, 300]);
+  });
+
+  it("takes memory from a pool and gives it back", () => {
+    const pool = new BufferPool(0);
+    const rows = new KvRows(shape, 4, 1, pool);
+    write(rows, 0, [1, 2, 3]);
+    const larger = rows.resized(2, 1);
+    rows.release();
+    const other = new KvRows(shape, 4, 1, pool);
+    expect(other.keys(0, 1).buffer).toBe(rows.values(1, 1).buffer);
+    expect(other.length(0)).toBe(0);
+    expect(tokensOf(larger, 0, 1)).toEqual([110, 210, 310]);
   });
 
   it("refuses more tokens than it has room for", () => {

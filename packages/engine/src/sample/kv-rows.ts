@@ -1,3 +1,5 @@
+import type { BufferPool } from "../execution/buffer-pool.js";
+
 /** Sizes of a model's keys and values. */
 export interface KvShape {
   readonly layers: number;
@@ -12,7 +14,7 @@ export function kvBytesPerToken({ layers, kvHeads, headWidth }: KvShape): number
 
 /**
  * Cached keys and values of several sequences, laid out as the decoder reads them: per layer
- * [rows, kvHeads, capacity, headWidth], used rows first.
+ * [rows, kvHeads, capacity, headWidth], used rows first. Places without a token hold anything.
  */
 export class KvRows {
   readonly shape: KvShape;
@@ -21,15 +23,25 @@ export class KvRows {
   readonly #keys: readonly Float32Array[];
   readonly #values: readonly Float32Array[];
   readonly #lengths: Int32Array;
+  readonly #pool: BufferPool | undefined;
 
-  constructor(shape: KvShape, capacity: number, rowCapacity: number) {
+  /** With a pool, the memory comes from there and goes back with `release`. */
+  constructor(shape: KvShape, capacity: number, rowCapacity: number, pool?: BufferPool) {
     this.shape = shape;
     this.capacity = capacity;
     this.rowCapacity = rowCapacity;
     const size = rowCapacity * this.#rowSize();
-    this.#keys = Array.from({ length: shape.layers }, () => new Float32Array(size));
-    this.#values = Array.from({ length: shape.layers }, () => new Float32Array(size));
+    const arrays = (): Float32Array[] =>
+      Array.from({ length: shape.layers }, () => pool?.take(size) ?? new Float32Array(size));
+    this.#keys = arrays();
+    this.#values = arrays();
     this.#lengths = new Int32Array(rowCapacity);
+    this.#pool = pool;
+  }
+
+  /** Gives the memory back; the store must not be used any more. */
+  release(): void {
+    this.#pool?.giveBack(...this.#keys, ...this.#values);
   }
 
   /** Tokens in a row. */
@@ -88,7 +100,7 @@ export class KvRows {
 
   /** A store for another number of rows with copies of the first `rows` rows. */
   resized(rowCapacity: number, rows: number): KvRows {
-    const resized = new KvRows(this.shape, this.capacity, rowCapacity);
+    const resized = new KvRows(this.shape, this.capacity, rowCapacity, this.#pool);
     for (let row = 0; row < rows; row++) resized.copyRow(this, row, row);
     return resized;
   }

@@ -1,4 +1,5 @@
 import { EngineError } from "../errors.js";
+import { BufferPool } from "../execution/buffer-pool.js";
 import { cachedHeadWidth } from "../model/cached-attention.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import type { FairTurns } from "../util/fair-turns.js";
@@ -40,6 +41,8 @@ export class Sampler {
   readonly #decoder: Decoder;
   readonly #prefixes: PrefixCache;
   readonly #shape: KvShape;
+  /** Keeps the memory of groups that are over for those to come, as much as was in use at once. */
+  readonly #pool = new BufferPool(0);
   readonly #adapterSets = new Map<string, AdapterSet>();
   readonly #owners = new Map<Sequence, SampleJob>();
   #jobs: SampleJob[] = [];
@@ -186,6 +189,7 @@ export class Sampler {
         groupLimit(tokens),
         this.#options.maxRows,
         this.#shape,
+        this.#pool,
         this.#model.config.vocabSize,
         this.#decoder,
         (adapters) => this.#adapterSet(adapters),
@@ -210,6 +214,7 @@ export class Sampler {
         this.#owners.delete(sequence);
       }
     }
+    for (const group of this.#groups) if (group.sequences.length === 0) group.release();
     this.#groups = this.#groups.filter(({ sequences }) => sequences.length > 0);
     this.#jobs = this.#jobs.filter(({ settled }) => !settled);
   }
