@@ -3,17 +3,17 @@
 import { Engine } from "@tinker-ts/engine";
 import { benchDecoding } from "./decoding.js";
 import { benchEndurance } from "./endurance.js";
-import { measureMachine } from "./machine.js";
+import { benchMachine } from "./machine.js";
 import { benchFirstStep, benchLongContext } from "./processes.js";
 import { benchGrowth, benchRagged, benchSteps } from "./training.js";
 
 const wanted = process.argv.slice(2);
 const isWanted = (part: string): boolean => wanted.length === 0 || wanted.includes(part);
 
-const limits = await measureMachine();
+await benchMachine();
 const engine = await Engine.create();
 if (isWanted("first-step")) benchFirstStep();
-if (isWanted("steps")) await benchSteps(engine, limits);
+if (isWanted("steps")) await benchSteps(engine);
 if (isWanted("ragged")) await benchRagged(engine);
 if (isWanted("growth")) await benchGrowth(engine);
 if (isWanted("decoding")) await benchDecoding(engine);

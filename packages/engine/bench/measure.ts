@@ -40,6 +40,10 @@ export function percent(fraction: number): string {
   return `${(100 * fraction).toFixed(0)} %`;
 }
 
+export function gigaflops(operationsPerSecond: number): string {
+  return `${(operationsPerSecond / 1e9).toFixed(0)} GFLOP/s`;
+}
+
 export function megabytes(bytes: number): string {
   return `${(bytes / 2 ** 20).toFixed(0)} MB`;
 }
