@@ -154,3 +154,39 @@ it("gives any shape of model the same gradient in one call and in many", { timeo
     { numRuns: runs },
   );
 });
+
+it("gives a lone head the same sample beside others, also with more threads than heads", async () => {
+  const config: ModelConfig = {
+    architecture: "qwen3",
+    vocabSize: 64,
+    hiddenSize: 64,
+    intermediateSize: 64,
+    layers: 1,
+    heads: 1,
+    kvHeads: 1,
+    headDim: 128,
+    normEpsilon: 1e-6,
+    rope: { theta: 10_000, scaling: null },
+    contextLength: 2000,
+    tiedEmbeddings: true,
+    qkvBias: false,
+    outputBias: false,
+    mlpBias: false,
+    qkNorm: true,
+    bosTokenId: null,
+    eosTokenIds: [],
+  };
+  const { model, random } = await randomModel(config, 4, 7);
+  const prompt = (length: number) =>
+    Array.from({ length }, () => Math.floor(random.next() * config.vocabSize));
+  const request = { prompt: prompt(1200), maxTokens: 12, seed: 1 };
+  const alone = await model.sample(request);
+  // Of the same length and of another: the runtime treats the two apart.
+  for (const length of [1200, 900]) {
+    const other = model.sample({ prompt: prompt(length), maxTokens: 40, seed: 2 });
+    const beside = await model.sample(request);
+    await other;
+    expect(beside.samples).toEqual(alone.samples);
+  }
+  await model.unload();
+});
