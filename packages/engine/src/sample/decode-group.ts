@@ -1,7 +1,6 @@
 import type { BufferPool } from "../execution/buffer-pool.js";
-import { at } from "../util/at.js";
 import type { AdapterSet, FrozenAdapter } from "./adapter-set.js";
-import type { Decoder } from "./decoder.js";
+import { decodedRow, type Decoder } from "./decoder.js";
 import { KvRows, type KvShape } from "./kv-rows.js";
 import type { Sequence } from "./sequence.js";
 
@@ -30,7 +29,6 @@ export class DecodeGroup {
   /** Most tokens that a row may have after a step. */
   readonly limit: number;
   readonly #maxRows: number;
-  readonly #vocabSize: number;
   readonly #decoder: Decoder;
   readonly #join: (adapters: readonly FrozenAdapter[]) => AdapterSet;
   readonly #sequences: Sequence[] = [];
@@ -41,13 +39,11 @@ export class DecodeGroup {
     maxRows: number,
     shape: KvShape,
     pool: BufferPool,
-    vocabSize: number,
     decoder: Decoder,
     join: (adapters: readonly FrozenAdapter[]) => AdapterSet,
   ) {
     this.limit = limit;
     this.#maxRows = maxRows;
-    this.#vocabSize = vocabSize;
     this.#decoder = decoder;
     this.#join = join;
     this.#rows = new KvRows(shape, limit, 0, pool);
@@ -107,12 +103,7 @@ export class DecodeGroup {
       head: sequences.map(({ options }, row) => ({ row, temperature: options.temperature })),
     });
     return sequences.flatMap((sequence, row) => {
-      const [start, end] = [row * this.#vocabSize, (row + 1) * this.#vocabSize];
-      const drawn = sequence.advance({
-        logits: output.logits.subarray(start, end),
-        probabilities: output.probabilities.subarray(start, end),
-        logSumExp: at(output.logSumExp, row),
-      });
+      const drawn = sequence.advance(decodedRow(output, row));
       return drawn === undefined ? [] : [{ sequence, ...drawn }];
     });
   }

@@ -31,10 +31,33 @@ export interface DecoderInput {
 export interface DecoderOutput {
   /** [rows, vocabulary] */
   readonly logits: Float32Array;
+  /** [rows, vocabulary], of the model's own distribution. */
+  readonly logprobs: Float32Array;
+  /** [rows]; finite if all of a row are. */
+  readonly logprobSum: Float32Array;
   /** [rows, vocabulary], at the rows' temperatures. */
   readonly probabilities: Float32Array;
-  /** [rows] */
-  readonly logSumExp: Float32Array;
+}
+
+/** What the model says of one row, by token. */
+export interface DecodedRow {
+  readonly logits: Float32Array;
+  readonly logprobs: Float32Array;
+  readonly logprobSum: number;
+  readonly probabilities: Float32Array;
+}
+
+/** One row of an output, without copying it. */
+export function decodedRow(output: DecoderOutput, row: number): DecodedRow {
+  const { logits, logprobs, logprobSum, probabilities } = output;
+  const vocabSize = logits.length / logprobSum.length;
+  const [start, end] = [row * vocabSize, (row + 1) * vocabSize];
+  return {
+    logits: logits.subarray(start, end),
+    logprobs: logprobs.subarray(start, end),
+    logprobSum: at(logprobSum, row),
+    probabilities: probabilities.subarray(start, end),
+  };
 }
 
 /** Weights that one program may hold: models are serialized with them, and messages end at 2 GB. */
@@ -67,8 +90,9 @@ export class Decoder {
     const head = input.head.length > 0 ? input.head : [{ row: 0, temperature: 1 }];
     const output = {
       logits: this.#array("logits", head.length * vocabSize),
+      logprobs: this.#array("logprobs", head.length * vocabSize),
+      logprobSum: this.#array("logprobSum", head.length),
       probabilities: this.#array("probabilities", head.length * vocabSize),
-      logSumExp: this.#array("logSumExp", head.length),
     };
     const { feeds, sizes } = this.#prepare({ ...input, head });
     const cachePorts = this.#cachePorts(cache, sequences);

@@ -1,12 +1,11 @@
 import { at } from "../util/at.js";
 import type { AdapterSet, FrozenAdapter } from "./adapter-set.js";
-import { checkLogits } from "./check-logits.js";
-import type { Decoder, DecoderOutput } from "./decoder.js";
+import { checkLogprobs } from "./check-logprobs.js";
+import { decodedRow, type DecodedRow, type Decoder } from "./decoder.js";
 import { KvRows, type KvShape } from "./kv-rows.js";
 import { largest } from "./pick-token.js";
 import { promptBlock, type PrefixCache } from "./prefix-cache.js";
 import type { CheckedSampleOptions } from "./request.js";
-import type { NextToken } from "./sequence.js";
 
 /** Most likely tokens of a position with their log-probabilities, most likely first. */
 export type TopTokens = readonly { readonly token: number; readonly logprob: number }[];
@@ -24,11 +23,10 @@ export class PromptPass {
   readonly #decoder: Decoder;
   readonly #prefixes: PrefixCache;
   readonly #shape: KvShape;
-  readonly #vocabSize: number;
   readonly #logprobs: Float32Array;
   readonly #topTokens: (TopTokens | null)[];
   #row: KvRows;
-  #next: NextToken | undefined;
+  #next: DecodedRow | undefined;
   #hitTokens = 0;
 
   constructor(
@@ -38,7 +36,6 @@ export class PromptPass {
     decoder: Decoder,
     prefixes: PrefixCache,
     shape: KvShape,
-    vocabSize: number,
   ) {
     this.#options = options;
     this.#adapter = adapter;
@@ -46,7 +43,6 @@ export class PromptPass {
     this.#decoder = decoder;
     this.#prefixes = prefixes;
     this.#shape = shape;
-    this.#vocabSize = vocabSize;
     this.#row = new KvRows(shape, options.prompt.length, 1);
     this.#logprobs = new Float32Array(options.prompt.length).fill(NaN);
     this.#topTokens = [null];
@@ -74,7 +70,7 @@ export class PromptPass {
   }
 
   /** What the first token of every sample is drawn from, once the prompt has been read. */
-  get next(): NextToken | undefined {
+  get next(): DecodedRow | undefined {
     return this.#next;
   }
 
@@ -99,8 +95,8 @@ export class PromptPass {
       ],
     });
     if (count === promptBlock) this.#remember(start / promptBlock);
-    for (const row of scored) this.#score(this.#rowOf(output, row), start + row + 1);
-    if (isLast) this.#next = copyOf(this.#rowOf(output, scored.length));
+    for (const row of scored) this.#score(decodedRow(output, row), start + row + 1);
+    if (isLast) this.#next = copyOf(decodedRow(output, scored.length));
   }
 
   #wantsLogprobs(): boolean {
@@ -125,30 +121,24 @@ export class PromptPass {
   }
 
   /** Notes what was said of a prompt token. */
-  #score({ logits, logSumExp }: NextToken, position: number): void {
+  #score(said: DecodedRow, position: number): void {
     const { prompt, topkPromptLogprobs } = this.#options;
     if (position >= prompt.length) return;
-    checkLogits(logSumExp);
-    this.#logprobs[position] = at(logits, at(prompt, position)) - logSumExp;
+    checkLogprobs(said);
+    const { logits, logprobs } = said;
+    this.#logprobs[position] = at(logprobs, at(prompt, position));
     if (topkPromptLogprobs === 0) return;
     const tokens = largest(logits, topkPromptLogprobs);
-    this.#topTokens[position] = tokens.map((token) => ({
-      token,
-      logprob: at(logits, token) - logSumExp,
-    }));
-  }
-
-  #rowOf({ logits, probabilities, logSumExp }: DecoderOutput, row: number): NextToken {
-    const [start, end] = [row * this.#vocabSize, (row + 1) * this.#vocabSize];
-    return {
-      logits: logits.subarray(start, end),
-      probabilities: probabilities.subarray(start, end),
-      logSumExp: at(logSumExp, row),
-    };
+    this.#topTokens[position] = tokens.map((token) => ({ token, logprob: at(logprobs, token) }));
   }
 }
 
 /** The decoder uses its arrays again. */
-function copyOf({ logits, probabilities, logSumExp }: NextToken): NextToken {
-  return { logits: logits.slice(), probabilities: probabilities.slice(), logSumExp };
+function copyOf({ logits, logprobs, logprobSum, probabilities }: DecodedRow): DecodedRow {
+  return {
+    logits: logits.slice(),
+    logprobs: logprobs.slice(),
+    logprobSum,
+    probabilities: probabilities.slice(),
+  };
 }

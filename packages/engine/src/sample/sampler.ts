@@ -150,7 +150,6 @@ export class Sampler {
       this.#decoder,
       this.#prefixes,
       this.#shape,
-      this.#model.config.vocabSize,
     );
   }
 
@@ -190,7 +189,6 @@ export class Sampler {
         this.#options.maxRows,
         this.#shape,
         this.#pool,
-        this.#model.config.vocabSize,
         this.#decoder,
         (adapters) => this.#adapterSet(adapters),
       );

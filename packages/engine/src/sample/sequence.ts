@@ -1,6 +1,8 @@
+import { at } from "../util/at.js";
 import { RandomStream } from "../util/random.js";
 import type { FrozenAdapter } from "./adapter-set.js";
-import { checkLogits } from "./check-logits.js";
+import { checkLogprobs } from "./check-logprobs.js";
+import type { DecodedRow } from "./decoder.js";
 import { pickToken } from "./pick-token.js";
 import type { CheckedSampleOptions } from "./request.js";
 import { StopMatcher, type TokenText } from "./stop-matcher.js";
@@ -14,13 +16,6 @@ export interface Sample {
   /** Of the model's own distribution: at temperature 1, before top-k and top-p. */
   readonly logprobs: Float32Array;
   readonly stopReason: StopReason;
-}
-
-/** Logits and probabilities from which the next token is drawn. */
-export interface NextToken {
-  readonly logits: Float32Array;
-  readonly probabilities: Float32Array;
-  readonly logSumExp: number;
 }
 
 /**
@@ -76,7 +71,7 @@ export class Sequence {
   }
 
   /** Draws the next token and returns it with its log-probability, or ends without one if it fails. */
-  advance(next: NextToken): { token: number; logprob: number } | undefined {
+  advance(next: DecodedRow): { token: number; logprob: number } | undefined {
     try {
       return this.#draw(next);
     } catch (error) {
@@ -94,10 +89,11 @@ export class Sequence {
     };
   }
 
-  #draw({ logits, probabilities, logSumExp }: NextToken): { token: number; logprob: number } {
-    checkLogits(logSumExp);
+  #draw(next: DecodedRow): { token: number; logprob: number } {
+    checkLogprobs(next);
+    const { logits, logprobs, probabilities } = next;
     const token = pickToken(logits, probabilities, this.options, () => this.#random.next());
-    const logprob = (logits[token] ?? -Infinity) - logSumExp;
+    const logprob = at(logprobs, token);
     this.#tokens.push(token);
     this.#logprobs.push(logprob);
     const stopped = this.options.stopTokens.has(token) || this.#stops?.push(token) === true;

@@ -22,4 +22,4 @@ export { reduceSum } from "./reduce.js";
 export { rotary, type RotaryTables } from "./rotary.js";
 export { gatherRows, scatterRows } from "./rows.js";
 export { concat, dimAt, expand, reshape, split, transpose, zeros } from "./shape.js";
-export { logSumExp, softmax, targetLogprobs } from "./softmax.js";
+export { logSoftmax, softmax, targetLogprobs } from "./softmax.js";

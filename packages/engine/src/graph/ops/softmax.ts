@@ -1,4 +1,3 @@
-import { Dim } from "../dim.js";
 import type { Tensor } from "../tensor.js";
 import { exp, multiply, negate, subtract } from "./elementwise.js";
 import { reduceSum } from "./reduce.js";
@@ -20,13 +19,13 @@ export function softmax(value: Tensor): Tensor {
   return result;
 }
 
-/** Logarithm of the sum of exponentials over the last axis, which stays with size 1; inference only. */
-export function logSumExp(value: Tensor): Tensor {
+/** Logarithm of the softmax over the last axis; inference only. */
+export function logSoftmax(value: Tensor): Tensor {
   return value.graph.applyOne({
-    type: "ReduceLogSumExp",
+    type: "LogSoftmax",
     inputs: [value],
-    attributes: { axes: [-1], keepdims: 1 },
-    shape: [...value.shape.slice(0, -1), Dim.of(1)],
+    attributes: { axis: -1 },
+    shape: value.shape,
   });
 }
 
@@ -40,7 +39,7 @@ export function targetLogprobs(logits: Tensor, targets: Tensor): Tensor {
   const { graph } = logits;
   const { shape } = logits;
   const attributes = { axis: 1 };
-  const logprobs = graph.applyOne({ type: "LogSoftmax", inputs: [logits], attributes, shape });
+  const logprobs = logSoftmax(logits);
   return graph.applyOne({
     type: "GatherElements",
     inputs: [logprobs, targets],

@@ -2,7 +2,7 @@ import type { ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
-import { gatherRows, logSumExp, multiply, softmax } from "../../graph/ops/index.js";
+import { gatherRows, logSoftmax, multiply, reduceSum, softmax } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
 import { attendToCache, declareCacheExtent } from "../../model/cached-attention.js";
 import { declareLayerWeights, declareRotary, layerSites } from "../../model/layer-inputs.js";
@@ -68,8 +68,8 @@ export function decoderPart(
 }
 
 /**
- * From chosen rows of hidden states to logits, probabilities at a temperature, and the logits'
- * log-sum-exp. Each row is treated as a sequence of its own: its result is the same whichever others
+ * From chosen rows of hidden states to logits, log-probabilities and their sum, which is finite if they
+ * all are, and probabilities at a temperature. Each row is treated as a sequence of its own: its result is the same whichever others
  * were chosen.
  */
 function decoderHead(graph: Graph, config: ModelConfig, hidden: Tensor): Record<string, Tensor> {
@@ -83,9 +83,11 @@ function decoderHead(graph: Graph, config: ModelConfig, hidden: Tensor): Record<
   const project = samplingProjector(graph, config, () => ({ weight }), rows, membership, "");
   const result = logits(config, { finalNorm }, project, chosen);
   const inverseTemperature = graph.input(`${headPrefix}inverseTemperature`, [count, 1]);
+  const logprobs = logSoftmax(result);
   return {
     logits: result,
+    logprobs,
+    logprobSum: reduceSum(logprobs, [1]),
     probabilities: softmax(multiply(result, inverseTemperature)),
-    logSumExp: logSumExp(result),
   };
 }
