@@ -22,6 +22,9 @@ export interface SamplerOptions {
   readonly maxRows: number;
 }
 
+/** Cache memory that is kept for groups to come, whatever was in use at once. */
+const freelyKeptBytes = 256 << 20;
+
 /** Joined adapters that are kept for reuse. */
 const keptAdapterSets = 4;
 
@@ -41,8 +44,8 @@ export class Sampler {
   readonly #decoder: Decoder;
   readonly #prefixes: PrefixCache;
   readonly #shape: KvShape;
-  /** Keeps the memory of groups that are over for those to come, as much as was in use at once. */
-  readonly #pool = new BufferPool(0);
+  /** Keeps the memory of groups that are over for those to come. */
+  readonly #pool: BufferPool;
   readonly #adapterSets = new Map<string, AdapterSet>();
   readonly #owners = new Map<Sequence, SampleJob>();
   #jobs: SampleJob[] = [];
@@ -56,6 +59,7 @@ export class Sampler {
     this.#options = options;
     this.#turns = turns;
     this.#shape = { layers, kvHeads, headWidth: cachedHeadWidth(model.config) };
+    this.#pool = new BufferPool(Math.min(options.kvBytes, freelyKeptBytes));
     this.#decoder = new Decoder(model);
     this.#prefixes = new PrefixCache(this.#shape, options.prefixBytes);
   }
