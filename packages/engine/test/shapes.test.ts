@@ -18,7 +18,8 @@ const configs: fc.Arbitrary<ModelConfig> = fc
   .record({
     architecture: fc.constantFrom("llama", "qwen2", "qwen3"),
     vocabSize: fc.integer({ min: 11, max: 140 }),
-    hiddenSize: fc.integer({ min: 3, max: 50 }),
+    // With fewer, single precision itself is off by more than the tolerance now and then.
+    hiddenSize: fc.integer({ min: 9, max: 50 }),
     intermediateSize: fc.integer({ min: 1, max: 70 }),
     layers: fc.integer({ min: 1, max: 3 }),
     kvHeads: fc.integer({ min: 1, max: 3 }),
