@@ -86,10 +86,15 @@ describe("sampling through an engine", () => {
     expect(tokenizer.decode(generated.slice(0, -1))).not.toContain(stop);
   });
 
-  it("fails a request whose adapter has grown out of range, and no other", async () => {
+  it.each([
+    { name: "everywhere", part: "lora_B", values: Infinity },
+    { name: "for a single token", part: "lm_head.lora_B", values: 4 },
+  ])("fails a request whose adapter is out of range $name, and no other", async (broke) => {
     const adapter = await model.createAdapter({ rank: 4 });
     const { tensors } = await adapter.exportState();
-    for (const [name, { data }] of tensors) if (name.includes("lora_B")) data.fill(1e30);
+    for (const [name, { data }] of tensors) {
+      if (name.includes(broke.part)) data.fill(3e38, 0, Math.min(broke.values, data.length));
+    }
     await adapter.importState({ tensors });
     const request = { prompt: [1, 2, 3], maxTokens: 5, seed: 1 };
     const broken = { ...request, adapter: await adapter.snapshot() };

@@ -98,7 +98,7 @@ export class Decoder {
     const cachePorts = this.#cachePorts(cache, sequences);
     let hidden = this.#embed(input.tokens);
     for (const [index, part] of this.#parts.entries()) {
-      if (part.first === part.end && input.head.length === 0) continue;
+      if (isHeadAlone(part) && input.head.length === 0) continue;
       const next = this.#array(`hidden ${index}`, hidden.length);
       const program = await this.#program(part);
       await program.run([...feeds, cachePorts, { hidden }], [cachePorts, output, { next }], sizes);
@@ -164,7 +164,8 @@ export class Decoder {
     const compile = (): CompiledGraph => decoderPart(config, weights, part);
     // With more threads than heads, ONNX Runtime divides the keys of a lone sequence among threads, and
     // adds them up in another order than beside others.
-    return programs.get(`decoder from ${part.first}`, compile, config.heads);
+    const maxThreads = isHeadAlone(part) ? Infinity : config.heads;
+    return programs.get(`decoder from ${part.first}`, compile, maxThreads);
   }
 
   #embed(tokens: Int32Array): Float32Array {
@@ -185,6 +186,10 @@ export class Decoder {
     this.#arrays.set(name, made);
     return made;
   }
+}
+
+function isHeadAlone({ first, end }: DecoderPart): boolean {
+  return first === end;
 }
 
 /** Divides a model into programs of limited size. */

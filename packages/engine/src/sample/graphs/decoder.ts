@@ -69,8 +69,8 @@ export function decoderPart(
 
 /**
  * From chosen rows of hidden states to logits, log-probabilities and their sum, which is finite if they
- * all are, and probabilities at a temperature. Each row is treated as a sequence of its own: its result is the same whichever others
- * were chosen.
+ * all are, and probabilities at a temperature. Each row is treated as a sequence of its own: its result is
+ * the same whichever others were chosen.
  */
 function decoderHead(graph: Graph, config: ModelConfig, hidden: Tensor): Record<string, Tensor> {
   const count = Dim.symbol("headRows");
