@@ -11,6 +11,7 @@ import type { KvRows } from "./kv-rows.js";
 /** A row of new tokens of which the next token is asked. */
 export interface HeadRow {
   readonly row: number;
+  /** What logits are divided by; 0 stands for a greedy choice and leaves them as they are. */
   readonly temperature: number;
 }
 
@@ -31,7 +32,7 @@ export interface DecoderInput {
 export interface DecoderOutput {
   /** [rows, vocabulary] */
   readonly logits: Float32Array;
-  /** [rows, vocabulary], of the model's own distribution. */
+  /** [rows, vocabulary], at the rows' temperatures. */
   readonly logprobs: Float32Array;
   /** [rows]; finite if all of a row are. */
   readonly logprobSum: Float32Array;
@@ -120,7 +121,6 @@ export class Decoder {
     const longest = Math.max(...positions) + 1;
     const rotary = this.#model.rotary(longest);
     const headIds = head.map(({ row }) => at(adapterIds, Math.floor(row / newTokens)));
-    const inverse = head.map(({ temperature }) => (temperature === 0 ? 1 : 1 / temperature));
     const ownFeeds = {
       positions: int64From(positions),
       cos: rotary.cos,
@@ -128,7 +128,7 @@ export class Decoder {
       lastPlaces: cache.lengths(sequences).map((length) => length + newTokens - 1),
       longest: Int32Array.of(longest),
       [`${headPrefix}rows`]: int64From(head.map(({ row }) => row)),
-      [`${headPrefix}inverseTemperature`]: Float32Array.from(inverse),
+      [`${headPrefix}inverseTemperature`]: Float32Array.from(head, inverseTemperature),
     };
     return {
       feeds: [adapters.feeds, adapters.membership(adapterIds, headIds), ownFeeds],
@@ -186,6 +186,16 @@ export class Decoder {
     this.#arrays.set(name, made);
     return made;
   }
+}
+
+/**
+ * Below it scaled logits would leave the range of float32. Two logits that differ at all are then further
+ * apart than any draw can notice, so a lower temperature would mean the same.
+ */
+const leastTemperature = 1e-20;
+
+function inverseTemperature({ temperature }: HeadRow): number {
+  return temperature === 0 ? 1 : 1 / Math.max(temperature, leastTemperature);
 }
 
 function isHeadAlone({ first, end }: DecoderPart): boolean {

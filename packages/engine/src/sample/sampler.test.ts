@@ -155,6 +155,62 @@ describe.each(families)("sampling from %s", (family) => {
     }
   });
 
+  /** Log-probabilities at temperature 1 of all tokens, at every position of a text but the first. */
+  async function distributions(text: readonly number[]): Promise<Map<number, number>[]> {
+    const { topkPromptLogprobs } = await sample(newSampler(model), {
+      prompt: text,
+      maxTokens: 0,
+      topkPromptLogprobs: model.config.vocabSize,
+    });
+    return (topkPromptLogprobs ?? [])
+      .slice(1)
+      .map((top) => new Map(top?.map(({ token, logprob }) => [token, logprob])));
+  }
+
+  it.each([
+    { temperature: 0.3 },
+    { temperature: 1 },
+    { temperature: 2.5 },
+    { temperature: 0.7, topK: 3 },
+    { temperature: 0.7, topP: 0.4 },
+    { temperature: 0, divisor: 1 },
+    { temperature: 0, topK: 5, divisor: 1 },
+    { temperature: 1e-40, divisor: 1e-20 },
+  ])("reports log-probabilities of the distribution drawn from: %o", async (drawn) => {
+    const { divisor = drawn.temperature, ...options } = drawn;
+    const prompt = [...randomPrompt(model, 5, 9)];
+    const { samples } = await sample(newSampler(model), {
+      ...options,
+      prompt,
+      maxTokens: 3,
+      numSamples: 8,
+      seed: 4,
+    });
+    for (const { tokens, logprobs } of samples) {
+      const said = (await distributions([...prompt, ...tokens])).slice(prompt.length - 1);
+      for (const [index, token] of tokens.entries()) {
+        const scaled = [...at(said, index).values()].map((logprob) => logprob / divisor);
+        const top = Math.max(...scaled);
+        const total = scaled.reduce((sum, logit) => sum + Math.exp(logit - top), 0);
+        const own = (at(said, index).get(token) ?? NaN) / divisor;
+        const want = own - top - Math.log(total);
+        expect(Math.abs(at(logprobs, index) - want)).toBeLessThan(1e-3);
+      }
+    }
+  });
+
+  it("reports log-probabilities of prompts at temperature 1", async () => {
+    const request = { prompt: randomPrompt(model, 9, 2), maxTokens: 1, promptLogprobs: true };
+    const warm = await sample(newSampler(model), { ...request, topkPromptLogprobs: 2 });
+    const cold = await sample(newSampler(model), {
+      ...request,
+      topkPromptLogprobs: 2,
+      temperature: 0.2,
+    });
+    expect(cold.promptLogprobs).toEqual(warm.promptLogprobs);
+    expect(cold.topkPromptLogprobs).toEqual(warm.topkPromptLogprobs);
+  });
+
   it("gives a seeded request the same samples whatever runs beside it", async () => {
     const request = { prompt: randomPrompt(model, 70, 1), maxTokens: 30, seed: 42, numSamples: 3 };
     const alone = await sample(newSampler(model), request, { adapter });

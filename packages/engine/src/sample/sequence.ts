@@ -13,7 +13,10 @@ export type StopReason = "stop" | "length";
 /** One generated continuation. */
 export interface Sample {
   readonly tokens: Int32Array;
-  /** Of the model's own distribution: at temperature 1, before top-k and top-p. */
+  /**
+   * Log-probability of each token when it was drawn: log softmax(logits / temperature), at temperature 0
+   * log softmax(logits). Top-k and top-p do not change it.
+   */
   readonly logprobs: Float32Array;
   readonly stopReason: StopReason;
 }

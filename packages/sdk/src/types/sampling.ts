@@ -65,6 +65,7 @@ export type SampleRequest = ValueOf<typeof SampleRequest>;
 export const SampledSequence = openObject("SampledSequence", {
   stopReason: StopReason,
   tokens,
+  /** Of the distribution drawn from: log softmax(logits / temperature), at temperature 0 log softmax(logits). */
   logprobs: optional(floats),
 });
 export type SampledSequence = ValueOf<typeof SampledSequence>;

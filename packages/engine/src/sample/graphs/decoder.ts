@@ -68,9 +68,9 @@ export function decoderPart(
 }
 
 /**
- * From chosen rows of hidden states to logits, log-probabilities and their sum, which is finite if they
- * all are, and probabilities at a temperature. Each row is treated as a sequence of its own: its result is
- * the same whichever others were chosen.
+ * From chosen rows of hidden states to logits, and at the row's temperature to probabilities, their
+ * logarithms and the sum of these, which is finite if they all are. Each row is treated as a sequence of its
+ * own: its result is the same whichever others were chosen.
  */
 function decoderHead(graph: Graph, config: ModelConfig, hidden: Tensor): Record<string, Tensor> {
   const count = Dim.symbol("headRows");
@@ -83,11 +83,12 @@ function decoderHead(graph: Graph, config: ModelConfig, hidden: Tensor): Record<
   const project = samplingProjector(graph, config, () => ({ weight }), rows, membership, "");
   const result = logits(config, { finalNorm }, project, chosen);
   const inverseTemperature = graph.input(`${headPrefix}inverseTemperature`, [count, 1]);
-  const logprobs = logSoftmax(result);
+  const scaled = multiply(result, inverseTemperature);
+  const logprobs = logSoftmax(scaled);
   return {
     logits: result,
     logprobs,
     logprobSum: reduceSum(logprobs, [1]),
-    probabilities: softmax(multiply(result, inverseTemperature)),
+    probabilities: softmax(scaled),
   };
 }
