@@ -12,6 +12,7 @@ const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: strin
     allowed: ["tinker-ts/wire"],
     dynamic: ["@tinker-ts/engine", "@tinker-ts/hub"],
   },
+  cookbook: { allowed: ["tinker-ts", "tinker-ts/run-log", "@tinker-ts/hub"] },
   cli: {
     allowed: [],
     dynamic: [
@@ -212,6 +213,15 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     ],
     "main.ts": ["run-cli.ts", "terminal"],
     "index.ts": ["main.ts", "run-cli.ts", "terminal"],
+  },
+  cookbook: {
+    renderers: [],
+    data: ["renderers"],
+    runs: [],
+    hyperparameters: [],
+    weights: [],
+    evaluation: ["renderers", "data", "runs"],
+    supervised: ["renderers", "data", "runs", "hyperparameters", "evaluation"],
   },
   hub: {
     "errors.ts": [],

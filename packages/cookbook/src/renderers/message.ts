@@ -1,0 +1,98 @@
+/** Visible text. */
+export interface TextPart {
+  readonly type: "text";
+  readonly text: string;
+}
+
+/** Reasoning, without the tags that a model writes around it. */
+export interface ThinkingPart {
+  readonly type: "thinking";
+  readonly thinking: string;
+}
+
+/** A picture. */
+export interface ImagePart {
+  readonly type: "image";
+  /** The bytes of a PNG or JPEG file, or a `data:` URI; `loadImages` turns addresses into these. */
+  readonly image: Uint8Array | string;
+}
+
+/** One piece of a message. */
+export type ContentPart = TextPart | ThinkingPart | ImagePart;
+
+/** A call of a function that the model asked for. */
+export interface ToolCall {
+  /** Ties a result to its call; null where the model's format has none. */
+  readonly id: string | null;
+  readonly function: {
+    readonly name: string;
+    /** The arguments as JSON text, as the model wrote them. */
+    readonly arguments: string;
+  };
+}
+
+/** What a model wrote as a call but could not be read as one. */
+export interface UnparsedToolCall {
+  /** The model's text, markers included. */
+  readonly rawText: string;
+  readonly error: string;
+}
+
+/** A function that a model may call. */
+export interface ToolSpec {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments; the order of its keys is the order in the prompt. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
+/** One message of a conversation. */
+export interface Message {
+  /** `system`, `user`, `assistant`, `tool`; some families know more, such as `developer`. */
+  readonly role: string;
+  /** A text is the same as a list with one text part. */
+  readonly content: string | readonly ContentPart[];
+  /** The calls that an assistant message makes. */
+  readonly toolCalls?: readonly ToolCall[];
+  /** Calls that could not be read; never rendered. */
+  readonly unparsedToolCalls?: readonly UnparsedToolCall[];
+  /** Whether the message is trained; for `customized` only, and then on every message. */
+  readonly trainable?: boolean;
+  /** On a tool result: the call that it answers. Set `name` too: families differ in which they need. */
+  readonly toolCallId?: string;
+  /** On a tool result: the function that was called. */
+  readonly name?: string;
+}
+
+/** The parts of a content; a text is one part. */
+export function contentParts(content: Message["content"]): readonly ContentPart[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
+}
+
+/** The visible text of a message, its parts joined without a separator. */
+export function textOf({ content }: Pick<Message, "content">): string {
+  return contentParts(content)
+    .map((part) => (part.type === "text" ? part.text : ""))
+    .join("");
+}
+
+/** The reasoning of a message, its parts joined without a separator. */
+export function thinkingOf({ content }: Pick<Message, "content">): string {
+  return contentParts(content)
+    .map((part) => (part.type === "thinking" ? part.thinking : ""))
+    .join("");
+}
+
+/** Whether a message has reasoning parts; tags inside a text are text. */
+export function hasThinking({ content }: Pick<Message, "content">): boolean {
+  return contentParts(content).some(({ type }) => type === "thinking");
+}
+
+/** A message without its reasoning parts. */
+export function withoutThinking(message: Message): Message {
+  if (!hasThinking(message)) return message;
+  return {
+    ...message,
+    content: contentParts(message.content).filter(({ type }) => type !== "thinking"),
+  };
+}
