@@ -29,7 +29,7 @@ export interface AdapterOptions {
 /** A sampling request. */
 export interface SampleRequest extends SampleOptions {
   /** Weights to sample from. @default the base model */
-  readonly adapter?: Snapshot;
+  readonly adapter?: Pick<Snapshot, "id">;
   readonly signal?: AbortSignal;
   /** Called for every token as it is generated. */
   readonly onToken?: (event: TokenEvent) => void;

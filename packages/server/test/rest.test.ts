@@ -203,7 +203,7 @@ it("tells what it serves and how clients should behave", async () => {
     modelName: "toy",
     loraRank: 8,
     // A client loads the tokenizer of a local model by its folder, from wherever it was started.
-    modelData: { arch: "toy", tokenizerId: path.resolve("/models/toy") },
+    modelData: { arch: "llama", tokenizerId: path.resolve("/models/toy") },
   });
 });
 

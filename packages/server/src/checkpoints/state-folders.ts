@@ -3,8 +3,8 @@ import { createReadStream } from "node:fs";
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { pipeline } from "node:stream/promises";
+import type { ParameterExport } from "@tinker-ts/engine";
 import type { EngineKit, StoredAdapter } from "../engine-port/engine-kit.js";
-import type { PortAdapterState } from "../engine-port/engine-port.js";
 
 /** Adapter states on disk, one folder each under a name of its own making; nothing is ever overwritten. */
 export class StateFolders {
@@ -25,7 +25,7 @@ export class StateFolders {
   }
 
   /** Reads a state back; `modelFolder` is that of its base model. */
-  async read(folder: string, modelFolder: string): Promise<PortAdapterState> {
+  async read(folder: string, modelFolder: string): Promise<ParameterExport> {
     return (await this.#loadKit()).readAdapter(this.pathOf(folder), modelFolder);
   }
 

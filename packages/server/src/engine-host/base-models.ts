@@ -2,7 +2,7 @@ import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
 import { embeddedModelId } from "../engine-port/embedded-model.js";
 import type { EngineKit, ModelFacts } from "../engine-port/engine-kit.js";
-import type { EnginePort, PortModel } from "../engine-port/engine-port.js";
+import type { EnginePort, LoadedModel } from "../engine-port/engine-port.js";
 import { badRequest, notFound } from "../errors/api-error.js";
 import type { Logger } from "../log/logger.js";
 
@@ -36,7 +36,7 @@ export class BaseModels {
   readonly #stopping = new AbortController();
   readonly #found = new Map<string, Promise<BaseModel>>();
   readonly #known = new Map<string, BaseModel>();
-  readonly #loaded = new Map<string, Promise<PortModel>>();
+  readonly #loaded = new Map<string, Promise<LoadedModel>>();
   #engine: Promise<EnginePort> | undefined;
 
   constructor(options: BaseModelOptions, loadKit: () => Promise<EngineKit>, logger: Logger) {
@@ -77,7 +77,7 @@ export class BaseModels {
   }
 
   /** The model in memory. */
-  load(name: string): Promise<PortModel> {
+  load(name: string): Promise<LoadedModel> {
     this.check(name);
     return remember(this.#loaded, name, () => this.#loadNow(name));
   }
@@ -125,7 +125,7 @@ export class BaseModels {
     return found;
   }
 
-  async #loadNow(name: string): Promise<PortModel> {
+  async #loadNow(name: string): Promise<LoadedModel> {
     const { folder } = await this.find(name);
     const startedAt = performance.now();
     this.#engine ??= this.#loadKit().then((kit) => kit.createEngine());

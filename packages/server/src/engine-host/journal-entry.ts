@@ -1,5 +1,6 @@
+import type { PassResult, StepMetrics } from "@tinker-ts/engine";
 import { decodeJson, decodeProto, type WireValue } from "tinker-ts/wire";
-import type { PortAdapter, PortPass } from "../engine-port/engine-port.js";
+import type { TrainedAdapter } from "../engine-port/engine-port.js";
 import type { RequestKind } from "../store/requests-table.js";
 import { toEngineData } from "./training-data.js";
 
@@ -13,10 +14,10 @@ export type JournaledKind = Extract<RequestKind, "forward_backward" | "optim_ste
 
 /** A forward or forward/backward pass over data that were checked. */
 export function runPass(
-  adapter: PortAdapter,
+  adapter: TrainedAdapter,
   { forwardBackwardInput: input, forwardOnly }: WireValue<"ForwardBackwardRequest">,
   signal?: AbortSignal,
-): Promise<PortPass & { readonly tokens: number }> {
+): Promise<PassResult & { readonly tokens: number }> {
   const data = toEngineData(input.data);
   const loss = {
     lossFn: input.lossFn,
@@ -29,16 +30,13 @@ export function runPass(
 }
 
 /** An optimizer step. */
-export function runStep(
-  adapter: PortAdapter,
-  payload: Uint8Array,
-): Promise<Readonly<Record<string, number>>> {
+export function runStep(adapter: TrainedAdapter, payload: Uint8Array): Promise<StepMetrics> {
   return adapter.optimStep(decodeJson("OptimStepRequest", payload).adamParams);
 }
 
 /** Repeats an operation of the journal for its effect. */
 export async function repeat(
-  adapter: PortAdapter,
+  adapter: TrainedAdapter,
   kind: JournaledKind,
   payload: Uint8Array,
 ): Promise<void> {

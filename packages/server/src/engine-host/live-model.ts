@@ -1,10 +1,10 @@
-import type { PortAdapter } from "../engine-port/engine-port.js";
+import type { TrainedAdapter } from "../engine-port/engine-port.js";
 import type { Model } from "../store/models-table.js";
 
 /** A model in the engine's memory, and how far it is from its last state on disk. */
 export class LiveModel {
   readonly model: Model;
-  readonly adapter: PortAdapter;
+  readonly adapter: TrainedAdapter;
   /** The folder of its base model. */
   readonly modelFolder: string;
   /** How many operations have changed it so far. */
@@ -23,7 +23,7 @@ export class LiveModel {
 
   constructor(init: {
     readonly model: Model;
-    readonly adapter: PortAdapter;
+    readonly adapter: TrainedAdapter;
     readonly modelFolder: string;
     readonly savedApplied: number;
     readonly now: number;

@@ -3,7 +3,6 @@ import type { DownloadProgress } from "@tinker-ts/hub";
 import type { EngineKit, StoredAdapter } from "../engine-port/engine-kit.js";
 import type { LoraSettings } from "../store/models-table.js";
 import { adapterOptions } from "./adapter-options.js";
-import { toEnginePort } from "./real-engine.js";
 
 /** What the engine may use. */
 export interface EngineSettings {
@@ -16,13 +15,11 @@ export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit
   const engine = await import("@tinker-ts/engine");
   const { threads, memoryBytes } = settings;
   return {
-    createEngine: async () =>
-      toEnginePort(
-        await engine.Engine.create({
-          ...(threads === undefined ? {} : { threads }),
-          ...(memoryBytes === undefined ? {} : { memoryBytes }),
-        }),
-      ),
+    createEngine: () =>
+      engine.Engine.create({
+        ...(threads === undefined ? {} : { threads }),
+        ...(memoryBytes === undefined ? {} : { memoryBytes }),
+      }),
     async findModel(location, { onProgress, signal }) {
       const { folder, commit } = await engine.findModel(location, {
         onProgress: (progress) => onProgress(describeProgress(progress)),

@@ -1,4 +1,4 @@
-import type { PortSampleOptions, PortSampleResult } from "../engine-port/engine-port.js";
+import type { SampleRequest, SampleResult } from "@tinker-ts/engine";
 import type { BaseModels } from "./base-models.js";
 import type { EngineGuard } from "./engine-guard.js";
 import type { SampleTarget } from "./sample-target.js";
@@ -18,8 +18,8 @@ export interface SamplerParts {
 export function runSample(
   parts: SamplerParts,
   target: SampleTarget,
-  order: Omit<PortSampleOptions, "adapter">,
-): Promise<PortSampleResult> {
+  order: Omit<SampleRequest, "adapter">,
+): Promise<SampleResult> {
   return parts.guard.run(order.onToken ? 1 : 2, async () => {
     const model = await parts.bases.load(target.baseModel);
     if (!target.checkpoint) return model.sample(order);

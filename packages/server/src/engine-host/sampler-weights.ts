@@ -1,12 +1,12 @@
 import type { StateFolders } from "../checkpoints/state-folders.js";
-import type { PortWeights } from "../engine-port/engine-port.js";
+import type { FrozenWeights } from "../engine-port/engine-port.js";
 import type { ServerLimits } from "../limits.js";
 import type { CheckpointRecord } from "../store/checkpoints-table.js";
 import { adapterOptions } from "./adapter-options.js";
 import type { BaseModels } from "./base-models.js";
 
 interface Held {
-  readonly weights: Promise<PortWeights>;
+  readonly weights: Promise<FrozenWeights>;
   users: number;
   isDropped: boolean;
 }
@@ -41,7 +41,7 @@ export class SamplerWeights {
   /** Runs `work` with the weights of a checkpoint; they stay in memory at least that long. */
   async use<T>(
     checkpoint: CheckpointRecord,
-    work: (weights: PortWeights) => Promise<T>,
+    work: (weights: FrozenWeights) => Promise<T>,
   ): Promise<T> {
     const held = this.#held.get(checkpoint.folder) ?? this.#load(checkpoint);
     this.#held.delete(checkpoint.folder);
@@ -57,7 +57,7 @@ export class SamplerWeights {
   }
 
   /** Keeps the weights that a save has just frozen. */
-  put(folder: string, weights: PortWeights): void {
+  put(folder: string, weights: FrozenWeights): void {
     this.#held.set(folder, { weights: Promise.resolve(weights), users: 0, isDropped: false });
     this.#trim();
   }
@@ -85,7 +85,7 @@ export class SamplerWeights {
     return held;
   }
 
-  async #freeze(checkpoint: CheckpointRecord): Promise<PortWeights> {
+  async #freeze(checkpoint: CheckpointRecord): Promise<FrozenWeights> {
     const base = await this.#bases.load(checkpoint.baseModel);
     const { folder: modelFolder } = await this.#bases.find(checkpoint.baseModel);
     const state = await this.#folders.read(checkpoint.folder, modelFolder);

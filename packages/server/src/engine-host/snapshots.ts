@@ -1,8 +1,8 @@
 import path from "node:path";
+import type { NamedTensors, ParameterExport } from "@tinker-ts/engine";
 import { StateFolders } from "../checkpoints/state-folders.js";
 import type { Context } from "../context/context.js";
 import type { EngineKit } from "../engine-port/engine-kit.js";
-import type { PortAdapterState, PortTensors } from "../engine-port/engine-port.js";
 import type { SnapshotRecord } from "../store/snapshots-table.js";
 import type { LiveModel } from "./live-model.js";
 
@@ -88,7 +88,7 @@ export class Snapshots {
   async load(
     modelId: string,
     modelFolder: string,
-  ): Promise<{ applied: number; state: PortAdapterState } | undefined> {
+  ): Promise<{ applied: number; state: ParameterExport } | undefined> {
     for (const record of this.#context.store.snapshots.list(modelId)) {
       try {
         const digest = await this.#folders.digest(record.folder);
@@ -144,7 +144,7 @@ export class Snapshots {
     });
   }
 
-  async #write(live: LiveModel, applied: number, state: PortAdapterState): Promise<SnapshotRecord> {
+  async #write(live: LiveModel, applied: number, state: ParameterExport): Promise<SnapshotRecord> {
     const { modelId, lora, baseModel } = live.model;
     const { folder, sizeBytes } = await this.#folders.write({ lora, baseModel, state });
     const digest = await this.#folders.digest(folder);
@@ -166,7 +166,7 @@ export interface Leftovers {
 /** No such files. */
 export const noLeftovers: Leftovers = { folders: [], blobs: [] };
 
-function isSameState(a: PortAdapterState, b: PortAdapterState): boolean {
+function isSameState(a: ParameterExport, b: ParameterExport): boolean {
   return (
     isSameTensors(a.tensors, b.tensors) &&
     a.optimizer?.step === b.optimizer?.step &&
@@ -175,7 +175,7 @@ function isSameState(a: PortAdapterState, b: PortAdapterState): boolean {
   );
 }
 
-function isSameTensors(a: PortTensors | undefined, b: PortTensors | undefined): boolean {
+function isSameTensors(a: NamedTensors | undefined, b: NamedTensors | undefined): boolean {
   if (!a || !b) return a === b;
   if (a.size !== b.size) return false;
   return [...a].every(([name, { data }]) => {

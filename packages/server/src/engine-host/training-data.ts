@@ -1,9 +1,9 @@
+import type { Datum as EngineDatum, LossInput, PassResult, StepMetrics } from "@tinker-ts/engine";
 import { TensorData, type Datum, type ModelInput, type WireInput } from "tinker-ts/wire";
-import type { PortDatum, PortPass, PortTensor } from "../engine-port/engine-port.js";
 import { ApiError } from "../errors/api-error.js";
 
 /** Data of a request as the engine wants them; names the datum and field at fault. */
-export function toEngineData(data: readonly Datum[]): PortDatum[] {
+export function toEngineData(data: readonly Datum[]): EngineDatum[] {
   return data.map((datum, index) => ({
     tokens: textTokens(datum.modelInput, `data[${index}].model_input`),
     inputs: Object.fromEntries(
@@ -28,7 +28,7 @@ export function textTokens(input: ModelInput, field: string): Int32Array {
 }
 
 /** What the engine gave back, in the form of the API. */
-export function toPassOutput(pass: PortPass): WireInput<"ForwardBackwardOutput"> {
+export function toPassOutput(pass: PassResult): WireInput<"ForwardBackwardOutput"> {
   return {
     lossFnOutputType: "TorchLossReturn",
     lossFnOutputs: pass.outputs.map(({ logprobs, shape }) => ({
@@ -38,7 +38,17 @@ export function toPassOutput(pass: PortPass): WireInput<"ForwardBackwardOutput">
   };
 }
 
-function toEngineTensor(tensor: TensorData, field: string): PortTensor {
+/** What a step did, under the names that clients know. */
+export function toStepMetrics(step: StepMetrics): Record<string, number> {
+  return {
+    "grad_norm:mean": step.gradientNorm,
+    "update_norm:mean": step.updateNorm,
+    "learning_rate:mean": step.learningRate,
+    "step:max": step.step,
+  };
+}
+
+function toEngineTensor(tensor: TensorData, field: string): LossInput {
   const { data, shape } = tensor.toDense();
   if (data instanceof BigInt64Array) {
     throw new ApiError(400, `${field}: holds integers beyond 32 bits, which no token id has`);

@@ -1,12 +1,9 @@
+import type { ModelConfig, ParameterExport } from "@tinker-ts/engine";
 import type { LoraSettings } from "../store/models-table.js";
-import type { EnginePort, PortAdapterState } from "./engine-port.js";
+import type { EnginePort } from "./engine-port.js";
 
 /** What is known of a base model without loading its weights. */
-export interface ModelFacts {
-  readonly architecture: string;
-  readonly contextLength: number;
-  readonly vocabSize: number;
-}
+export type ModelFacts = Pick<ModelConfig, "architecture" | "contextLength" | "vocabSize">;
 
 /** A base model on this machine. */
 export interface FoundModel {
@@ -18,7 +15,7 @@ export interface FoundModel {
 export interface StoredAdapter {
   readonly lora: LoraSettings;
   readonly baseModel: string;
-  readonly state: PortAdapterState;
+  readonly state: ParameterExport;
 }
 
 /** Everything the server takes from the engine package; loaded when first needed. */
@@ -33,7 +30,7 @@ export interface EngineKit {
   /** Writes a PEFT adapter, with Adam's state where there is one; the folder appears complete or not at all. */
   writeAdapter(folder: string, adapter: StoredAdapter): Promise<void>;
   /** Reads an adapter back; `modelFolder` is that of its base model. */
-  readAdapter(folder: string, modelFolder: string): Promise<PortAdapterState>;
+  readAdapter(folder: string, modelFolder: string): Promise<ParameterExport>;
   /** Reads an adapter that was made elsewhere, with the settings it was made with. */
   readForeignAdapter(
     folder: string,

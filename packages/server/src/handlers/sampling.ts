@@ -44,7 +44,8 @@ function streamResponse(stream: SampleStream, logger: Logger, signal: AbortSigna
         if (!combined.aborted) controller.enqueue(encoder.encode(`${stringifyJson(line)}\n`));
       };
       try {
-        const onToken: OnToken = (index, token, logprob) => send({ index, token, logprob });
+        const onToken: OnToken = ({ sampleIndex: index, token, logprob }) =>
+          send({ index, token, logprob });
         send(encodeJson("SampleResponse", await stream(onToken, combined)));
       } catch (error) {
         if (combined.aborted) return;

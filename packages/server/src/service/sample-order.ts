@@ -1,13 +1,11 @@
+import type { SampleResult } from "@tinker-ts/engine";
 import { checkSamplingParams, type WireInput, type WireValue } from "tinker-ts/wire";
 import { textTokens } from "../engine-host/training-data.js";
 import type { ModelFacts } from "../engine-port/engine-kit.js";
-import type { PortSampleOptions, PortSampleResult } from "../engine-port/engine-port.js";
+import type { SampleOrder } from "../engine-port/engine-port.js";
 import { badRequest } from "../errors/api-error.js";
 
 type SampleRequest = WireValue<"SampleRequest">;
-
-/** What the engine is asked for, apart from the weights. */
-export type SampleOrder = Omit<PortSampleOptions, "adapter" | "signal" | "onToken">;
 
 const maxTopkPromptLogprobs = 1024;
 
@@ -64,17 +62,20 @@ export function toSampleOrder(request: SampleRequest, facts: ModelFacts): Sample
 }
 
 /** What the engine gave back, in the form of the API. */
-export function toSampleResponse(result: PortSampleResult): WireInput<"SampleResponse"> {
+export function toSampleResponse(result: SampleResult): WireInput<"SampleResponse"> {
+  const { promptLogprobs, topkPromptLogprobs } = result;
   return {
-    sequences: result.sequences.map(({ tokens, logprobs, stopReason }) => ({
+    sequences: result.samples.map(({ tokens, logprobs, stopReason }) => ({
       stopReason,
       tokens,
       logprobs,
     })),
-    promptLogprobs: result.promptLogprobs ? [...result.promptLogprobs] : null,
+    promptLogprobs: promptLogprobs
+      ? Array.from(promptLogprobs, (value) => (Number.isNaN(value) ? null : value))
+      : null,
     topkPromptLogprobs:
-      result.topkPromptLogprobs?.map(
-        (row) => row?.map(([token, logprob]) => [token, logprob]) ?? null,
+      topkPromptLogprobs?.map(
+        (row) => row?.map(({ token, logprob }) => [token, logprob] as const) ?? null,
       ) ?? null,
     promptCacheHitTokens: result.promptCacheHitTokens,
   };

@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from "node:crypto";
+import type { SampleRequest as EngineRequest, SampleResult } from "@tinker-ts/engine";
 import { decodeJson, encodeProto, type WireInput, type WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
 import type { Context } from "../context/context.js";
 import { runSample, type SamplerParts } from "../engine-host/sample-runner.js";
 import type { SampleTarget } from "../engine-host/sample-target.js";
-import type { PortSampleResult } from "../engine-port/engine-port.js";
 import { badRequest, conflict, tooMany } from "../errors/api-error.js";
 import { canonicalJson, identityOf } from "../queue/canonical-payload.js";
 import type { RequestHead } from "../store/requests-table.js";
@@ -23,7 +23,7 @@ export interface SamplesParts extends SamplerParts, Addressees {
 }
 
 /** Told of each token as it comes. */
-export type OnToken = (index: number, token: number, logprob: number) => void;
+export type OnToken = NonNullable<EngineRequest["onToken"]>;
 
 /** Samples and tells of every token. */
 export type SampleStream = (
@@ -163,12 +163,12 @@ export class Samples {
     target: SampleTarget,
     request: SampleRequest,
     options: { signal: AbortSignal; onToken?: OnToken },
-  ): Promise<{ result: PortSampleResult; usage: Usage[] }> {
+  ): Promise<{ result: SampleResult; usage: Usage[] }> {
     const facts = await this.#parts.bases.find(target.baseModel);
     const order = toSampleOrder(request, facts);
     const result = await runSample(this.#parts, target, { ...order, ...options });
     const cached = result.promptCacheHitTokens;
-    const sampled = result.sequences.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    const sampled = result.samples.reduce((sum, { tokens }) => sum + tokens.length, 0);
     return {
       result,
       usage: [

@@ -1,18 +1,20 @@
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
-import type { EngineKit } from "../../src/engine-port/engine-kit.js";
 import type {
-  EnginePort,
-  PortAdapter,
-  PortAdapterOptions,
-  PortAdapterState,
-  PortDatum,
-  PortModel,
-  PortPass,
-  PortSampleOptions,
-  PortSampleResult,
-  PortTensors,
-} from "../../src/engine-port/engine-port.js";
+  AdamOptions,
+  AdapterOptions,
+  Datum,
+  NamedTensors,
+  ParameterExport,
+  PassOptions,
+  PassResult,
+  SampleRequest,
+  SampleResult,
+  StateOptions,
+  StepMetrics,
+} from "@tinker-ts/engine";
+import type { EngineKit } from "../../src/engine-port/engine-kit.js";
+import type { EnginePort, LoadedModel, TrainedAdapter } from "../../src/engine-port/engine-port.js";
 
 /** What the toy stops at, by name, so that a test decides when it goes on. */
 export class Gates {
@@ -65,7 +67,7 @@ export class ToyEngineError extends Error {
   }
 }
 
-const facts = { architecture: "toy", contextLength: 64, vocabSize: 100 };
+const facts = { architecture: "llama" as const, contextLength: 64, vocabSize: 100 };
 const size = 4;
 
 /** A model of four numbers that "trains" and "samples" exactly and at once. */
@@ -84,44 +86,49 @@ export class ToyEngine implements EnginePort {
     this.gates = gates;
   }
 
-  async loadModel(): Promise<PortModel> {
+  async loadModel(): Promise<LoadedModel> {
     await this.gates.pass("load");
     return {
       ...facts,
       createAdapter: async (options) => new ToyAdapter(this, options),
       sample: (options) => this.#sample(options),
-      unload: async () => {},
     };
   }
 
   async close(): Promise<void> {}
 
-  async #sample(options: PortSampleOptions): Promise<PortSampleResult> {
+  async #sample(options: SampleRequest): Promise<SampleResult> {
     this.log.push(`sample ${options.seed}`);
     await this.gates.pass("sample", options.signal);
     options.signal?.throwIfAborted();
     const weights = (options.adapter as ToyFrozen | undefined)?.weights ?? new Float32Array(size);
     const shift = Math.round(Math.abs(weights[0]!) * 1001);
-    const sequences = Array.from({ length: options.numSamples }, (_, index) => {
+    const { seed = 0, numSamples = 1 } = options;
+    const samples = Array.from({ length: numSamples }, (_, index) => {
       const tokens = Int32Array.from({ length: options.maxTokens }, (_item, step) => {
-        const token = (options.seed + index * 7 + step * 3 + shift) % facts.vocabSize;
-        options.onToken?.(index, token, -step);
+        const token = (seed + index * 7 + step * 3 + shift) % facts.vocabSize;
+        options.onToken?.({ sampleIndex: index, token, logprob: -step });
         return token;
       });
       const logprobs = Float32Array.from(tokens, (_item, step) => -step);
       return { tokens, logprobs, stopReason: "length" as const };
     });
     return {
-      sequences,
+      samples,
       promptCacheHitTokens: 0,
       ...(options.promptLogprobs
-        ? { promptLogprobs: Array.from(options.prompt, (_, index) => (index === 0 ? null : -1)) }
+        ? {
+            promptLogprobs: Float32Array.from(options.prompt, (_, index) =>
+              index === 0 ? NaN : -1,
+            ),
+          }
         : {}),
     };
   }
 }
 
 class ToyFrozen {
+  readonly id = 0;
   readonly weights: Float32Array;
   readonly #engine: ToyEngine;
 
@@ -136,32 +143,29 @@ class ToyFrozen {
   }
 }
 
-class ToyAdapter implements PortAdapter {
+class ToyAdapter implements TrainedAdapter {
   readonly #engine: ToyEngine;
   #weights: Float32Array;
   #gradient = new Float32Array(size);
   #moment = new Float32Array(size);
   #step = 0;
 
-  constructor(engine: ToyEngine, options: PortAdapterOptions) {
+  constructor(engine: ToyEngine, options: AdapterOptions) {
     this.#engine = engine;
-    this.#weights = Float32Array.from({ length: size }, (_, i) => (options.seed % 97) + i);
+    this.#weights = Float32Array.from({ length: size }, (_, i) => ((options.seed ?? 0) % 97) + i);
     engine.adapters++;
   }
 
-  async forward(data: readonly PortDatum[]): Promise<PortPass> {
+  async forward(data: readonly Datum[]): Promise<PassResult> {
     return this.#pass(data, false, "forward");
   }
 
-  async forwardBackward(
-    data: readonly PortDatum[],
-    loss: { readonly signal?: AbortSignal },
-  ): Promise<PortPass> {
+  async forwardBackward(data: readonly Datum[], loss: PassOptions): Promise<PassResult> {
     await this.#engine.gates.pass("forwardBackward", loss.signal);
     return this.#pass(data, true, "forwardBackward");
   }
 
-  async optimStep({ learningRate }: { readonly learningRate: number }) {
+  async optimStep({ learningRate }: AdamOptions): Promise<StepMetrics> {
     this.#engine.log.push("optimStep");
     await this.#engine.gates.pass("optimStep");
     this.#step++;
@@ -170,14 +174,14 @@ class ToyAdapter implements PortAdapter {
       this.#weights[i] = this.#weights[i]! - learningRate * this.#moment[i]!;
     }
     this.#gradient.fill(0);
-    return { "step:unique": this.#step };
+    return { gradientNorm: 1, updateNorm: 1, learningRate, step: this.#step };
   }
 
   async snapshot(): Promise<ToyFrozen> {
     return new ToyFrozen(this.#engine, this.#weights.slice());
   }
 
-  async exportState({ optimizer }: { optimizer: boolean }): Promise<PortAdapterState> {
+  async exportState({ optimizer = false }: StateOptions = {}): Promise<ParameterExport> {
     return {
       tensors: toTensors("weights", this.#weights),
       ...(optimizer
@@ -192,7 +196,10 @@ class ToyAdapter implements PortAdapter {
     };
   }
 
-  async importState(state: PortAdapterState, { optimizer }: { optimizer: boolean }): Promise<void> {
+  async importState(
+    state: ParameterExport,
+    { optimizer = false }: StateOptions = {},
+  ): Promise<void> {
     this.#weights = state.tensors.get("weights")!.data.slice();
     this.#moment =
       (optimizer && state.optimizer?.firstMoments.get("weights")?.data.slice()) ||
@@ -205,7 +212,7 @@ class ToyAdapter implements PortAdapter {
     this.#engine.adapters--;
   }
 
-  #pass(data: readonly PortDatum[], keepsGradient: boolean, name: string): PortPass {
+  #pass(data: readonly Datum[], keepsGradient: boolean, name: string): PassResult {
     this.#engine.log.push(`${name} ${data.map(({ tokens }) => tokens.join(",")).join(" ")}`);
     for (const [index, { tokens }] of data.entries()) {
       if (tokens.some((token) => token >= facts.vocabSize)) {
@@ -255,7 +262,7 @@ export function toyKit(engine: ToyEngine): EngineKit {
     readForeignAdapter: async () => {
       throw new Error("toys are not brought from elsewhere");
     },
-    async readAdapter(folder): Promise<PortAdapterState> {
+    async readAdapter(folder): Promise<ParameterExport> {
       const text = await readFile(path.join(folder, "adapter.json"), "utf8");
       const { tensors, optimizer } = JSON.parse(text) as {
         tensors: Record<string, number[]>;
@@ -272,15 +279,15 @@ export function toyKit(engine: ToyEngine): EngineKit {
   };
 }
 
-function toTensors(name: string, data: Float32Array): PortTensors {
+function toTensors(name: string, data: Float32Array): NamedTensors {
   return new Map([[name, { shape: [data.length], data: data.slice() }]]);
 }
 
-function plain(tensors: PortTensors): Record<string, number[]> {
+function plain(tensors: NamedTensors): Record<string, number[]> {
   return Object.fromEntries([...tensors].map(([name, { data }]) => [name, [...data]]));
 }
 
-function revive(tensors: Record<string, number[]>): PortTensors {
+function revive(tensors: Record<string, number[]>): NamedTensors {
   return new Map(
     Object.entries(tensors).map(([name, list]) => [
       name,

@@ -2,7 +2,7 @@ import { decodeProto, encodeProto, type WireValue } from "tinker-ts/wire";
 import { badRequest } from "../../errors/api-error.js";
 import { runPass, runStep } from "../journal-entry.js";
 import type { LiveModel } from "../live-model.js";
-import { toPassOutput } from "../training-data.js";
+import { toPassOutput, toStepMetrics } from "../training-data.js";
 import { jsonResult, type Operation, type OperationOutput } from "./operation.js";
 
 /** How far the journal may outgrow its bound while gradients are waiting for their step. */
@@ -29,7 +29,7 @@ export const forwardBackward = pass("journaled");
 
 /** One optimizer step; it uses the gradients up. */
 export const optimStep: Operation = async (_parts, { live, payload }) => {
-  const metrics = await runStep(live.adapter, payload);
+  const metrics = toStepMetrics(await runStep(live.adapter, payload));
   return { ...jsonResult("OptimStepResponse", { metrics }), usage: [], change: "journaled" };
 };
 
