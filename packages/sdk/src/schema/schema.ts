@@ -57,7 +57,17 @@ type StrictInput<F> = Simplify<
     [K in OmittableKey<F>]?: OmittableInput<F[K]>;
   }
 >;
-type Kept = { unknownFields?: UnknownFields };
+
+/** An answer that keeps what its schema does not know. */
+export interface KeepsUnknownFields {
+  /** Fields that a newer server sent, under their wire names; sent again when the value is encoded. */
+  unknownFields?: UnknownFields;
+}
+
+/** `T` with the fields `K` (all by default) left out at will: how a type with defaults is written. */
+export type Omittable<T, K extends keyof T = keyof T> = Omit<T, K> & {
+  [P in K]?: T[P] | undefined;
+};
 
 /** Facts about a field: for the parity page, and which wires carry it. */
 export interface FieldFacts {
@@ -162,7 +172,7 @@ export function openObject<F extends Fields>(
   name: string,
   fields: F,
   facts: { since?: string } = {},
-): Schema<StrictValue<F> & Kept, StrictInput<F> & Kept> {
+): Schema<StrictValue<F> & KeepsUnknownFields, StrictInput<F> & KeepsUnknownFields> {
   return { node: objectNode(name, fields, false, facts.since) };
 }
 
@@ -212,6 +222,33 @@ export function mapped<V, I, Inner, InnerInput>(
   mapping: { wrap: (inner: Inner) => V; unwrap: (value: V | I) => InnerInput },
 ): Schema<V, V | I> {
   return { node: { kind: "mapped", name, inner: inner.node, ...mapping } };
+}
+
+/** The names of the fields that only one of two types has, or that take other values in it. */
+type Differences<A, B> = {
+  [K in keyof A | keyof B]: K extends keyof A & keyof B
+    ? [A[K], B[K]] extends [B[K], A[K]]
+      ? never
+      : K
+    : K;
+}[keyof A | keyof B];
+
+type Same<A, B> = [Differences<A, B>] extends [never]
+  ? unknown
+  : { "schema and interface differ in": Differences<A, B> };
+
+/**
+ * Ties a schema to the interface that people read; what differs does not compile. The interface holds the text,
+ * so that it costs nothing at run time and is there at the cursor; the schema holds what runs.
+ */
+export function describedBy<Value>(): <V, I>(
+  schema: Schema<V, I> & Same<V, Value>,
+) => Schema<Value, I>;
+export function describedBy<Value, Input>(): <V, I>(
+  schema: Schema<V, I> & Same<V, Value> & Same<I, Input>,
+) => Schema<Value, Input>;
+export function describedBy(): (schema: Schema) => Schema<never, never> {
+  return (schema) => schema as Schema<never, never>;
 }
 
 function field<P extends Presence, S>(

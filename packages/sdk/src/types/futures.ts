@@ -1,5 +1,6 @@
 import {
   boolean,
+  describedBy,
   enumeration,
   integer,
   openObject,
@@ -9,6 +10,7 @@ import {
   string,
   union,
   withDefault,
+  type KeepsUnknownFields,
   type ValueOf,
 } from "../schema/schema.js";
 import { SampleResponse } from "./sampling.js";
@@ -39,41 +41,96 @@ export const RequestErrorCategory = enumeration(["unknown", "server", "user"], {
 });
 export type RequestErrorCategory = ValueOf<typeof RequestErrorCategory>;
 
-export const UntypedAPIFuture = openObject("UntypedAPIFuture", {
-  requestId: string,
-  modelId: optional(string),
-});
-export type UntypedAPIFuture = ValueOf<typeof UntypedAPIFuture>;
+/** The receipt of a request that the server works on: poll `retrieve_future` with its id. */
+export interface UntypedAPIFuture extends KeepsUnknownFields {
+  /** The id to poll with. */
+  requestId: string;
+  /** The model that the request is about, when it is about one. */
+  modelId: string | null;
+}
 
-export const FutureRetrieveRequest = strictObject("FutureRetrieveRequest", {
-  requestId: string,
-  allowMetadataOnly: withDefault(boolean, false, { since: "0.14.0" }),
-});
-export type FutureRetrieveRequest = ValueOf<typeof FutureRetrieveRequest>;
-
-export const TryAgainResponse = openObject("TryAgainResponse", {
-  type: required(enumeration(["try_again"]), {}),
-  requestId: string,
-  queueState: QueueState,
-  queueStateReason: optional(string, { since: "0.7.0" }),
-});
-export type TryAgainResponse = ValueOf<typeof TryAgainResponse>;
-
-export const CompleteMetadataResponse = openObject(
-  "CompleteMetadataResponse",
-  {
-    status: required(enumeration(["complete_metadata"]), {}),
-    responsePayloadSize: withDefault(integer, 0),
-  },
-  { since: "0.14.0" },
+export const UntypedAPIFuture = describedBy<UntypedAPIFuture>()(
+  openObject("UntypedAPIFuture", {
+    requestId: string,
+    modelId: optional(string),
+  }),
 );
-export type CompleteMetadataResponse = ValueOf<typeof CompleteMetadataResponse>;
 
-export const RequestFailedResponse = openObject("RequestFailedResponse", {
-  error: string,
-  category: RequestErrorCategory,
-});
-export type RequestFailedResponse = ValueOf<typeof RequestFailedResponse>;
+/** One poll for the result of a request. */
+export interface FutureRetrieveRequest {
+  /** The id from the receipt. */
+  requestId: string;
+  /**
+   * Lets the server answer with the size of a large result first, so that the client can make room for it.
+   * @default false
+   */
+  allowMetadataOnly: boolean;
+}
+
+export const FutureRetrieveRequest = describedBy<FutureRetrieveRequest>()(
+  strictObject("FutureRetrieveRequest", {
+    requestId: string,
+    allowMetadataOnly: withDefault(boolean, false, { since: "0.14.0" }),
+  }),
+);
+
+/** The result is not there yet: poll again. */
+export interface TryAgainResponse extends KeepsUnknownFields {
+  /** Marks this answer. */
+  type: "try_again";
+  /** The id that was polled. */
+  requestId: string;
+  /** What the request is waiting for. */
+  queueState: QueueState;
+  /** The server's words for why it waits. */
+  queueStateReason: string | null;
+}
+
+export const TryAgainResponse = describedBy<TryAgainResponse>()(
+  openObject("TryAgainResponse", {
+    type: required(enumeration(["try_again"]), {}),
+    requestId: string,
+    queueState: QueueState,
+    queueStateReason: optional(string, { since: "0.7.0" }),
+  }),
+);
+
+/** The result is there and large: ask again without `allowMetadataOnly` to get it. */
+export interface CompleteMetadataResponse extends KeepsUnknownFields {
+  /** Marks this answer. */
+  status: "complete_metadata";
+  /**
+   * Size of the result in bytes.
+   * @default 0
+   */
+  responsePayloadSize: number;
+}
+
+export const CompleteMetadataResponse = describedBy<CompleteMetadataResponse>()(
+  openObject(
+    "CompleteMetadataResponse",
+    {
+      status: required(enumeration(["complete_metadata"]), {}),
+      responsePayloadSize: withDefault(integer, 0),
+    },
+    { since: "0.14.0" },
+  ),
+);
+
+/** The request was worked on and failed. */
+export interface RequestFailedResponse extends KeepsUnknownFields {
+  /** The server's words. */
+  error: string;
+  /** Whose mistake it was. */
+  category: RequestErrorCategory;
+}
+
+export const RequestFailedResponse = describedBy<RequestFailedResponse>()(
+  openObject("RequestFailedResponse", {
+    error: string,
+    category: RequestErrorCategory,
+  }),
+);
 
 /** Results by the text in their `type` field. */
 const resultTypes = new Map([

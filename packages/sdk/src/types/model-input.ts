@@ -3,6 +3,7 @@ import { Cursor } from "../schema/cursor.js";
 import {
   array,
   bytes,
+  describedBy,
   enumeration,
   integer,
   literal,
@@ -22,40 +23,76 @@ export const ImageFormat = enumeration(["png", "jpeg"]);
 /** Picture formats a model accepts. */
 export type ImageFormat = ValueOf<typeof ImageFormat>;
 
-export const EncodedTextChunk = strictObject("EncodedTextChunk", {
-  tokens,
-  type: literal("encoded_text"),
-});
 /** A run of token ids. */
-export type EncodedTextChunk = ValueOf<typeof EncodedTextChunk>;
+export interface EncodedTextChunk {
+  /** Token ids of the model's tokenizer. */
+  tokens: Int32Array;
+  /** Marks the kind of chunk. */
+  type: "encoded_text";
+}
+
+export const EncodedTextChunk = describedBy<EncodedTextChunk>()(
+  strictObject("EncodedTextChunk", {
+    tokens,
+    type: literal("encoded_text"),
+  }),
+);
 
 const expectedTokens = optional(integer, { since: "0.5.1" });
 
-export const ImageChunk = strictObject("ImageChunk", {
-  data: bytes,
-  format: ImageFormat,
-  expectedTokens,
-  type: literal("image"),
-});
-/** A picture by its bytes; `expectedTokens` lets the server fail early when it counts differently. */
-export type ImageChunk = ValueOf<typeof ImageChunk>;
+/** A picture by its bytes. */
+export interface ImageChunk {
+  /** The bytes of the file. */
+  data: Uint8Array;
+  /** How the bytes are encoded. */
+  format: ImageFormat;
+  /** Positions the picture takes in the context; lets the server fail early when it counts differently. */
+  expectedTokens: number | null;
+  /** Marks the kind of chunk. */
+  type: "image";
+}
 
-export const ImageAssetPointerChunk = strictObject("ImageAssetPointerChunk", {
-  format: ImageFormat,
-  location: string,
-  expectedTokens,
-  type: literal("image_asset_pointer"),
-});
-/** A picture by its path or URL; for sampling only. */
-export type ImageAssetPointerChunk = ValueOf<typeof ImageAssetPointerChunk>;
-
-export const DmelChunk = strictObject(
-  "DmelChunk",
-  { dmel: bytes, type: literal("dmel") },
-  { since: "0.23.0" },
+export const ImageChunk = describedBy<ImageChunk>()(
+  strictObject("ImageChunk", {
+    data: bytes,
+    format: ImageFormat,
+    expectedTokens,
+    type: literal("image"),
+  }),
 );
+
+/** A picture by its path or URL; for sampling only. */
+export interface ImageAssetPointerChunk {
+  /** How the picture is encoded. */
+  format: ImageFormat;
+  /** Where the server finds it. */
+  location: string;
+  /** Positions the picture takes in the context; lets the server fail early when it counts differently. */
+  expectedTokens: number | null;
+  /** Marks the kind of chunk. */
+  type: "image_asset_pointer";
+}
+
+export const ImageAssetPointerChunk = describedBy<ImageAssetPointerChunk>()(
+  strictObject("ImageAssetPointerChunk", {
+    format: ImageFormat,
+    location: string,
+    expectedTokens,
+    type: literal("image_asset_pointer"),
+  }),
+);
+
 /** Audio frames in a tensor container. */
-export type DmelChunk = ValueOf<typeof DmelChunk>;
+export interface DmelChunk {
+  /** The container; its first dimension is the number of frames, one position each. */
+  dmel: Uint8Array;
+  /** Marks the kind of chunk. */
+  type: "dmel";
+}
+
+export const DmelChunk = describedBy<DmelChunk>()(
+  strictObject("DmelChunk", { dmel: bytes, type: literal("dmel") }, { since: "0.23.0" }),
+);
 
 export const ModelInputChunk = tagged(
   "ModelInputChunk",

@@ -1,5 +1,6 @@
 import {
   array,
+  describedBy,
   enumeration,
   integer,
   json,
@@ -13,8 +14,10 @@ import {
   timestamp,
   withDefault,
   type InputOf,
+  type KeepsUnknownFields,
   type ValueOf,
 } from "../schema/schema.js";
+import type { Timestamp } from "../schema/timestamp.js";
 
 export const EventType = enumeration([
   "SESSION_START",
@@ -35,29 +38,84 @@ const common = <const T extends string>(event: T) => ({
   timestamp,
 });
 
-export const SessionStartEvent = openObject("SessionStartEvent", common("SESSION_START"));
-export type SessionStartEvent = ValueOf<typeof SessionStartEvent>;
+/** What every event tells. */
+export interface TelemetryEventBase extends KeepsUnknownFields {
+  /** Id of the event. */
+  eventId: string;
+  /** Number of the event within its session. */
+  eventSessionIndex: number;
+  /** How grave it is. */
+  severity: Severity;
+  /** When it happened. */
+  timestamp: Timestamp;
+}
 
-export const SessionEndEvent = openObject("SessionEndEvent", {
-  duration: string,
-  ...common("SESSION_END"),
-});
-export type SessionEndEvent = ValueOf<typeof SessionEndEvent>;
+/** A session was opened. */
+export interface SessionStartEvent extends TelemetryEventBase {
+  /** Marks the kind of event. */
+  event: "SESSION_START";
+}
 
-export const UnhandledExceptionEvent = openObject("UnhandledExceptionEvent", {
-  errorMessage: string,
-  errorType: string,
-  ...common("UNHANDLED_EXCEPTION"),
-  traceback: optional(string),
-});
-export type UnhandledExceptionEvent = ValueOf<typeof UnhandledExceptionEvent>;
+export const SessionStartEvent = describedBy<SessionStartEvent>()(
+  openObject("SessionStartEvent", common("SESSION_START")),
+);
 
-export const GenericEvent = openObject("GenericEvent", {
-  ...common("GENERIC_EVENT"),
-  eventName: string,
-  eventData: withDefault(record(json), {}),
-});
-export type GenericEvent = ValueOf<typeof GenericEvent>;
+/** A session was closed. */
+export interface SessionEndEvent extends TelemetryEventBase {
+  /** How long it was open, as text (`0:00:12.5`). */
+  duration: string;
+  /** Marks the kind of event. */
+  event: "SESSION_END";
+}
+
+export const SessionEndEvent = describedBy<SessionEndEvent>()(
+  openObject("SessionEndEvent", {
+    duration: string,
+    ...common("SESSION_END"),
+  }),
+);
+
+/** An error left the client. */
+export interface UnhandledExceptionEvent extends TelemetryEventBase {
+  /** The words of the error, without secrets. */
+  errorMessage: string;
+  /** The class of the error. */
+  errorType: string;
+  /** Marks the kind of event. */
+  event: "UNHANDLED_EXCEPTION";
+  /** Where it came from. */
+  traceback: string | null;
+}
+
+export const UnhandledExceptionEvent = describedBy<UnhandledExceptionEvent>()(
+  openObject("UnhandledExceptionEvent", {
+    errorMessage: string,
+    errorType: string,
+    ...common("UNHANDLED_EXCEPTION"),
+    traceback: optional(string),
+  }),
+);
+
+/** Something else that the service wants to know of. */
+export interface GenericEvent extends TelemetryEventBase {
+  /** Marks the kind of event. */
+  event: "GENERIC_EVENT";
+  /** What it is. */
+  eventName: string;
+  /**
+   * Facts about it.
+   * @default {}
+   */
+  eventData: Record<string, unknown>;
+}
+
+export const GenericEvent = describedBy<GenericEvent>()(
+  openObject("GenericEvent", {
+    ...common("GENERIC_EVENT"),
+    eventName: string,
+    eventData: withDefault(record(json), {}),
+  }),
+);
 
 export const TelemetryEvent = tagged("TelemetryEvent", "event", {
   SESSION_START: SessionStartEvent,
@@ -76,13 +134,37 @@ const batch = {
   processUuid: required(string, { since: "0.24.0" }),
 };
 
-export const TelemetrySendRequest = strictObject("TelemetrySendRequest", batch);
-export type TelemetrySendRequest = ValueOf<typeof TelemetrySendRequest>;
+/** Events of one session. */
+export interface TelemetrySendRequest {
+  /** The events, oldest first. */
+  events: TelemetryEvent[];
+  /** The operating system. */
+  platform: string;
+  /** Version of the client. */
+  sdkVersion: string;
+  /** Id of the session. */
+  sessionId: string;
+  /** Id of the process. */
+  processUuid: string;
+}
 
-export const TelemetryBatch = openObject("TelemetryBatch", batch);
-export type TelemetryBatch = ValueOf<typeof TelemetryBatch>;
+export const TelemetrySendRequest = describedBy<TelemetrySendRequest>()(
+  strictObject("TelemetrySendRequest", batch),
+);
 
-export const TelemetryResponse = openObject("TelemetryResponse", {
-  status: required(enumeration(["accepted"]), {}),
-});
-export type TelemetryResponse = ValueOf<typeof TelemetryResponse>;
+/** Events as a server reads them: fields of newer clients are kept. */
+export interface TelemetryBatch extends TelemetrySendRequest, KeepsUnknownFields {}
+
+export const TelemetryBatch = describedBy<TelemetryBatch>()(openObject("TelemetryBatch", batch));
+
+/** The events arrived. */
+export interface TelemetryResponse extends KeepsUnknownFields {
+  /** Always `accepted`. */
+  status: "accepted";
+}
+
+export const TelemetryResponse = describedBy<TelemetryResponse>()(
+  openObject("TelemetryResponse", {
+    status: required(enumeration(["accepted"]), {}),
+  }),
+);
