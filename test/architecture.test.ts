@@ -52,6 +52,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
       "tokenizers",
       "checkpoints",
     ],
+    "run-log": ["errors"],
     "index.ts": ["errors", "types", "clients"],
   },
   engine: {
@@ -234,7 +235,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
 
 /** Folders where Node's own modules may be used; everything else must run anywhere. */
 const builtInRules: Readonly<Record<string, readonly string[]>> = {
-  sdk: ["wire", "transport", "checkpoints", "clients/side-thread"],
+  sdk: ["wire", "transport", "checkpoints", "clients/side-thread", "run-log"],
 };
 
 const files = sourceFiles();

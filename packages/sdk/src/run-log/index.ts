@@ -1,0 +1,15 @@
+export type { CheckpointRow } from "./checkpoint-row.js";
+export { consoleSink, type ConsoleSinkOptions, type ConsoleStream } from "./console-sink.js";
+export { nonFiniteMark, type Line, type LineValue, type ReadLines } from "./json-lines.js";
+export { openTelemetrySink } from "./open-telemetry-sink.js";
+export {
+  readJsonLines,
+  readRunFolder,
+  runFiles,
+  type RunFolder,
+  type StepMetrics,
+  type StepTiming,
+} from "./run-folder.js";
+export { fileNameOf, RunLog, type RunLogOptions } from "./run-log.js";
+export type { Metrics, RunRecord, RunSink, TextLevel } from "./run-record.js";
+export { StepSpans, type Span } from "./step-spans.js";
