@@ -3,9 +3,16 @@ export type { DownloadProgress } from "./hub/progress.js";
 export type { HubFiles } from "./hub/files.js";
 export { resolveModel, type ResolvedModel, type ResolveModelOptions } from "./hub/resolve-model.js";
 export type { RetryPolicy } from "./hub/retry.js";
-export type { ChatMessage, ChatTemplates, RenderChatOptions } from "./tokenizer/chat-template.js";
+export {
+  ChatTemplate,
+  type ChatMessage,
+  type ChatTemplates,
+  type RenderChatOptions,
+} from "./tokenizer/chat-template.js";
 export { IncrementalDecoder } from "./tokenizer/incremental-decoder.js";
 export { loadTokenizer, parseTokenizer, type TokenizerFiles } from "./tokenizer/load-tokenizer.js";
+export { pythonStrip, type StripSide } from "./tokenizer/python-text.js";
+export { RenderedChat } from "./tokenizer/rendered-chat.js";
 export type { EncodeOptions } from "./tokenizer/token-encoder.js";
 export { Tokenizer, type DecodeOptions } from "./tokenizer/tokenizer.js";
 export type { NamedToken, NamedTokens } from "./tokenizer/vocabulary.js";

@@ -1,5 +1,7 @@
 import { HubError } from "../errors.js";
 import { isObject, type JsonObject } from "../files/json.js";
+import { compileTemplate, type CompiledTemplate } from "./jinja.js";
+import { MarkQuoter, RenderedChat, type ChatEncoder } from "./rendered-chat.js";
 
 /** One message of a conversation; templates may read more fields than these two. */
 export interface ChatMessage {
@@ -42,29 +44,72 @@ export function collectChatTemplates(
   return templates;
 }
 
-/** Renders a conversation to text; the template engine is loaded with the first use. */
-export async function renderChat(
-  templates: ChatTemplates,
-  specialTokens: Readonly<Record<string, string>>,
-  messages: readonly ChatMessage[],
-  options: RenderChatOptions = {},
-): Promise<string> {
-  const source = chooseTemplate(templates, options.template ?? "default");
-  const { Template } = await import("@huggingface/jinja");
-  const variables = {
-    ...specialTokens,
-    messages,
-    tools: options.tools ?? null,
-    documents: null,
-    add_generation_prompt: options.addGenerationPrompt ?? false,
-    ...options.variables,
-  };
-  try {
-    return new Template(source).render(variables);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new HubError("chat_template_failed", `The chat template failed: ${reason}`, { cause });
+/** One chat template of a model, ready to render. */
+export class ChatTemplate {
+  /** The template as the model's files have it. */
+  readonly source: string;
+  readonly #render: CompiledTemplate;
+  readonly #specialTokens: Readonly<Record<string, string>>;
+  readonly #encoder: ChatEncoder;
+  readonly #quoter: MarkQuoter;
+
+  private constructor(
+    source: string,
+    render: CompiledTemplate,
+    specialTokens: Readonly<Record<string, string>>,
+    encoder: ChatEncoder,
+  ) {
+    this.source = source;
+    this.#render = render;
+    this.#specialTokens = specialTokens;
+    this.#encoder = encoder;
+    this.#quoter = new MarkQuoter(encoder.addedTokens.keys());
   }
+
+  /** Reads a template; the template engine is loaded with the first one. */
+  static async compile(
+    templates: ChatTemplates,
+    name: string,
+    specialTokens: Readonly<Record<string, string>>,
+    encoder: ChatEncoder,
+  ): Promise<ChatTemplate> {
+    const source = chooseTemplate(templates, name);
+    const render = await compileTemplate(source).catch((cause: unknown) => {
+      throw templateFailed(cause);
+    });
+    return new ChatTemplate(source, render, specialTokens, encoder);
+  }
+
+  /** Renders a conversation so that it can be encoded without any of its texts becoming a mark. */
+  render(messages: readonly ChatMessage[], options: RenderChatOptions = {}): RenderedChat {
+    const quoted = this.#quoter.quote({ messages, tools: options.tools ?? null });
+    const text = this.renderText(quoted as { messages: readonly ChatMessage[] }, options);
+    return new RenderedChat({ text, quoter: this.#quoter, encoder: this.#encoder });
+  }
+
+  /** Renders messages and tools to a text, just as they are. */
+  renderText(
+    conversation: { messages: readonly ChatMessage[]; tools?: readonly unknown[] | null },
+    options: Omit<RenderChatOptions, "tools"> = {},
+  ): string {
+    try {
+      return this.#render({
+        ...this.#specialTokens,
+        tools: null,
+        ...conversation,
+        documents: null,
+        add_generation_prompt: options.addGenerationPrompt ?? false,
+        ...options.variables,
+      });
+    } catch (cause) {
+      throw templateFailed(cause);
+    }
+  }
+}
+
+function templateFailed(cause: unknown): HubError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new HubError("chat_template_failed", `The chat template failed: ${reason}`, { cause });
 }
 
 function chooseTemplate(templates: ChatTemplates, name: string): string {

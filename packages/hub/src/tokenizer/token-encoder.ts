@@ -1,6 +1,6 @@
 import type { JsonObject } from "../files/json.js";
 import { unsupportedTokenizer } from "./tokenizer-fields.js";
-import { withoutSpecialTokens } from "./without-special-tokens.js";
+import { addedTokens, withoutAddedTokens } from "./without-added-tokens.js";
 
 /** How a text is encoded. */
 export interface EncodeOptions {
@@ -11,6 +11,11 @@ export interface EncodeOptions {
    * end their turn and begin another's. @default false
    */
   readonly splitSpecialTokens?: boolean;
+  /**
+   * Takes text that spells any added token as text, also tokens that are not special such as `<think>`;
+   * added tokens of blanks alone stay tokens. @default false
+   */
+  readonly splitAddedTokens?: boolean;
 }
 
 /** The way from text to a vocabulary's ids, as a checked `tokenizer.json` describes it. */
@@ -19,7 +24,9 @@ export class TokenEncoder {
   readonly #json: JsonObject;
   readonly #encoder: LibraryEncoder;
   /** Knows no special tokens. Made when first needed: it takes as much memory as the other. */
-  #textEncoder: LibraryEncoder | undefined;
+  #withoutSpecial: LibraryEncoder | undefined;
+  /** Knows no added tokens; the same one where all of them are special. */
+  #withoutAdded: LibraryEncoder | undefined;
 
   private constructor(library: Library, json: JsonObject) {
     this.#library = library;
@@ -33,13 +40,30 @@ export class TokenEncoder {
   }
 
   encode(text: string, options: EncodeOptions): number[] {
-    const { addSpecialTokens = true, splitSpecialTokens = false } = options;
-    if (!splitSpecialTokens) {
+    const { addSpecialTokens = true, splitSpecialTokens, splitAddedTokens } = options;
+    if (!splitSpecialTokens && !splitAddedTokens) {
       return this.#encoder.encode(text, { add_special_tokens: addSpecialTokens }).ids;
     }
-    this.#textEncoder ??= build(this.#library, withoutSpecialTokens(this.#json));
-    const { ids } = this.#textEncoder.encode(text, { add_special_tokens: false });
+    const encoder = splitAddedTokens ? this.#addedAsText() : this.#specialAsText();
+    const { ids } = encoder.encode(text, { add_special_tokens: false });
     return addSpecialTokens ? this.#surround(ids) : ids;
+  }
+
+  #specialAsText(): LibraryEncoder {
+    const isSplit = (token: JsonObject) => token["special"] === true;
+    this.#withoutSpecial ??= build(this.#library, withoutAddedTokens(this.#json, isSplit));
+    return this.#withoutSpecial;
+  }
+
+  #addedAsText(): LibraryEncoder {
+    const isSplit = (token: JsonObject) =>
+      token["special"] === true || String(token["content"]).trim() !== "";
+    this.#withoutAdded ??= addedTokens(this.#json).some(
+      (token) => token["special"] !== true && isSplit(token),
+    )
+      ? build(this.#library, withoutAddedTokens(this.#json, isSplit))
+      : this.#specialAsText();
+    return this.#withoutAdded;
   }
 
   idOf(token: string): number | null {

@@ -1,7 +1,7 @@
 import { HubError } from "../errors.js";
 import { IncrementalDecoder } from "./incremental-decoder.js";
 import {
-  renderChat,
+  ChatTemplate,
   type ChatMessage,
   type ChatTemplates,
   type RenderChatOptions,
@@ -20,6 +20,8 @@ export interface DecodeOptions {
 export class Tokenizer {
   /** Special tokens and their ids. */
   readonly specialTokens: ReadonlyMap<string, number>;
+  /** Tokens that are recognized wherever they are spelled, and their ids; special ones included. */
+  readonly addedTokens: ReadonlyMap<string, number>;
   /** Number of tokens, added ones included. */
   readonly vocabSize: number;
   /** The tokens that the model uses for fixed purposes; null where it has none. */
@@ -30,6 +32,7 @@ export class Tokenizer {
   readonly #decoder: TokenDecoder;
   readonly #vocabulary: Vocabulary;
   readonly #specialIds: ReadonlySet<number>;
+  readonly #compiledTemplates = new Map<string, ChatTemplate>();
   readonly #bytes = new Map<number, Uint8Array>();
 
   /** Use `loadTokenizer` or `parseTokenizer`. */
@@ -44,6 +47,7 @@ export class Tokenizer {
     this.#decoder = parts.decoder;
     this.#vocabulary = parts.vocabulary;
     this.specialTokens = parts.vocabulary.specialTokens;
+    this.addedTokens = parts.vocabulary.addedTokens;
     this.#specialIds = new Set(this.specialTokens.values());
     this.vocabSize = parts.vocabulary.size;
     this.namedTokens = parts.namedTokens;
@@ -95,12 +99,34 @@ export class Tokenizer {
     return new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.tokenBytes(id));
   }
 
-  /** Renders a conversation with the model's chat template; encode the result without special tokens. */
-  async renderChat(messages: readonly ChatMessage[], options?: RenderChatOptions): Promise<string> {
+  /** The model's chat template of a name, ready to render; the template engine is loaded with the first. */
+  async chatTemplate(name = "default"): Promise<ChatTemplate> {
+    const known = this.#compiledTemplates.get(name);
+    if (known) return known;
     const texts: Record<string, string> = {};
-    for (const [name, token] of Object.entries(this.namedTokens)) {
-      if (token) texts[`${name}_token`] = token.text;
+    for (const [purpose, token] of Object.entries(this.namedTokens)) {
+      if (token) texts[`${purpose}_token`] = token.text;
     }
-    return renderChat(this.chatTemplates, texts, messages, options);
+    const template = await ChatTemplate.compile(this.chatTemplates, name, texts, this);
+    this.#compiledTemplates.set(name, template);
+    return template;
+  }
+
+  /** Renders a conversation with the model's chat template; encode the result without special tokens. */
+  async renderChat(
+    messages: readonly ChatMessage[],
+    options: RenderChatOptions = {},
+  ): Promise<string> {
+    const template = await this.chatTemplate(options.template);
+    return template.renderText({ messages, tools: options.tools ?? null }, options);
+  }
+
+  /** The tokens of a conversation rendered with the model's chat template; no text becomes a mark. */
+  async encodeChat(
+    messages: readonly ChatMessage[],
+    options: RenderChatOptions = {},
+  ): Promise<Int32Array> {
+    const template = await this.chatTemplate(options.template);
+    return template.render(messages, options).encode();
   }
 }

@@ -12,6 +12,8 @@ export interface Vocabulary extends TokenTables {
   readonly size: number;
   /** Tokens that are marks and not text, with their ids. */
   readonly specialTokens: ReadonlyMap<string, number>;
+  /** Tokens that are recognized in a text before it is cut into words, special ones included. */
+  readonly addedTokens: ReadonlyMap<string, number>;
 }
 
 /** A token with its id. */
@@ -37,13 +39,16 @@ export function readVocabulary(tokenizerJson: JsonObject, tables: TokenTables): 
     list ? id < list.length : isObject(vocab) && Object.hasOwn(vocab, token);
   let size = list ? list.length : Object.keys(vocab ?? {}).length;
   const specialTokens = new Map<string, number>();
+  const added = new Map<string, number>();
   for (const token of addedTokens(tokenizerJson["added_tokens"])) {
     if (!inModel(token.text, token.id)) size++;
+    added.set(token.text, token.id);
     if (token.special) specialTokens.set(token.text, token.id);
   }
   return {
     size,
     specialTokens,
+    addedTokens: added,
     idOf: (token) => tables.idOf(token),
     tokenOf: (id) => tables.tokenOf(id),
   };

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from "../files/json.js";
 import { tokenizerFields } from "./tokenizer-fields.js";
 
-// Leaving special tokens out of the added ones is not enough, because a model may find them itself:
+// Leaving tokens out of the added ones is not enough, because a model may find them itself:
 //
 // - Unigram takes any piece of its list, and special tokens stand there with the best of scores. An
 //   emptied piece matches nothing and leaves the other ids where they are. (The reference
@@ -11,45 +11,49 @@ import { tokenizerFields } from "./tokenizer-fields.js";
 // A token that ordinary text needs stays, even if it has been declared special: one character, or
 // what merges make.
 
-/** The form of a checked `tokenizer.json` that takes the spelling of a special token as text. */
-export function withoutSpecialTokens(json: JsonObject): JsonObject {
-  const added = Array.isArray(json["added_tokens"]) ? json["added_tokens"].filter(isObject) : [];
-  const special = new Set(
+/** The form of a checked `tokenizer.json` that takes the spelling of the chosen added tokens as text. */
+export function withoutAddedTokens(
+  json: JsonObject,
+  isSplit: (addedToken: JsonObject) => boolean,
+): JsonObject {
+  const added = addedTokens(json);
+  const split = new Set(
     added
-      .filter(isSpecial)
+      .filter(isSplit)
       .map(({ content }) => String(content))
       .filter(isLong),
   );
   return {
     ...json,
-    added_tokens: added.filter((token) => !isSpecial(token)),
-    model: modelWithout(special, json["model"]),
+    added_tokens: added.filter((token) => !isSplit(token)),
+    model: modelWithout(split, json["model"]),
     // It would not know the ids of the special tokens that it adds.
     post_processor: null,
   };
 }
 
-function isSpecial(addedToken: JsonObject): boolean {
-  return addedToken["special"] === true;
+/** The added tokens of a `tokenizer.json`. */
+export function addedTokens(json: JsonObject): JsonObject[] {
+  return Array.isArray(json["added_tokens"]) ? json["added_tokens"].filter(isObject) : [];
 }
 
 function isLong(token: string): boolean {
   return Array.from(token).length > 1;
 }
 
-function modelWithout(special: ReadonlySet<string>, json: unknown): JsonObject {
+function modelWithout(split: ReadonlySet<string>, json: unknown): JsonObject {
   const model = tokenizerFields(json, '"model"');
   const vocab = model.get("vocab");
   if (Array.isArray(vocab)) {
     const emptied = vocab.map(([piece, score]: [string, number]) => [
-      special.has(piece) ? "" : piece,
+      split.has(piece) ? "" : piece,
       score,
     ]);
     return { ...model.json, vocab: emptied };
   }
   if (!isObject(vocab) || !model.boolean("ignore_merges", false)) return model.json;
   const needed = new Set([...mergedTokens(model.get("merges")), model.string("unk_token", "")]);
-  const kept = Object.entries(vocab).filter(([token]) => !special.has(token) || needed.has(token));
+  const kept = Object.entries(vocab).filter(([token]) => !split.has(token) || needed.has(token));
   return { ...model.json, vocab: Object.fromEntries(kept) };
 }
 
