@@ -78,8 +78,8 @@ function objectSection(name: string, object: ObjectNode): string {
 }
 
 function describePresence(field: FieldNode): string {
-  if (field.presence === "optional") return "optional";
-  if (field.presence === "required") return "required";
+  if (field.presence === "optional" && !field.isPromised) return "optional";
+  if (field.presence === "required" || field.isPromised) return "required";
   return `default ${code(JSON.stringify(field.default))}`;
 }
 
@@ -93,6 +93,7 @@ function describeNode(node: Node): string {
       return [
         node.values.map(code).join(" or "),
         node.ignoreCase ? "in any case" : "",
+        node.isOpen ? "others are kept" : "",
         node.fallback ? `others read as ${code(node.fallback)}` : "",
       ]
         .filter(Boolean)

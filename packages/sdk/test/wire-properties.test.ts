@@ -95,7 +95,8 @@ function sampleResponses() {
   return generated("SampleResponse").map((response): WireValue<"SampleResponse"> => ({
     type: "sample",
     sequences: response.sequences.map(({ stopReason, tokens, logprobs }) => ({
-      stopReason,
+      // Others have numbers only, which their names do not tell.
+      stopReason: stopReason === "stop" ? "stop" : "length",
       tokens,
       logprobs: nonEmpty(logprobs && Float64Array.from(logprobs, Math.fround)),
     })),

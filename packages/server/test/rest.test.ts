@@ -50,7 +50,7 @@ it("lists training runs with their last checkpoints, in pages", async () => {
 it("filters training runs by the project of their session", async () => {
   const of = async (projectId: string) =>
     (await app.call("listTrainingRuns", null, { query: { project_id: projectId } })).cursor
-      .totalCount;
+      ?.totalCount;
   expect([await of("p1"), await of("p2")]).toEqual([1, 0]);
   await app.call("assignSessionProject", { projectId: "p2" }, { params: { sessionId } });
   expect([await of("p1"), await of("p2")]).toEqual([0, 1]);

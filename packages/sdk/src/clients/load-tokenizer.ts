@@ -1,4 +1,5 @@
 import type { Tokenizer } from "@tinker-ts/hub";
+import { platform } from "../runtime/platform.js";
 
 /** Where a tokenizer is looked for. */
 export interface LoadTokenizerOptions {
@@ -16,6 +17,6 @@ export async function loadTokenizer(
   options: LoadTokenizerOptions = {},
 ): Promise<Tokenizer> {
   const { loadTokenizerFrom } = await import("../tokenizers/load-tokenizer.js");
-  const { revision = null, env = process.env, signal } = options;
+  const { revision = null, env = platform.env, signal } = options;
   return loadTokenizerFrom({ id: idOrFolder, revision }, env, signal);
 }

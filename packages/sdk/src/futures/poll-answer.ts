@@ -7,12 +7,15 @@ import type {
 } from "../types/futures.js";
 import { guardWire } from "../wire/guard-wire.js";
 import { decodeJson } from "../wire/json-codec.js";
-import { parseJson } from "../wire/json-text.js";
+import { parseJson, stringifyJson } from "../wire/json-text.js";
 import type { WireTypeName, WireValue } from "../wire/wire-types.js";
+
+/** How a request that is not done yet stands. */
+export type PendingAnswer = Pick<TryAgainResponse, "queueState" | "queueStateReason">;
 
 /** What the server says when it is asked for a result; there is no envelope around it. */
 export type PollAnswer<N extends WireTypeName> =
-  | { readonly kind: "pending"; readonly answer: TryAgainResponse }
+  | { readonly kind: "pending"; readonly answer: PendingAnswer }
   | { readonly kind: "announced"; readonly answer: CompleteMetadataResponse }
   | { readonly kind: "failed"; readonly answer: RequestFailedResponse }
   | { readonly kind: "result"; readonly form: "proto" | "json"; readonly value: WireValue<N> };
@@ -41,7 +44,7 @@ export async function readPollAnswer<N extends WireTypeName>(
   const json = guardWire(typeName, "decode", () => parseJson(decoder.decode(body)));
   const fields = typeof json === "object" && json !== null ? (json as Record<string, unknown>) : {};
   if (fields["type"] === "try_again") {
-    return { kind: "pending", answer: decodeJson("TryAgainResponse", json) };
+    return { kind: "pending", answer: readPending(fields) };
   }
   if (fields["status"] === "complete_metadata") {
     return { kind: "announced", answer: decodeJson("CompleteMetadataResponse", json) };
@@ -49,8 +52,27 @@ export async function readPollAnswer<N extends WireTypeName>(
   if ("error" in fields) {
     return {
       kind: "failed",
-      answer: decodeJson("RequestFailedResponse", { category: "unknown", ...fields }),
+      answer: decodeJson("RequestFailedResponse", {
+        ...fields,
+        error: wordsOf(fields["error"]),
+        category: typeof fields["category"] === "string" ? fields["category"] : "unknown",
+      }),
     };
   }
   return { kind: "result", form: "json", value: decodeJson(typeName, json) };
+}
+
+/** That it is pending is all that must be told; the rest helps where it is there. */
+function readPending(fields: Readonly<Record<string, unknown>>): PendingAnswer {
+  const { queue_state: queueState, queue_state_reason: reason } = fields;
+  return {
+    queueState: typeof queueState === "string" ? queueState : "unknown",
+    queueStateReason: typeof reason === "string" ? reason : null,
+  };
+}
+
+/** Whatever the server put where its words belong. */
+function wordsOf(error: unknown): string {
+  if (typeof error === "string" && error !== "") return error;
+  return error === null || error === "" ? "The server gave no reason." : stringifyJson(error);
 }

@@ -31,7 +31,8 @@ export class PollReporter {
 
   /** The server told how its queue stands; an unknown state without a reason tells nothing. */
   queueState(queueState: QueueState, reason: string | null): void {
-    if (queueState === "unknown" && reason === null) return;
+    const isKnown = queueState === "active" || queueState.startsWith("paused");
+    if (!isKnown && reason === null) return;
     const { queueLog, operation } = this.#context;
     operation.queued(queueState, queueLog.report(queueState, reason, this.#request.requestId));
   }

@@ -30,7 +30,8 @@ export const systemClock: Clock = {
   wallTime: () => Date.now(),
   schedule(durationMs, callback, { keepsAlive = false } = {}) {
     const timer = setTimeout(callback, Math.min(durationMs, maxTimerMs));
-    if (!keepsAlive) timer.unref();
+    // Only Node's timers can hold a process; elsewhere they are numbers.
+    if (!keepsAlive && typeof timer === "object") timer.unref();
     return () => clearTimeout(timer);
   },
 };

@@ -2,6 +2,7 @@ import { systemClock, type Clock } from "./clock.js";
 import type { Environment } from "./environment.js";
 import { EventHub } from "./events.js";
 import { defaultLogger, type Logger } from "./logger.js";
+import { platform } from "./platform.js";
 import { RetryReports } from "./retry-reports.js";
 
 /** What a client takes from its surroundings; every part can be replaced. */
@@ -25,7 +26,7 @@ export interface RuntimeOptions {
 
 /** The surroundings of one client. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
-  const env = options.env ?? process.env;
+  const env = options.env ?? platform.env;
   const logger = options.logger ?? defaultLogger(env);
   const clock = options.clock ?? systemClock;
   const events = new EventHub(logger);

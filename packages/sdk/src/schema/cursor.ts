@@ -6,7 +6,11 @@ export class Cursor {
   readonly #typeName: string;
   readonly #steps: (string | number)[] = [];
 
-  constructor(direction: WireDirection, typeName: string) {
+  /** Whether what can be done without may be missing. */
+  readonly isLenient: boolean;
+
+  constructor(direction: WireDirection, typeName: string, isLenient = false) {
+    this.isLenient = isLenient;
     this.#direction = direction;
     this.#typeName = typeName;
   }

@@ -1,6 +1,6 @@
 import { Cursor } from "./cursor.js";
 import { checkJson } from "./free-json.js";
-import type { EnumNode, Node, ObjectNode, UnionNode } from "./node.js";
+import type { EnumNode, FieldNode, Node, ObjectNode, UnionNode } from "./node.js";
 import { readBase64, readBoolean, readInteger, readNumber } from "./scalars.js";
 import type { Schema } from "./schema.js";
 import { setOwn } from "./set-own.js";
@@ -10,8 +10,14 @@ import { failUnion } from "./union-choice.js";
 import { wireNameOf } from "./wire-name.js";
 
 /** Reads a parsed JSON value as the type of `schema`; throws `WireError` naming the field at fault. */
-export function decodeWith<V, I>(schema: Schema<V, I>, typeName: string, wire: unknown): V {
-  return decodeNode(schema.node, wire, new Cursor("decode", typeName)) as V;
+export function decodeWith<V, I>(
+  schema: Schema<V, I>,
+  typeName: string,
+  wire: unknown,
+  options: { readonly isLenient?: boolean } = {},
+): V {
+  const cursor = new Cursor("decode", typeName, options.isLenient);
+  return decodeNode(schema.node, wire, cursor) as V;
 }
 
 function decodeNode(node: Node, wire: unknown, cursor: Cursor): unknown {
@@ -70,13 +76,16 @@ function decodeObject(node: ObjectNode, wire: unknown, cursor: Cursor): Record<s
   const value: Record<string, unknown> = {};
   for (const field of node.fieldList) {
     const isGiven = !field.protobufOnly && Object.hasOwn(source, field.wireName);
-    const raw = isGiven ? source[field.wireName] : undefined;
+    const raw = isGiven ? source[field.wireName] : oldValue(field, source);
     const isMissing = raw === undefined || (raw === null && field.node.kind !== "nullable");
-    if (!isMissing) {
+    if (!isMissing && field.node.kind === "literal" && !node.strict) {
+      // What kind of answer this is was asked for; another name for it is no reason to refuse it.
+      value[field.name] = field.node.value;
+    } else if (!isMissing) {
       cursor.enter(field.wireName);
       value[field.name] = decodeNode(field.node, raw, cursor);
       cursor.leave();
-    } else if (field.presence === "required") {
+    } else if (field.presence === "required" || (field.isPromised && !cursor.isLenient)) {
       cursor.within(field.wireName, () =>
         cursor.fail(`this field is required but ${raw === null ? "null" : "missing"}`),
       );
@@ -88,6 +97,12 @@ function decodeObject(node: ObjectNode, wire: unknown, cursor: Cursor): Record<s
   return value;
 }
 
+function oldValue({ oldWireName }: FieldNode, source: Readonly<Record<string, unknown>>): unknown {
+  return oldWireName !== undefined && Object.hasOwn(source, oldWireName)
+    ? source[oldWireName]
+    : undefined;
+}
+
 function collectUnknown(
   node: ObjectNode,
   source: Readonly<Record<string, unknown>>,
@@ -97,6 +112,7 @@ function collectUnknown(
   let unknownFields: Record<string, unknown> | undefined;
   for (const key of Object.keys(source)) {
     if (node.byWireName.has(key) || source[key] === undefined) continue;
+    if (node.ignored.has(key)) continue;
     cursor.within(key, () => {
       if (node.strict) cursor.fail(`unknown field; ${node.name} has ${listFields(node)}`);
       unknownFields ??= {};
@@ -123,6 +139,7 @@ function decodeEnum(node: EnumNode, wire: unknown, cursor: Cursor): string {
   if (typeof wire !== "string") return cursor.expected(node.values.join(" or "), wire);
   const text = node.ignoreCase ? wire.toLowerCase() : wire;
   if (node.values.includes(text)) return text;
+  if (node.isOpen) return wire;
   return node.fallback ?? cursor.expected(node.values.join(" or "), wire);
 }
 

@@ -30,7 +30,7 @@ function encodeNode(node: Node, value: unknown, cursor: Cursor): unknown {
     case "literal":
       return value === node.value ? value : cursor.expected(JSON.stringify(node.value), value);
     case "enum":
-      return typeof value === "string" && node.values.includes(value)
+      return typeof value === "string" && (node.isOpen || node.values.includes(value))
         ? value
         : cursor.expected(node.values.join(" or "), value);
     case "timestamp":

@@ -23,10 +23,11 @@ export type Node =
   | UnionNode
   | MappedNode;
 
-/** A closed set of strings; `fallback` absorbs values that a newer server may send. */
+/** A set of strings; an open one keeps other values, `fallback` absorbs them, else they are refused. */
 export interface EnumNode {
   readonly kind: "enum";
   readonly values: readonly string[];
+  readonly isOpen?: boolean;
   readonly fallback?: string;
   readonly ignoreCase?: boolean;
 }
@@ -43,6 +44,8 @@ export interface ObjectNode {
   readonly fieldList: readonly FieldNode[];
   /** The same fields by wire name. */
   readonly byWireName: ReadonlyMap<string, FieldNode>;
+  /** Wire names that old clients send and that are read over, or read as another field. */
+  readonly ignored: ReadonlySet<string>;
 }
 
 /** How a field behaves when it is missing. */
@@ -62,6 +65,10 @@ export interface FieldNode {
   readonly since: string | undefined;
   /** A deliberate difference to the Python SDK, for the parity page. */
   readonly note: string | undefined;
+  /** Optional, but a message without it breaks the contract; clients read over that. */
+  readonly isPromised: boolean;
+  /** What old clients call it. */
+  readonly oldWireName: string | undefined;
 }
 
 /** One of several nodes; `choose` and `chooseWire` name the option that a value or its JSON form belongs to. */

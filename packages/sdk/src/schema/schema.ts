@@ -74,6 +74,17 @@ export interface FieldFacts {
   readonly since?: string;
   readonly note?: string;
   readonly protobufOnly?: boolean;
+  /** Servers promise to send it; clients can do without. */
+  readonly isPromised?: boolean;
+  /** What old clients call it; read, never written. */
+  readonly oldWireName?: string;
+}
+
+/** Facts about an object: for the parity page, and what old clients send besides. */
+export interface ObjectFacts {
+  readonly since?: string;
+  /** Wire names that are read over. */
+  readonly ignored?: readonly string[];
 }
 
 export const string: Schema<string> = { node: { kind: "string" } };
@@ -110,6 +121,14 @@ export function enumeration<const V extends string>(
   options: { fallback?: NoInfer<V>; ignoreCase?: boolean } = {},
 ): Schema<V> {
   const node: EnumNode = { kind: "enum", values, ...options };
+  return { node };
+}
+
+/** A set of strings that a newer server may add to: what is not known is kept as it is. */
+export function openEnumeration<const V extends string>(
+  values: readonly V[],
+): Schema<V | (string & {})> {
+  const node: EnumNode = { kind: "enum", values, isOpen: true };
   return { node };
 }
 
@@ -162,18 +181,18 @@ export function required<V, I>(
 export function strictObject<F extends Fields>(
   name: string,
   fields: F,
-  facts: { since?: string } = {},
+  facts: ObjectFacts = {},
 ): Schema<StrictValue<F>, StrictInput<F>> {
-  return { node: objectNode(name, fields, true, facts.since) };
+  return { node: objectNode(name, fields, true, facts) };
 }
 
 /** A response type: unknown fields are kept in `unknownFields` and sent again when re-encoded. */
 export function openObject<F extends Fields>(
   name: string,
   fields: F,
-  facts: { since?: string } = {},
+  facts: ObjectFacts = {},
 ): Schema<StrictValue<F> & KeepsUnknownFields, StrictInput<F> & KeepsUnknownFields> {
-  return { node: objectNode(name, fields, false, facts.since) };
+  return { node: objectNode(name, fields, false, facts) };
 }
 
 /** Objects told apart by the text in one field; `infer` names the variant when that field is missing. */
@@ -264,10 +283,11 @@ function objectNode(
   name: string,
   fields: Fields,
   strict: boolean,
-  since: string | undefined,
+  { since, ignored = [] }: ObjectFacts,
 ): ObjectNode {
   const byName = new Map<string, FieldNode>();
   const byWireName = new Map<string, FieldNode>();
+  const ignoredNames = new Set(ignored);
   for (const [key, entry] of Object.entries(fields)) {
     const isField = "presence" in entry;
     const node: FieldNode = {
@@ -279,10 +299,22 @@ function objectNode(
       protobufOnly: isField && entry.facts.protobufOnly === true,
       since: isField ? entry.facts.since : undefined,
       note: isField ? entry.facts.note : undefined,
+      isPromised: isField && entry.facts.isPromised === true,
+      oldWireName: isField ? entry.facts.oldWireName : undefined,
     };
     byName.set(key, node);
     if (!node.protobufOnly) byWireName.set(node.wireName, node);
+    if (node.oldWireName !== undefined) ignoredNames.add(node.oldWireName);
   }
   const fieldList = [...byName.values()];
-  return { kind: "object", name, strict, since, fields: byName, fieldList, byWireName };
+  return {
+    kind: "object",
+    name,
+    strict,
+    since,
+    fields: byName,
+    fieldList,
+    byWireName,
+    ignored: ignoredNames,
+  };
 }

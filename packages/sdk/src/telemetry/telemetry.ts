@@ -1,6 +1,7 @@
 import { APIError, APIStatusError } from "../errors/api-error.js";
 import type { CancelTimer } from "../runtime/clock.js";
 import { defer, type Deferred } from "../runtime/deferred.js";
+import { platform } from "../runtime/platform.js";
 import type { Runtime } from "../runtime/runtime.js";
 import { sleep } from "../runtime/sleep.js";
 import { sdkVersion } from "../runtime/version.js";
@@ -181,7 +182,7 @@ class Telemetry implements TelemetrySink {
   #toRequest(events: TelemetryEventInput[]): RequestOf<"telemetry"> {
     return {
       events,
-      platform: platforms[process.platform] ?? "Linux",
+      platform: platforms[platform.os] ?? "Linux",
       sdkVersion,
       sessionId: this.#sessionId,
       processUuid,

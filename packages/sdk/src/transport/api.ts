@@ -119,7 +119,9 @@ export class Api {
     const route: Route = routes[name];
     if (route.response === null) return null as ResponseOf<N>;
     try {
-      return decodeJson(route.response, response.body) as unknown as ResponseOf<N>;
+      return decodeJson(route.response, response.body, {
+        isLenient: true,
+      }) as unknown as ResponseOf<N>;
     } catch (error) {
       if (!(error instanceof WireError)) throw error;
       throw new APIResponseValidationError(

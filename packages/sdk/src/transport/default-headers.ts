@@ -1,4 +1,5 @@
 import { readVariable, type Environment } from "../runtime/environment.js";
+import { platform } from "../runtime/platform.js";
 import { packageVersion, sdkVersion } from "../runtime/version.js";
 import { acceptedEncodings } from "./decompression.js";
 import type { Headers } from "./message.js";
@@ -21,17 +22,17 @@ const archNames: Readonly<Record<string, string>> = {
 
 /** Headers that every request carries: what is asking, and the way through an access proxy. */
 export function defaultHeaders(env: Environment, extra: Headers = {}): Headers {
-  const { platform, arch, version } = process;
+  const { os, arch, runtime, runtimeVersion } = platform;
   return {
     accept: "application/json",
     "accept-encoding": acceptedEncodings,
     "user-agent": `tinker-ts/${packageVersion}`,
     "x-stainless-package-version": sdkVersion,
-    "x-stainless-os": osNames[platform] ?? `Other:${platform}`,
+    "x-stainless-os": osNames[os] ?? `Other:${os}`,
     "x-stainless-arch": archNames[arch] ?? `other:${arch}`,
-    "x-stainless-runtime": "node",
-    "x-stainless-runtime-version": version,
-    "x-stainless-async": "async:node",
+    "x-stainless-runtime": runtime,
+    "x-stainless-runtime-version": runtimeVersion,
+    "x-stainless-async": `async:${runtime}`,
     ...accessHeaders(env),
     ...lowerCaseKeys(extra),
   };

@@ -1,16 +1,18 @@
 import { ArgumentError } from "../errors/argument-error.js";
-import type { CheckpointType } from "./runs.js";
 
 const prefix = "tinker://";
 const folders = { training: "weights", sampler: "sampler_weights" } as const;
 
+/** The kinds of checkpoints that have addresses. */
+type AddressedType = keyof typeof folders;
+
 /** The address of a checkpoint: `tinker://<run>/weights/<name>` or `.../sampler_weights/<name>`. */
 export class CheckpointPath {
   readonly trainingRunId: string;
-  readonly checkpointType: CheckpointType;
+  readonly checkpointType: AddressedType;
   readonly name: string;
 
-  constructor(parts: { trainingRunId: string; checkpointType: CheckpointType; name: string }) {
+  constructor(parts: { trainingRunId: string; checkpointType: AddressedType; name: string }) {
     this.trainingRunId = parts.trainingRunId;
     this.checkpointType = parts.checkpointType;
     this.name = parts.name;

@@ -3,6 +3,7 @@ import {
   describedBy,
   enumeration,
   integer,
+  openEnumeration,
   openObject,
   optional,
   required,
@@ -26,13 +27,13 @@ import {
   SaveWeightsResponse,
 } from "./weights.js";
 
-export const QueueState = enumeration(
-  ["active", "paused_capacity", "paused_rate_limit", "unknown"],
-  {
-    fallback: "unknown",
-  },
-);
-/** What a pending request is waiting for. */
+export const QueueState = openEnumeration([
+  "active",
+  "paused_capacity",
+  "paused_rate_limit",
+  "unknown",
+]);
+/** What a pending request is waiting for; newer servers may know more states. */
 export type QueueState = ValueOf<typeof QueueState>;
 
 export const RequestErrorCategory = enumeration(["unknown", "server", "user"], {
@@ -78,9 +79,12 @@ export const FutureRetrieveRequest = describedBy<FutureRetrieveRequest>()(
 export interface TryAgainResponse extends KeepsUnknownFields {
   /** Marks this answer. */
   type: "try_again";
-  /** The id that was polled. */
-  requestId: string;
-  /** What the request is waiting for. */
+  /** The id that was polled, where the server repeats it. */
+  requestId: string | null;
+  /**
+   * What the request is waiting for.
+   * @default "unknown"
+   */
   queueState: QueueState;
   /** The server's words for why it waits. */
   queueStateReason: string | null;
@@ -89,8 +93,8 @@ export interface TryAgainResponse extends KeepsUnknownFields {
 export const TryAgainResponse = describedBy<TryAgainResponse>()(
   openObject("TryAgainResponse", {
     type: required(enumeration(["try_again"]), {}),
-    requestId: string,
-    queueState: QueueState,
+    requestId: optional(string),
+    queueState: withDefault(QueueState, "unknown"),
     queueStateReason: optional(string, { since: "0.7.0" }),
   }),
 );

@@ -38,7 +38,9 @@ export const EncodedTextChunk = describedBy<EncodedTextChunk>()(
   }),
 );
 
-const expectedTokens = optional(integer, { since: "0.5.1" });
+// Clients of 0.4.1 send the size of a picture too, and its length under another name.
+const expectedTokens = optional(integer, { since: "0.5.1", oldWireName: "tokens" });
+const oldFacts = { ignored: ["height", "width"] };
 
 /** A picture by its bytes. */
 export interface ImageChunk {
@@ -53,12 +55,11 @@ export interface ImageChunk {
 }
 
 export const ImageChunk = describedBy<ImageChunk>()(
-  strictObject("ImageChunk", {
-    data: bytes,
-    format: ImageFormat,
-    expectedTokens,
-    type: literal("image"),
-  }),
+  strictObject(
+    "ImageChunk",
+    { data: bytes, format: ImageFormat, expectedTokens, type: literal("image") },
+    oldFacts,
+  ),
 );
 
 /** A picture by its path or URL; for sampling only. */
@@ -74,12 +75,11 @@ export interface ImageAssetPointerChunk {
 }
 
 export const ImageAssetPointerChunk = describedBy<ImageAssetPointerChunk>()(
-  strictObject("ImageAssetPointerChunk", {
-    format: ImageFormat,
-    location: string,
-    expectedTokens,
-    type: literal("image_asset_pointer"),
-  }),
+  strictObject(
+    "ImageAssetPointerChunk",
+    { format: ImageFormat, location: string, expectedTokens, type: literal("image_asset_pointer") },
+    oldFacts,
+  ),
 );
 
 /** Audio frames in a tensor container. */

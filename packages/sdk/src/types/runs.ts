@@ -2,8 +2,8 @@ import {
   array,
   boolean,
   describedBy,
-  enumeration,
   integer,
+  openEnumeration,
   openObject,
   optional,
   record,
@@ -17,8 +17,8 @@ import {
 } from "../schema/schema.js";
 import type { Timestamp } from "../schema/timestamp.js";
 
-export const CheckpointType = enumeration(["training", "sampler"]);
-/** Training checkpoints can be trained on, sampler checkpoints only sampled from. */
+export const CheckpointType = openEnumeration(["training", "sampler"]);
+/** Training checkpoints can be trained on, sampler checkpoints only sampled from; newer servers may know more. */
 export type CheckpointType = ValueOf<typeof CheckpointType>;
 
 /** Which part of a list an answer holds. */
@@ -133,14 +133,14 @@ export const TrainingRun = describedBy<TrainingRun>()(
 export interface TrainingRunsResponse extends KeepsUnknownFields {
   /** The runs, latest activity first. */
   trainingRuns: TrainingRun[];
-  /** Which part of the list this is. */
-  cursor: Cursor;
+  /** Which part of the list this is; null from servers that do not say. */
+  cursor: Cursor | null;
 }
 
 export const TrainingRunsResponse = describedBy<TrainingRunsResponse>()(
   openObject("TrainingRunsResponse", {
     trainingRuns: array(TrainingRun),
-    cursor: Cursor,
+    cursor: optional(Cursor, { isPromised: true }),
   }),
 );
 
@@ -183,7 +183,7 @@ export const AssignSessionProjectRequest = describedBy<AssignSessionProjectReque
 /** How far the export of a session's trace is. */
 export interface TraceExportResponse extends KeepsUnknownFields {
   /** Whether it is being made, there, or could not be made. */
-  status: "pending" | "ready" | "failed";
+  status: "pending" | "ready" | "failed" | (string & {});
   /** Where to fetch it without a key, for about an hour; when it is ready. */
   url: string | null;
   /** The server's words; when it failed. */
@@ -194,7 +194,7 @@ export const TraceExportResponse = describedBy<TraceExportResponse>()(
   openObject(
     "TraceExportResponse",
     {
-      status: required(enumeration(["pending", "ready", "failed"]), {}),
+      status: required(openEnumeration(["pending", "ready", "failed"]), {}),
       url: optional(string),
       error: optional(string),
     },

@@ -3,12 +3,12 @@ import {
   bigInteger,
   boolean,
   describedBy,
-  enumeration,
   floats,
   integer,
   literal,
   nullable,
   number,
+  openEnumeration,
   openObject,
   optional,
   pair,
@@ -24,8 +24,8 @@ import {
 } from "../schema/schema.js";
 import { ModelInputSchema, type ModelInput } from "./model-input.js";
 
-export const StopReason = enumeration(["length", "stop"]);
-/** Why a sequence ended. */
+export const StopReason = openEnumeration(["length", "stop"]);
+/** Why a sequence ended; newer servers may know more reasons. */
 export type StopReason = ValueOf<typeof StopReason>;
 
 const chooseStop = (value: unknown): string | undefined => {

@@ -11,12 +11,19 @@ export function encodeJson<N extends WireTypeName>(typeName: N, value: WireInput
   return encodeWith(schemaOf(typeName, "encode"), typeName, value);
 }
 
-/** Reads a wire type from JSON: a parsed value, or the text or UTF-8 bytes of an object. */
-export function decodeJson<N extends WireTypeName>(typeName: N, json: unknown): WireValue<N> {
+/**
+ * Reads a wire type from JSON: a parsed value, or the text or UTF-8 bytes of an object. A lenient
+ * reader, which a client is with answers, does without what it does not need.
+ */
+export function decodeJson<N extends WireTypeName>(
+  typeName: N,
+  json: unknown,
+  options: { readonly isLenient?: boolean } = {},
+): WireValue<N> {
   const schema = schemaOf(typeName, "decode");
   const isText = json instanceof Uint8Array || (typeof json === "string" && isObjectLike(schema));
   const wire = isText ? parseText(typeName, json) : json;
-  return decodeWith(schema, typeName, wire) as WireValue<N>;
+  return decodeWith(schema, typeName, wire, options) as WireValue<N>;
 }
 
 function schemaOf(typeName: string, direction: WireDirection): Schema {

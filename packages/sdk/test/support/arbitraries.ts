@@ -18,7 +18,9 @@ export function valuesOf(node: Node): fc.Arbitrary<unknown> {
     case "literal":
       return fc.constant(node.value);
     case "enum":
-      return fc.constantFrom(...node.values);
+      return node.isOpen
+        ? fc.oneof(fc.constantFrom(...node.values), text())
+        : fc.constantFrom(...node.values);
     case "timestamp":
       return timestamp();
     case "bytes":
@@ -81,7 +83,7 @@ function objectValues(node: ObjectNode): fc.Arbitrary<unknown> {
       field.name,
       field.protobufOnly
         ? fc.constant(field.default)
-        : field.presence === "optional"
+        : field.presence === "optional" && !field.isPromised
           ? fc.option(valuesOf(field.node))
           : valuesOf(field.node),
     ]),

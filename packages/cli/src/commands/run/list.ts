@@ -58,7 +58,7 @@ export const command = defineCommand({
             accessScope,
             ...bounds,
           });
-          return { items: page.trainingRuns, totalCount: page.cursor.totalCount };
+          return { items: page.trainingRuns, totalCount: page.cursor?.totalCount };
         },
         { limit, offset, pageSize: 100 },
       ),

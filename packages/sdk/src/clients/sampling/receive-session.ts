@@ -1,3 +1,4 @@
+import { platform } from "../../runtime/platform.js";
 import { createRuntime, type RuntimeOptions } from "../../runtime/runtime.js";
 import { planConnection } from "../../session/connection-plan.js";
 import { openConnection } from "../../session/open-connection.js";
@@ -55,7 +56,7 @@ export async function receiveSession(
 }
 
 async function join(state: SamplingClientState, options: RuntimeOptions): Promise<Session> {
-  const { env = process.env } = options;
+  const { env = platform.env } = options;
   const runtime = createRuntime({
     ...options,
     env: { ...env, TINKER_CREDENTIAL_CMD: state.credentialCommand },

@@ -13,6 +13,10 @@ import {
 } from "./tinker_public_pb.js";
 
 const typeName = "SampleResponse";
+const stopReasons = new Map<number, string>([
+  [StopReason.STOP, "stop"],
+  [StopReason.LENGTH, "length"],
+]);
 const emptyCell = { token: 0, logprob: -99999 };
 
 /** The most probable tokens of one prompt position as (token id, logprob); null where not computed. */
@@ -63,11 +67,9 @@ function writeSequence(sequence: WireInput<"SampleResponse">["sequences"][number
 }
 
 function readSequence(message: SequenceMessage): SampledSequence {
-  if (message.stopReason !== StopReason.STOP && message.stopReason !== StopReason.LENGTH) {
-    throw new PackedError(`unknown stop reason ${String(message.stopReason)}`);
-  }
   return {
-    stopReason: message.stopReason === StopReason.STOP ? "stop" : "length",
+    // A reason of a newer server has a number only.
+    stopReason: stopReasons.get(message.stopReason) ?? `stop_reason_${String(message.stopReason)}`,
     tokens: readInt32(message.tokens),
     logprobs: isPresent(message.logprobs) ? new Float64Array(readFloat32(message.logprobs)) : null,
   };
