@@ -132,7 +132,8 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
       "store",
     ],
     rest: ["checkpoints", "errors", "store"],
-    http: ["auth", "errors", "log"],
+    decoding: ["errors", "queue"],
+    http: ["auth", "decoding", "errors", "limits.ts", "log", "time"],
     "core.ts": [
       "checkpoints",
       "context",
@@ -150,6 +151,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
       "auth",
       "checkpoints",
       "core.ts",
+      "decoding",
       "engine-host",
       "errors",
       "http",
@@ -163,6 +165,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     "app.ts": [
       "auth",
       "core.ts",
+      "decoding",
       "engine-port",
       "errors",
       "handlers",

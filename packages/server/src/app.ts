@@ -3,6 +3,7 @@ import { ApiKeys } from "./auth/api-keys.js";
 import { Authenticator } from "./auth/authenticator.js";
 import { SignedLinks } from "./auth/signed-links.js";
 import { createCore } from "./core.js";
+import { BodyDecoder } from "./decoding/body-decoder.js";
 import { embeddedModelId } from "./engine-port/embedded-model.js";
 import type { EngineKit } from "./engine-port/engine-kit.js";
 import { unavailable } from "./errors/api-error.js";
@@ -68,6 +69,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     ),
     "base64",
   );
+  const decoder = new BodyDecoder();
   const authenticator = new Authenticator(keys, secret, clock);
   const links = new SignedLinks(secret, clock);
   const handle = createHttpApp({
@@ -77,6 +79,8 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     authenticator,
     limits,
     budget: new BodyBudget(limits.maxBodiesBytes),
+    decoder,
+    clock,
     turns: new TurnBudget(),
     browsers: {
       corsOrigins: options.corsOrigins ?? [],
@@ -91,7 +95,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   });
   const close = async (): Promise<void> => {
     logger.info("stopping");
-    await core.close();
+    await Promise.all([core.close(), decoder.close()]);
     logger.info("stopped");
   };
   let closing: Promise<void> | undefined;

@@ -4,12 +4,18 @@ export interface ServerLimits {
   readonly maxBodyBytes: number;
   /** Largest request body after decompression. @default 256 MiB */
   readonly maxDecompressedBytes: number;
-  /** Bodies that are read, unpacked and worked on at the same time, together. @default 512 MiB */
+  /** Bodies under way at the same time; one owner gets at most half of what others leave. @default 512 MiB */
   readonly maxBodiesBytes: number;
+  /** A body that comes more slowly than this is given up. @default 16 KiB */
+  readonly minBodyBytesPerSecond: number;
+  /** Longest time a body may take to arrive. @default 5 min */
+  readonly bodyTimeoutMs: number;
   /** Largest adapter that can be brought in, as sent and unpacked. @default 4 GiB */
   readonly maxImportBytes: number;
   /** Most data in one forward or forward/backward request. @default 4096 */
   readonly maxBatchData: number;
+  /** Longest prompt that is taken, whatever the context of its model. @default 262144 */
+  readonly maxPromptTokens: number;
   /** Most sequences of one sample request. @default 1024 */
   readonly maxNumSamples: number;
   /** How far ahead of its turn a training request may be accepted. @default 1024 */
@@ -69,8 +75,11 @@ export const defaultLimits: ServerLimits = {
   maxBodyBytes: 128 * mebibyte,
   maxDecompressedBytes: 256 * mebibyte,
   maxBodiesBytes: 512 * mebibyte,
+  minBodyBytesPerSecond: 16 * 1024,
+  bodyTimeoutMs: 5 * minute,
   maxImportBytes: 4096 * mebibyte,
   maxBatchData: 4096,
+  maxPromptTokens: 262_144,
   maxNumSamples: 1024,
   maxPendingPerModel: 1024,
   maxPendingBytesPerModel: 1024 * mebibyte,
@@ -111,9 +120,10 @@ export function resolveLimits(given: Partial<ServerLimits> = {}): ServerLimits {
   }
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   const limits = { ...defaultLimits, ...Object.fromEntries(set) };
-  const largestBytes = limits.maxBodyBytes + limits.maxDecompressedBytes;
-  if (limits.maxBodiesBytes >= largestBytes) return limits;
+  // An owner's share must have room for one body, as it comes and as it is kept.
+  const leastBytes = 2 * Math.max(limits.maxBodyBytes, limits.maxDecompressedBytes);
+  if (limits.maxBodiesBytes >= leastBytes) return limits;
   throw new RangeError(
-    `limits.maxBodiesBytes: must be at least maxBodyBytes and maxDecompressedBytes together, which are ${largestBytes}; got ${limits.maxBodiesBytes}`,
+    `limits.maxBodiesBytes: must be at least twice maxBodyBytes and maxDecompressedBytes, ${leastBytes}; got ${limits.maxBodiesBytes}`,
   );
 }

@@ -6,8 +6,6 @@ import { bytesResponse } from "../http/answers.js";
 import type { HandlersOf } from "../http/call.js";
 import { idempotencyKeyOf } from "../service/request-ids.js";
 
-const maxTelemetryEvents = 1000;
-
 /** What clients are told about themselves; everything not said here is the client's default. */
 const clientFlags = {
   pjwtAuthEnabled: true,
@@ -64,9 +62,6 @@ export function serviceHandlers(
     },
 
     telemetry({ body }) {
-      if (body.events.length > maxTelemetryEvents) {
-        throw badRequest("events", `at most ${maxTelemetryEvents} fit into one batch`);
-      }
       for (const event of body.events) {
         context.metrics.telemetryEvents.add(1, { event: event.event });
         if (event.event === "UNHANDLED_EXCEPTION") {

@@ -1,11 +1,13 @@
-import { WireError, type WireValue } from "tinker-ts/wire";
+import { WireError, type WireInput } from "tinker-ts/wire";
 import type { Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
 import type { Core } from "../core.js";
+import type { ReceivedPass } from "../decoding/received-pass.js";
 import { encodeLoadOrder } from "../engine-host/operations/load.js";
 import { ApiError } from "../errors/api-error.js";
 import type { Call, HandlersOf } from "../http/call.js";
-import { canonicalJson, canonicalPass, identityOf } from "../queue/canonical-payload.js";
+import { canonicalJson, identityOf } from "../queue/canonical-payload.js";
+import type { ModelRequest } from "../service/models.js";
 import { idempotencyKeyOf } from "../service/request-ids.js";
 import type { RequestKind } from "../store/requests-table.js";
 
@@ -24,8 +26,16 @@ export function trainingHandlers(
   | "saveWeightsForSampler"
   | "loadWeights"
 > {
-  const submit = async (
+  const accept = async (
     { caller, headers }: Call,
+    request: Omit<ModelRequest, "idempotencyKey">,
+  ): Promise<WireInput<"UntypedAPIFuture">> => {
+    const idempotencyKey = idempotencyKeyOf(headers);
+    const requestId = await models.submit(caller, { ...request, idempotencyKey });
+    return { requestId, modelId: request.modelId };
+  };
+  const submit = async (
+    call: Call,
     request: { modelId: string; seqId: number | null },
     kind: RequestKind,
     toPayload: () => Uint8Array,
@@ -35,16 +45,13 @@ export function trainingHandlers(
     const payload = attempt(toPayload);
     if (payload instanceof ApiError) {
       if (seq === null) throw payload;
-      return { requestId: await models.refuse(caller, modelId, seq, payload), modelId };
+      return { requestId: await models.refuse(call.caller, modelId, seq, payload), modelId };
     }
-    const idempotencyKey = idempotencyKeyOf(headers);
-    const identity = toIdentity(payload);
-    const accepted = { modelId, seq, kind, payload, identity, idempotencyKey };
-    return { requestId: await models.submit(caller, accepted), modelId };
+    return accept(call, { modelId, seq, kind, payload, identity: toIdentity(payload) });
   };
-  const pass = (call: Call, request: WireValue<"ForwardBackwardRequest">) => {
-    const kind = request.forwardOnly ? "forward" : "forward_backward";
-    return submit(call, request, kind, () => canonicalPass(request));
+  const pass = (call: Call<ReceivedPass>) => {
+    const { seqId: seq, ...request } = call.body;
+    return accept(call, { ...request, seq });
   };
 
   return {
@@ -59,12 +66,8 @@ export function trainingHandlers(
       return { requestId: await models.unload(caller, modelId), modelId };
     },
 
-    forwardBackward: (call) => pass(call, call.body),
-
-    forward: (call) => {
-      const { forwardInput: forwardBackwardInput, modelId, seqId } = call.body;
-      return pass(call, { forwardBackwardInput, modelId, seqId, forwardOnly: true });
-    },
+    forwardBackward: pass,
+    forward: pass,
 
     optimStep: (call) =>
       submit(call, call.body, "optim_step", () => canonicalJson("OptimStepRequest", call.body)),

@@ -2,16 +2,16 @@ import { Hono, type Context } from "hono";
 import { encodeJson, routes, type Route, type RouteName } from "tinker-ts/wire";
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
+import { UndecodableBody } from "../decoding/undecodable-body.js";
 import { ApiError } from "../errors/api-error.js";
 import type { Logger } from "../log/logger.js";
 import { emptyResponse, jsonResponse, typedResponse } from "./answers.js";
 import type { BodyBudget } from "./body-budget.js";
+import { bodyRules } from "./body-rules.js";
 import type { AnswerRefused, Call, Handlers } from "./call.js";
 import { answerErrors } from "./error-answers.js";
-import { readBody, type BodyLimits } from "./read-body.js";
+import { readBody, type BodyParts } from "./read-body.js";
 import { checkOrigin, corsHeaders, preflightResponse, type BrowserRules } from "./same-origin.js";
-import type { TurnBudget } from "./turn-budget.js";
-import { UndecodableBody } from "./undecodable-body.js";
 
 /** A page outside the route table, such as a download; it authenticates by itself if it wants to. */
 export interface ExtraPage {
@@ -25,14 +25,12 @@ export interface ExtraPage {
 }
 
 /** What the application is made of. */
-export interface AppParts {
+export interface AppParts extends BodyParts {
   readonly handlers: Handlers;
   readonly answerRefused: AnswerRefused;
   readonly pages: readonly ExtraPage[];
   readonly authenticator: Authenticator;
-  readonly limits: BodyLimits;
   readonly budget: BodyBudget;
-  readonly turns: TurnBudget;
   readonly browsers: BrowserRules;
   readonly logger: Logger;
   /** Called after every answer, for the metrics. */
@@ -101,12 +99,14 @@ async function handle(
 ): Promise<Response> {
   const request = context.req.raw;
   const caller = openRoutes.has(name) ? nobody : authenticate(parts, request);
-  const room = parts.budget.open();
+  const { owner } = caller;
+  const room = parts.budget.open(owner);
   try {
+    const rules = bodyRules(name, parts.limits);
     const body =
       route.request === null
         ? null
-        : await readBody(request, route.request, parts.limits, room, parts.turns);
+        : await readBody(parts, request, { typeName: route.request, rules, room, owner });
     const call: Call = {
       route,
       caller,

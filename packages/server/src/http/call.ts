@@ -1,10 +1,16 @@
 import type { Route, routes, RouteName, WireInput, WireTypeName, WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
-import type { UndecodableBody } from "./undecodable-body.js";
+import type { ReceivedPass } from "../decoding/received-pass.js";
+import type { UndecodableBody } from "../decoding/undecodable-body.js";
 
 type RouteOf<N extends RouteName> = (typeof routes)[N];
 
-type BodyOf<R> = R extends { readonly request: infer T extends WireTypeName } ? WireValue<T> : null;
+/** Passes can be very large; handlers get what is kept of them and not what they say. */
+type BodyOf<R> = R extends { readonly request: infer T extends WireTypeName }
+  ? T extends "ForwardBackwardRequest" | "ForwardRequest"
+    ? ReceivedPass
+    : WireValue<T>
+  : null;
 
 type AnswerOf<R> = R extends { readonly response: infer T extends WireTypeName }
   ? WireInput<T>

@@ -1,82 +1,88 @@
-import {
-  decodeJson,
-  decodeProto,
-  decompressZstd,
-  hasProto,
-  WireError,
-  type WireTypeName,
-} from "tinker-ts/wire";
+import type { WireTypeName } from "tinker-ts/wire";
+import type { BodyDecoder } from "../decoding/body-decoder.js";
+import type { ReceivedPass } from "../decoding/received-pass.js";
 import { ApiError } from "../errors/api-error.js";
+import type { ServerLimits } from "../limits.js";
+import type { Clock } from "../time/clock.js";
 import type { BodyRoom } from "./body-budget.js";
+import type { BodyRules } from "./body-rules.js";
+import { pacedBody } from "./paced-body.js";
 import type { TurnBudget } from "./turn-budget.js";
-import { UndecodableBody } from "./undecodable-body.js";
 
-/** How large a body may be. */
-export interface BodyLimits {
-  readonly maxBodyBytes: number;
-  readonly maxDecompressedBytes: number;
+/** What bodies are read with. */
+export interface BodyParts {
+  readonly limits: ServerLimits;
+  readonly decoder: BodyDecoder;
+  readonly turns: TurnBudget;
+  readonly clock: Clock;
+}
+
+/** A body that is expected: what it is, what it may take, and whose it is. */
+export interface ExpectedBody {
+  readonly typeName: WireTypeName;
+  readonly rules: BodyRules;
+  readonly room: BodyRoom;
+  readonly owner: string;
 }
 
 /** Reads, decompresses and decodes the body of a request; refuses what is too large before reading it. */
 export async function readBody(
+  parts: BodyParts,
   request: Request,
-  typeName: WireTypeName,
-  limits: BodyLimits,
-  room: BodyRoom,
-  turns: TurnBudget,
+  { typeName, rules, room, owner }: ExpectedBody,
 ): Promise<unknown> {
-  const received = await readBytes(request, limits, room);
-  await turns.enter();
-  const bytes = await decompress(request, received, limits);
-  if (bytes !== received) room.take(bytes.length);
+  const isCompressed = checkEncoding(request);
+  const received = await receive(parts, request, rules, room);
+  await parts.turns.enter();
   const mediaType = request.headers.get("content-type") ?? "application/json";
   const form = mediaType.includes("application/x-protobuf") ? "proto" : "json";
-  try {
-    if (form === "json") return decodeJson(typeName, bytes);
-    if (!hasProto(typeName)) throw unsupported(`${typeName} has no protobuf form; send JSON`);
-    return decodeProto(typeName, bytes);
-  } catch (error) {
-    throw error instanceof WireError ? new UndecodableBody(error, bytes, form) : error;
-  }
+  const { maxDecompressedBytes } = rules;
+  const limits = { ...parts.limits, maxDecompressedBytes };
+  const body = await parts.decoder.decode(
+    received,
+    { typeName, form, isCompressed, limits: pickLimits(limits) },
+    owner,
+  );
+  // What came is gone by now; what is left of it is what will be kept.
+  room.release();
+  if (isPass(typeName)) room.take((body as ReceivedPass).payload.length);
+  return body;
 }
 
-async function readBytes(
+async function receive(
+  { limits, clock }: BodyParts,
   request: Request,
-  limits: BodyLimits,
+  rules: BodyRules,
   room: BodyRoom,
-): Promise<Uint8Array> {
-  const declared = request.headers.get("content-length");
-  if (declared !== null) {
-    if (Number(declared) > limits.maxBodyBytes) throw tooLarge(limits.maxBodyBytes);
-    room.take(Number(declared));
-    return new Uint8Array(await request.arrayBuffer());
-  }
+): Promise<Uint8Array[]> {
+  const { maxBytes } = rules;
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const parts: Uint8Array[] = [];
   let sizeBytes = 0;
-  for await (const part of request.body ?? []) {
+  for await (const part of request.body ? pacedBody(request.body, limits, clock) : []) {
     sizeBytes += part.length;
-    if (sizeBytes > limits.maxBodyBytes) throw tooLarge(limits.maxBodyBytes);
-    room.take(part.length);
-    parts.push(part);
+    if (sizeBytes > maxBytes) throw tooLarge(maxBytes);
+    if (!rules.isSignal) room.take(part.length);
+    // A copy, because the memory of a part may be shared with what the connection brings next.
+    parts.push(Uint8Array.prototype.slice.call(part));
   }
-  return Buffer.concat(parts);
+  return parts;
 }
 
-async function decompress(
-  request: Request,
-  bytes: Uint8Array,
-  limits: BodyLimits,
-): Promise<Uint8Array> {
-  const encoding = request.headers.get("content-encoding")?.trim().toLowerCase() ?? "identity";
-  if (encoding === "identity" || encoding === "") return bytes;
-  if (encoding !== "zstd") {
-    throw unsupported(`content-encoding ${encoding} is not known; use zstd or none`);
-  }
-  try {
-    return await decompressZstd(bytes, limits.maxDecompressedBytes);
-  } catch (error) {
-    throw error instanceof WireError ? new ApiError(400, error.message, { cause: error }) : error;
-  }
+/** Whether a body is compressed, in the one way that is known. */
+function checkEncoding({ headers }: Request): boolean {
+  const encoding = headers.get("content-encoding")?.trim().toLowerCase() ?? "identity";
+  if (encoding === "identity" || encoding === "") return false;
+  if (encoding === "zstd") return true;
+  throw new ApiError(415, `content-encoding ${encoding} is not known; use zstd or none`);
+}
+
+function isPass(typeName: WireTypeName): boolean {
+  return typeName === "ForwardBackwardRequest" || typeName === "ForwardRequest";
+}
+
+function pickLimits({ maxDecompressedBytes, maxBatchData, maxPromptTokens }: ServerLimits) {
+  return { maxDecompressedBytes, maxBatchData, maxPromptTokens };
 }
 
 function tooLarge(maxBytes: number): ApiError {
@@ -86,8 +92,4 @@ function tooLarge(maxBytes: number): ApiError {
     // The rest of the body is not read, so the connection cannot be used again.
     { headers: { connection: "close" } },
   );
-}
-
-function unsupported(message: string): ApiError {
-  return new ApiError(415, message);
 }

@@ -1,0 +1,114 @@
+import {
+  decodeJson,
+  decodeProto,
+  decompressZstd,
+  hasProto,
+  ModelInput,
+  readRequestPlace,
+  WireError,
+  type Datum,
+  type WireValue,
+} from "tinker-ts/wire";
+import { ApiError, badRequest } from "../errors/api-error.js";
+import type { BodyForm, UnpackLimits } from "./body-form.js";
+import { toReceivedPass } from "./received-pass.js";
+import { UndecodableBody } from "./undecodable-body.js";
+
+const maxTelemetryEvents = 1000;
+
+/** Pieces of text and inputs of a loss that a datum of a large pass may have on average. */
+const maxPartsPerDatum = 16;
+
+/** Unpacks and decodes a body: a pass to what is kept of it, everything else to the value of its type. */
+export async function decodeBody(received: Uint8Array, form: BodyForm): Promise<unknown> {
+  const bytes = form.isCompressed ? await unpack(received, form.limits) : received;
+  try {
+    return decode(bytes, form);
+  } catch (error) {
+    const isMistake = error instanceof ApiError && error.status === 400;
+    if (!isMistake && !(error instanceof WireError)) throw error;
+    throw new UndecodableBody(error.message, readRequestPlace(bytes, form.form));
+  }
+}
+
+async function unpack(bytes: Uint8Array, limits: UnpackLimits): Promise<Uint8Array> {
+  try {
+    return await decompressZstd(bytes, limits.maxDecompressedBytes);
+  } catch (error) {
+    throw error instanceof WireError ? new ApiError(400, error.message, { cause: error }) : error;
+  }
+}
+
+function decode(bytes: Uint8Array, { typeName, form, limits }: BodyForm): unknown {
+  if (typeName === "ForwardBackwardRequest") {
+    const request = form === "json" ? decodeJson(typeName, bytes) : decodeProto(typeName, bytes);
+    return keptPass(request, limits);
+  }
+  if (form === "proto") {
+    if (!hasProto(typeName)) throw new ApiError(415, `${typeName} has no protobuf form; send JSON`);
+    return decodeProto(typeName, bytes);
+  }
+  if (typeName === "ForwardRequest") {
+    const { forwardInput, modelId, seqId } = decodeJson(typeName, bytes);
+    const request = { forwardBackwardInput: forwardInput, modelId, seqId, forwardOnly: true };
+    return keptPass(request, limits);
+  }
+  const value = decodeJson(typeName, bytes);
+  if (typeName === "SampleRequest") return withJoinedPrompt(value as never, limits);
+  if (typeName === "TelemetrySendRequest") checkTelemetry(value as never);
+  return value;
+}
+
+/** What comes later costs by the number of parts and by dense values, so these are bounded here. */
+function keptPass(request: WireValue<"ForwardBackwardRequest">, limits: UnpackLimits) {
+  const { data } = request.forwardBackwardInput;
+  const { maxBatchData, maxDecompressedBytes } = limits;
+  if (data.length < 1 || data.length > maxBatchData) {
+    const wanted = `must have at least 1 and at most ${maxBatchData} data`;
+    throw badRequest("data", `${wanted}, got ${data.length}`);
+  }
+  if (data.reduce((sum, datum) => sum + partsOf(datum), 0) > maxPartsPerDatum * maxBatchData) {
+    throw badRequest("data", "is made of too many small pieces; join chunks of text");
+  }
+  const denseBytes = data.reduce((sum, datum) => sum + denseBytesOf(datum), 0);
+  if (denseBytes > maxDecompressedBytes) {
+    const most = `more than ${maxDecompressedBytes}; send fewer data per request`;
+    throw badRequest("data", `holds ${denseBytes} bytes of tokens and loss inputs, ${most}`);
+  }
+  return toReceivedPass(request);
+}
+
+function partsOf({ modelInput, lossFnInputs }: Datum): number {
+  return modelInput.chunks.length + Object.keys(lossFnInputs).length;
+}
+
+/** Sparse inputs say how large they want to become. */
+function denseBytesOf({ modelInput, lossFnInputs }: Datum): number {
+  let values = 0;
+  for (const chunk of modelInput.chunks) {
+    if (chunk.type === "encoded_text") values += chunk.tokens.length;
+  }
+  for (const { data, isSparse, shape } of Object.values(lossFnInputs)) {
+    values += isSparse ? (shape ?? []).reduce((product, size) => product * size, 1) : data.length;
+  }
+  return values * Float32Array.BYTES_PER_ELEMENT;
+}
+
+/** A text in one piece, however many it came in. */
+function withJoinedPrompt(request: WireValue<"SampleRequest">, { maxPromptTokens }: UnpackLimits) {
+  const { chunks } = request.prompt;
+  if (chunks.length > maxPromptTokens) throw promptTooLong(chunks.length, maxPromptTokens);
+  if (chunks.some(({ type }) => type !== "encoded_text")) return request;
+  const tokens = request.prompt.toInts();
+  if (tokens.length > maxPromptTokens) throw promptTooLong(tokens.length, maxPromptTokens);
+  return chunks.length === 1 ? request : { ...request, prompt: ModelInput.fromInts(tokens) };
+}
+
+function promptTooLong(length: number, maxPromptTokens: number): ApiError {
+  return badRequest("prompt", `has ${length} tokens; at most ${maxPromptTokens} are taken`);
+}
+
+function checkTelemetry({ events }: WireValue<"TelemetrySendRequest">): void {
+  if (events.length <= maxTelemetryEvents) return;
+  throw badRequest("events", `at most ${maxTelemetryEvents} fit into one batch`);
+}
