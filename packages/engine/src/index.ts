@@ -49,8 +49,9 @@ export { embeddedModelFolder, embeddedModelId, findModel } from "./find-model.js
 export { FullTuning } from "./full-tuning.js";
 export type { LoadProgress } from "./model/model-weights.js";
 export type { StepMetrics } from "./runtime/protocol.js";
-export type { TopTokens } from "./sample/prompt-pass.js";
-export type { SampleOptions } from "./sample/request.js";
+export type { Grammar, Rule } from "./constrain/grammar.js";
+export type { TopTokens } from "./sample/reported-logprobs.js";
+export type { SampleConstraint, SampleOptions } from "./sample/request.js";
 export type { SampleResult, TokenEvent } from "./sample/sample-job.js";
 export type { Sample, StopReason } from "./sample/sequence.js";
 export { Snapshot } from "./snapshot.js";

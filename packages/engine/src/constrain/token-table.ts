@@ -22,7 +22,7 @@ export function makeTokenTable(
   for (let id = 0; id < vocabSize; id++) {
     const bytes = bytesOf(id);
     if (bytes.length === 0) continue;
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).latin1Slice();
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
     const same = texts.get(text);
     if (same === undefined) texts.set(text, [id]);
     else same.push(id);

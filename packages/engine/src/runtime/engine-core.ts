@@ -192,10 +192,14 @@ export class EngineCore {
     const options = checkSampleOptions(model.config, request.options);
     const { signal, emit } = context;
     const text = options.stopStrings.length > 0 ? await model.tokenText() : undefined;
+    const constraint =
+      options.constraint === null ? undefined : await model.constraint(options.constraint);
+    signal.throwIfAborted();
     return model.sampler.sample({
       options,
       adapter: this.#adapterOf(request.snapshot, model),
       text,
+      constraint,
       signal,
       onTokens: request.stream ? emit : undefined,
     });

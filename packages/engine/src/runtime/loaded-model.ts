@@ -1,10 +1,13 @@
-import { loadTokenizer } from "@tinker-ts/hub";
+import { loadTokenizer, type Tokenizer } from "@tinker-ts/hub";
+import { Constraint } from "../constrain/constraint.js";
+import { Constraints } from "../constrain/constraints.js";
 import { EngineError } from "../errors.js";
 import { NativeCalls } from "../execution/native-calls.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { WeightSource } from "../files/weight-source.js";
 import { ModelRuntime } from "../model/model-runtime.js";
 import { loadModelWeights, type LoadProgress } from "../model/model-weights.js";
+import type { SampleConstraint } from "../sample/request.js";
 import { Sampler } from "../sample/sampler.js";
 import type { TokenText } from "../sample/stop-matcher.js";
 import { MergedWeights } from "../train/merged-weights.js";
@@ -24,7 +27,8 @@ export class LoadedModel {
   /** Of whichever adapter trains. */
   readonly merged: MergedWeights;
   readonly #folder: string | null;
-  #text: Promise<TokenText> | undefined;
+  #tokenizer: Promise<Tokenizer> | undefined;
+  #constraints: Constraints | undefined;
 
   private constructor(
     runtime: ModelRuntime,
@@ -63,9 +67,20 @@ export class LoadedModel {
   }
 
   /** The bytes of the model's tokens, read when they are first needed. */
-  tokenText(): Promise<TokenText> {
-    this.#text ??= this.#loadText();
-    return this.#text;
+  async tokenText(): Promise<TokenText> {
+    const tokenizer = await this.#loadTokenizer("stopStrings need", "use stopTokens");
+    return { bytesOf: (token) => tokenizer.tokenBytes(token) };
+  }
+
+  /** A constraint over the model's tokens; those of late are remembered. */
+  async constraint({ grammar, textTokens = [] }: SampleConstraint): Promise<Constraint> {
+    const tokenizer = await this.#loadTokenizer("a constraint needs", "use a model folder");
+    this.#constraints ??= new Constraints(
+      this.config.vocabSize,
+      (token) => tokenizer.tokenBytes(token),
+      new Set(tokenizer.specialTokens.values()),
+    );
+    return this.#constraints.get(grammar, textTokens);
   }
 
   async release(): Promise<void> {
@@ -74,15 +89,14 @@ export class LoadedModel {
     await this.runtime.release();
   }
 
-  async #loadText(): Promise<TokenText> {
+  #loadTokenizer(need: string, wayOut: string): Promise<Tokenizer> {
     if (this.#folder === null) {
       throw new EngineError(
         "no_tokenizer",
-        "stopStrings need the model's tokenizer, but this model was not loaded from a folder; " +
-          "use stopTokens.",
+        `${need} the model's tokenizer, but this model was not loaded from a folder; ${wayOut}.`,
       );
     }
-    const tokenizer = await loadTokenizer(this.#folder);
-    return { bytesOf: (token) => tokenizer.tokenBytes(token) };
+    this.#tokenizer ??= loadTokenizer(this.#folder);
+    return this.#tokenizer;
   }
 }

@@ -2,7 +2,7 @@ import type { BufferPool } from "../execution/buffer-pool.js";
 import type { AdapterSet, FrozenAdapter } from "./adapter-set.js";
 import { decodedRow, type Decoder } from "./decoder.js";
 import { KvRows, type KvShape } from "./kv-rows.js";
-import type { Sequence } from "./sequence.js";
+import type { Drawn, Sequence } from "./sequence.js";
 
 /** Most adapters that one batch joins: every row pays for all of them. */
 const maxAdapters = 4;
@@ -18,10 +18,8 @@ export function groupLimit(tokens: number): number {
 }
 
 /** A token that a step drew. */
-export interface DrawnToken {
+export interface DrawnToken extends Drawn {
   readonly sequence: Sequence;
-  readonly token: number;
-  readonly logprob: number;
 }
 
 /** Sequences of similar length that are decoded together, one token each per step. */

@@ -5,10 +5,8 @@ import { decodedRow, type DecodedRow, type Decoder } from "./decoder.js";
 import { KvRows, type KvShape } from "./kv-rows.js";
 import { largest } from "./pick-token.js";
 import { promptBlock, type PrefixCache } from "./prefix-cache.js";
+import type { TopTokens } from "./reported-logprobs.js";
 import type { CheckedSampleOptions } from "./request.js";
-
-/** Most likely tokens of a position with their log-probabilities, most likely first. */
-export type TopTokens = readonly { readonly token: number; readonly logprob: number }[];
 
 /**
  * Reads a prompt block by block.

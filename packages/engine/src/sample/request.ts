@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import type { Grammar } from "../constrain/grammar.js";
 import { EngineError } from "../errors.js";
 import type { ModelConfig } from "../files/model-config.js";
 import { checkTokens } from "../model/check-tokens.js";
@@ -26,18 +27,50 @@ export interface SampleOptions {
   readonly promptLogprobs?: boolean;
   /** Also give the most likely tokens at every prompt position. @default 0 */
   readonly topkPromptLogprobs?: number;
+  /** Also give this many of the most likely tokens for every token generated. @default 0 */
+  readonly topLogprobs?: number;
+  /** Also give the log-probabilities of exactly these tokens for every token generated. @default [] */
+  readonly logprobTokens?: readonly number[];
+  /**
+   * Which log-probabilities generated tokens have: "processed" those at the temperature they were drawn at,
+   * "raw" those at temperature 1. @default "processed"
+   */
+  readonly logprobsMode?: "processed" | "raw";
+  /** Draw among tokens at least this part as likely as the most likely one. @default 0 */
+  readonly minP?: number;
+  /** Taken from a token's logit for every time it was generated. @default 0 */
+  readonly frequencyPenalty?: number;
+  /** Taken from a token's logit once it was generated. @default 0 */
+  readonly presencePenalty?: number;
+  /** Divides positive and multiplies negative logits of tokens that were read or generated. @default 1 */
+  readonly repetitionPenalty?: number;
+  /** Added to the logits of tokens. @default none */
+  readonly logitBias?: ReadonlyMap<number, number>;
+  /** Tokens before which neither stop tokens nor stop strings end a sample. @default 0 */
+  readonly minTokens?: number;
+  /** What texts a sample may have; stop tokens come when the text is whole. @default any */
+  readonly constraint?: SampleConstraint;
+}
+
+/** What the texts of samples must follow. */
+export interface SampleConstraint {
+  readonly grammar: Grammar;
+  /** Special tokens that the grammar means when it spells them; others never come. @default [] */
+  readonly textTokens?: readonly number[];
 }
 
 /** Options that have been checked and completed. */
 export interface CheckedSampleOptions extends Required<
-  Omit<SampleOptions, "prompt" | "stopTokens">
+  Omit<SampleOptions, "prompt" | "stopTokens" | "constraint">
 > {
   readonly prompt: Int32Array;
   readonly stopTokens: ReadonlySet<number>;
+  readonly constraint: SampleConstraint | null;
 }
 
 const maxSamples = 4096;
 const maxTopK = 1024;
+const maxPenalty = 100;
 
 /** Checks sampling options and completes them. */
 export function checkSampleOptions(
@@ -56,6 +89,16 @@ export function checkSampleOptions(
     stopStrings: options.stopStrings ?? [],
     promptLogprobs: options.promptLogprobs ?? false,
     topkPromptLogprobs: options.topkPromptLogprobs ?? 0,
+    topLogprobs: options.topLogprobs ?? 0,
+    logprobTokens: options.logprobTokens ?? [],
+    logprobsMode: options.logprobsMode ?? "processed",
+    minP: options.minP ?? 0,
+    frequencyPenalty: options.frequencyPenalty ?? 0,
+    presencePenalty: options.presencePenalty ?? 0,
+    repetitionPenalty: options.repetitionPenalty ?? 1,
+    logitBias: options.logitBias ?? new Map<number, number>(),
+    minTokens: options.minTokens ?? 0,
+    constraint: options.constraint ?? null,
   };
   wholeNumber("numSamples", checked.numSamples, 1, maxSamples);
   wholeNumber("maxTokens", checked.maxTokens, 0, Number.MAX_SAFE_INTEGER);
@@ -67,6 +110,19 @@ export function checkSampleOptions(
   for (const token of checked.stopTokens) wholeNumber("stopTokens", token, 0, config.vocabSize - 1);
   if (checked.stopStrings.includes("")) {
     throw invalid("stopStrings", "an empty string", "strings of at least one character");
+  }
+  wholeNumber("topLogprobs", checked.topLogprobs, 0, maxTopK);
+  wholeNumber("minTokens", checked.minTokens, 0, Number.MAX_SAFE_INTEGER);
+  numberInRange("minP", checked.minP, 0, 1);
+  numberInRange("frequencyPenalty", checked.frequencyPenalty, -maxPenalty, maxPenalty);
+  numberInRange("presencePenalty", checked.presencePenalty, -maxPenalty, maxPenalty);
+  numberInRange("repetitionPenalty", checked.repetitionPenalty, 1 / maxPenalty, maxPenalty);
+  for (const token of checked.logprobTokens) {
+    wholeNumber("logprobTokens", token, 0, config.vocabSize - 1);
+  }
+  for (const [token, bias] of checked.logitBias) {
+    wholeNumber("logitBias", token, 0, config.vocabSize - 1);
+    numberInRange(`logitBias of token ${token}`, bias, -1000, 1000);
   }
   return checked;
 }

@@ -1,7 +1,9 @@
+import type { Constraint } from "../constrain/constraint.js";
 import { Deferred } from "../util/deferred.js";
 import type { FrozenAdapter } from "./adapter-set.js";
 import type { DrawnToken } from "./decode-group.js";
-import type { PromptPass, TopTokens } from "./prompt-pass.js";
+import type { PromptPass } from "./prompt-pass.js";
+import type { TopTokens } from "./reported-logprobs.js";
 import type { CheckedSampleOptions } from "./request.js";
 import { Sequence, type Sample } from "./sequence.js";
 import type { TokenText } from "./stop-matcher.js";
@@ -11,6 +13,8 @@ export interface TokenEvent {
   readonly sampleIndex: number;
   readonly token: number;
   readonly logprob: number;
+  /** What else was likely; absent unless asked for. */
+  readonly top?: TopTokens;
 }
 
 /** What a request gives. */
@@ -29,6 +33,7 @@ export interface SampleCall {
   readonly options: CheckedSampleOptions;
   readonly adapter: FrozenAdapter;
   readonly text?: TokenText | undefined;
+  readonly constraint?: Constraint | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onTokens?: ((events: readonly TokenEvent[]) => void) | undefined;
 }
@@ -82,8 +87,8 @@ export class SampleJob {
   startSample(contextLength: number): Sequence {
     const next = this.#prompt?.next;
     if (next === undefined) throw new Error("the prompt has not been read yet");
-    const { options, adapter, text } = this.call;
-    const sequence = new Sequence(options, adapter, this.#started, contextLength, text);
+    const { options, adapter, text, constraint } = this.call;
+    const sequence = new Sequence(options, adapter, this.#started, contextLength, text, constraint);
     this.#started += 1;
     const drawn = sequence.ended ? undefined : sequence.advance(next);
     if (drawn !== undefined) this.report([{ sequence, ...drawn }]);
@@ -93,11 +98,7 @@ export class SampleJob {
   /** Passes tokens on to the caller. */
   report(drawn: readonly DrawnToken[]): void {
     this.call.onTokens?.(
-      drawn.map(({ sequence, token, logprob }) => ({
-        sampleIndex: sequence.index,
-        token,
-        logprob,
-      })),
+      drawn.map(({ sequence, ...token }) => ({ sampleIndex: sequence.index, ...token })),
     );
   }
 

@@ -2,9 +2,12 @@ import { at } from "../util/at.js";
 import { RandomStream } from "../util/random.js";
 import type { FrozenAdapter } from "./adapter-set.js";
 import { checkLogprobs } from "./check-logprobs.js";
+import type { Constraint } from "../constrain/constraint.js";
 import type { DecodedRow } from "./decoder.js";
 import { pickToken } from "./pick-token.js";
 import type { CheckedSampleOptions } from "./request.js";
+import { RowShaper } from "./row-shaper.js";
+import { reportedLogprobs, type TopTokens } from "./reported-logprobs.js";
 import { StopMatcher, type TokenText } from "./stop-matcher.js";
 
 /** Why a sample ended. */
@@ -19,6 +22,16 @@ export interface Sample {
    */
   readonly logprobs: Float32Array;
   readonly stopReason: StopReason;
+  /** For each token the most likely ones and those that were asked for; absent unless some were. */
+  readonly topLogprobs?: readonly TopTokens[];
+}
+
+/** A token as it was drawn. */
+export interface Drawn {
+  readonly token: number;
+  readonly logprob: number;
+  /** What else was likely; absent unless asked for. */
+  readonly top?: TopTokens;
 }
 
 /**
@@ -35,6 +48,8 @@ export class Sequence {
   readonly #logprobs: number[] = [];
   readonly #random: RandomStream;
   readonly #stops: StopMatcher | undefined;
+  readonly #shaper: RowShaper | undefined;
+  readonly #tops: TopTokens[] = [];
   readonly #maxTokens: number;
   #stopReason: StopReason | undefined;
   #failure: unknown;
@@ -45,6 +60,7 @@ export class Sequence {
     index: number,
     contextLength: number,
     text: TokenText | undefined,
+    constraint?: Constraint,
   ) {
     this.options = options;
     this.adapter = adapter;
@@ -54,6 +70,7 @@ export class Sequence {
     if (options.stopStrings.length > 0 && text !== undefined) {
       this.#stops = new StopMatcher(options.stopStrings, text);
     }
+    this.#shaper = RowShaper.for(options, constraint?.begin());
     if (this.#maxTokens <= 0) this.#stopReason = "length";
   }
 
@@ -74,7 +91,7 @@ export class Sequence {
   }
 
   /** Draws the next token and returns it with its log-probability, or ends without one if it fails. */
-  advance(next: DecodedRow): { token: number; logprob: number } | undefined {
+  advance(next: DecodedRow): Drawn | undefined {
     try {
       return this.#draw(next);
     } catch (error) {
@@ -89,19 +106,23 @@ export class Sequence {
       tokens: Int32Array.from(this.#tokens),
       logprobs: Float32Array.from(this.#logprobs),
       stopReason: this.#stopReason ?? "length",
+      ...(this.#tops.length > 0 ? { topLogprobs: this.#tops } : {}),
     };
   }
 
-  #draw(next: DecodedRow): { token: number; logprob: number } {
+  #draw(next: DecodedRow): Drawn {
     checkLogprobs(next);
-    const { logits, logprobs, probabilities } = next;
+    const { logits, probabilities } = this.#shaper?.shape(next) ?? next;
     const token = pickToken(logits, probabilities, this.options, () => this.#random.next());
-    const logprob = at(logprobs, token);
+    const drawn = { token, ...reportedLogprobs(next, token, this.options) };
     this.#tokens.push(token);
-    this.#logprobs.push(logprob);
+    this.#logprobs.push(drawn.logprob);
+    if (drawn.top !== undefined) this.#tops.push(drawn.top);
+    this.#shaper?.push(token);
     const stopped = this.options.stopTokens.has(token) || this.#stops?.push(token) === true;
-    if (stopped) this.#stopReason = "stop";
+    const mayStop = this.#tokens.length >= this.options.minTokens;
+    if ((stopped && mayStop) || this.#shaper?.isOver === true) this.#stopReason = "stop";
     else if (this.#tokens.length >= this.#maxTokens) this.#stopReason = "length";
-    return { token, logprob };
+    return drawn;
   }
 }

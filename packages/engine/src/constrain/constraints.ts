@@ -1,0 +1,55 @@
+import { Constraint } from "./constraint.js";
+import type { Grammar } from "./grammar.js";
+import { makeTokenTable, type TokenTable } from "./token-table.js";
+
+/** Grammars that stay ready for use. */
+const kept = 16;
+
+/** The constraints of a model, remembered with their masks: programs ask with the same schema again. */
+export class Constraints {
+  readonly #vocabSize: number;
+  readonly #bytesOf: (token: number) => Uint8Array;
+  readonly #special: ReadonlySet<number>;
+  /** Longest unused first. */
+  readonly #known = new Map<string, Constraint>();
+  /** By the special tokens that count as text. */
+  readonly #tables = new Map<string, TokenTable>();
+
+  /** Special tokens are no text, unless a constraint says so. */
+  constructor(
+    vocabSize: number,
+    bytesOf: (token: number) => Uint8Array,
+    special: ReadonlySet<number>,
+  ) {
+    this.#vocabSize = vocabSize;
+    this.#bytesOf = bytesOf;
+    this.#special = special;
+  }
+
+  /** The constraint of a grammar. */
+  get(grammar: Grammar, textTokens: readonly number[]): Constraint {
+    const key = JSON.stringify([grammar, textTokens]);
+    const constraint =
+      this.#known.get(key) ?? new Constraint(grammar, this.#table(textTokens), this.#bytesOf);
+    this.#known.delete(key);
+    this.#known.set(key, constraint);
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > kept && oldest !== undefined) this.#known.delete(oldest);
+    return constraint;
+  }
+
+  #table(textTokens: readonly number[]): TokenTable {
+    const key = textTokens.join(",");
+    const known = this.#tables.get(key);
+    if (known !== undefined) return known;
+    const nothing = new Uint8Array();
+    const isText = (token: number): boolean =>
+      !this.#special.has(token) || textTokens.includes(token);
+    const table = makeTokenTable(this.#vocabSize, (token) =>
+      isText(token) ? this.#bytesOf(token) : nothing,
+    );
+    if (this.#tables.size >= kept) this.#tables.clear();
+    this.#tables.set(key, table);
+    return table;
+  }
+}
