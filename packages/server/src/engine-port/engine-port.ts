@@ -27,8 +27,8 @@ export interface EnginePort extends Pick<Engine, "close"> {
 }
 
 /** What to sample, apart from the weights. */
-export type SampleOrder = Required<
-  Omit<SampleRequest, "adapter" | "signal" | "onToken" | "prompt">
-> & {
+export type SampleOrder = Omit<SampleRequest, "adapter" | "signal" | "onToken"> & {
   readonly prompt: Int32Array;
+  readonly numSamples: number;
+  readonly seed: number;
 };
