@@ -1,4 +1,3 @@
-import { at } from "../util/at.js";
 import { RandomStream } from "../util/random.js";
 import type { FrozenAdapter } from "./adapter-set.js";
 import { checkLogprobs } from "./check-logprobs.js";
