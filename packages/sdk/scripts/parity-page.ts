@@ -1,10 +1,13 @@
 import type { FieldNode, Node, ObjectNode } from "../src/schema/node.js";
 import { routes, wireTypes } from "../src/wire/index.js";
+import type { HoverText } from "./hover-text.js";
+import { readDescriptions } from "./type-descriptions.js";
 
 const oldVersion = "0.4.1";
 
-/** The text of docs/parity.md: every type and field, read off the schemas. */
+/** The text of docs/parity.md: every type and field, read off the schemas and their interfaces. */
 export function renderParityPage(): string {
+  const descriptions = readDescriptions();
   const named = Object.entries(wireTypes)
     .map(([name, { node }]) => ({ name, node }))
     .toSorted((a, b) => a.name.localeCompare(b.name, "en"));
@@ -18,18 +21,22 @@ export function renderParityPage(): string {
     routeTable(),
     "## Aliases, enumerations and unions",
     table(
-      ["type", "form"],
-      others.map(({ name, node }) => [code(name), describeNode(node)]),
+      ["type", "form", "meaning"],
+      others.map(({ name, node }) => [
+        code(name),
+        describeNode(node),
+        descriptions.get(name)?.text ?? "",
+      ]),
     ),
     "## Types",
-    ...objects.map(({ name, object }) => objectSection(name, object)),
+    ...objects.map(({ name, object }) => objectSection(name, object, descriptions.get(name))),
   ].join("\n\n")}\n`;
 }
 
 function header(count: number): string {
   return `# Parity with the Python SDK
 
-Generated from the schemas by \`npm run generate:parity -w packages/sdk\`; a test fails when it is stale.
+Generated from the schemas and the text of their interfaces by \`npm run generate:parity -w packages/sdk\`; a test fails when it is stale.
 
 This package knows ${count} types. A field is marked for the Python SDK 0.25 and for ${oldVersion}, the last
 version with a JSON-only wire. Names are those of the wire; in TypeScript they are camelCase.
@@ -59,9 +66,10 @@ function routeTable(): string {
   return `## Endpoints\n\n${table(["name", "endpoint", "request", "response", "pool"], rows)}`;
 }
 
-function objectSection(name: string, object: ObjectNode): string {
+function objectSection(name: string, object: ObjectNode, described: HoverText | undefined): string {
   const rows = [...object.fields.values()].map((field) => [
     code(field.wireName),
+    described?.members.get(field.name)?.text ?? "",
     describeNode(field.node),
     describePresence(field),
     "yes",
@@ -70,10 +78,11 @@ function objectSection(name: string, object: ObjectNode): string {
   ]);
   const strictness = object.strict ? "strict" : "keeps unknown fields";
   const since = object.since ? `, since ${object.since}` : "";
-  return `### ${name}\n\n${strictness}${since}\n\n${
+  const about = described ? `${firstSentence(described.text)} ` : "";
+  return `### ${name}\n\n${about}(${strictness}${since})\n\n${
     rows.length === 0
       ? "No fields."
-      : table(["field", "form", "presence", "0.25", oldVersion, "difference"], rows)
+      : table(["field", "meaning", "form", "presence", "0.25", oldVersion, "difference"], rows)
   }`;
 }
 
@@ -148,6 +157,10 @@ function isIn(version: string, since: string | undefined): boolean {
 function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   return [line(heads), line(heads.map(() => "---")), ...rows.map(line)].join("\n");
+}
+
+function firstSentence(text: string): string {
+  return text.split("\n")[0] ?? "";
 }
 
 function code(text: string): string {

@@ -5,8 +5,11 @@ import { MarkQuoter, RenderedChat, type ChatEncoder } from "./rendered-chat.js";
 
 /** One message of a conversation; templates may read more fields than these two. */
 export interface ChatMessage {
+  /** Who speaks: `system`, `user`, `assistant`, `tool`. */
   readonly role: string;
+  /** What is said: text, or parts in the form the template expects. */
   readonly content?: unknown;
+  /** Whatever else the template reads, such as `tool_calls`. */
   readonly [field: string]: unknown;
 }
 

@@ -18,15 +18,21 @@ export interface Vocabulary extends TokenTables {
 
 /** A token with its id. */
 export interface NamedToken {
+  /** The token as the vocabulary spells it. */
   readonly text: string;
+  /** Its id. */
   readonly id: number;
 }
 
 /** The tokens that a model uses for fixed purposes; null where it has none. */
 export interface NamedTokens {
+  /** Begins a text. */
   readonly bos: NamedToken | null;
+  /** Ends a text or an answer. */
   readonly eos: NamedToken | null;
+  /** Fills lists up to a common length. */
   readonly pad: NamedToken | null;
+  /** Stands for what has no token. */
   readonly unk: NamedToken | null;
 }
 

@@ -11,8 +11,9 @@ const silenceMs = 60_000;
 
 /** How far a download is. */
 export interface DownloadProgress {
+  /** Bytes that are there. */
   readonly receivedBytes: number;
-  /** Null when the server does not say. */
+  /** Size of the archive; null when the server does not say. */
   readonly totalBytes: number | null;
 }
 

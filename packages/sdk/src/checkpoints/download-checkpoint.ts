@@ -16,6 +16,7 @@ export interface CheckpointTarget {
 
 /** A checkpoint on disk. */
 export interface DownloadedCheckpoint {
+  /** The folder that was made. */
   readonly directory: string;
   /** Paths below the folder. */
   readonly files: readonly string[];

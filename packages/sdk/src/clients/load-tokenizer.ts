@@ -5,7 +5,10 @@ import { platform } from "../runtime/platform.js";
 export interface LoadTokenizerOptions {
   /** The state of the repository on the hub; its newest by default. */
   readonly revision?: string | undefined;
-  /** @default process.env */
+  /**
+   * Environment variables, such as `HF_HOME` and `HF_TOKEN`.
+   * @default process.env
+   */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
   /** Gives the loading up. */
   readonly signal?: AbortSignal | undefined;

@@ -36,12 +36,23 @@ export class RestClient {
   readonly #connect: (signal?: AbortSignal) => Promise<Connection>;
   readonly #runtime: Runtime;
 
-  /** @internal */
-  constructor(connect: (signal?: AbortSignal) => Promise<Connection>, runtime: Runtime) {
+  private constructor(connect: (signal?: AbortSignal) => Promise<Connection>, runtime: Runtime) {
     this.#connect = connect;
     this.#runtime = runtime;
   }
 
+  /**
+   * A client over a connection that is opened with the first call.
+   * @internal
+   */
+  static over(
+    connect: (signal?: AbortSignal) => Promise<Connection>,
+    runtime: Runtime,
+  ): RestClient {
+    return new RestClient(connect, runtime);
+  }
+
+  /** One training run. */
   async getTrainingRun(trainingRunId: string, options: ScopeOptions = {}): Promise<TrainingRun> {
     return this.#call("getTrainingRun", null, options, {
       params: { trainingRunId },
@@ -120,6 +131,7 @@ export class RestClient {
     });
   }
 
+  /** Deletes a checkpoint for good. */
   async deleteCheckpoint(
     trainingRunId: string,
     checkpointId: string,
@@ -129,6 +141,7 @@ export class RestClient {
     await this.#call("deleteCheckpoint", null, options, { params });
   }
 
+  /** Deletes a checkpoint, by its whole address, for good. */
   async deleteCheckpointFromTinkerPath(
     path: string,
     options: OperationOptions = {},
@@ -166,6 +179,7 @@ export class RestClient {
     await this.#call("setCheckpointTtl", { ttlSeconds }, options, { params });
   }
 
+  /** What a session made. */
   async getSession(sessionId: string, options: ScopeOptions = {}): Promise<GetSessionResponse> {
     return this.#call("getSession", null, options, {
       params: { sessionId },

@@ -6,25 +6,36 @@ export type AccessScope = "owned" | "accessible";
 
 /** Whose things to look at. */
 export interface ScopeOptions extends OperationOptions {
-  /** @default "owned" */
+  /**
+   * Whose.
+   * @default "owned"
+   */
   readonly accessScope?: AccessScope | undefined;
 }
 
 /** Which part of a list. */
 export interface PageOptions extends OperationOptions {
+  /** Most items to return; the server has a default of its own and an upper bound. */
   readonly limit?: number | undefined;
-  /** @default 0 */
+  /**
+   * Items to leave out at the start.
+   * @default 0
+   */
   readonly offset?: number | undefined;
 }
 
 /** Which training runs. */
 export interface ListTrainingRunsOptions extends PageOptions, ScopeOptions {
+  /** Runs of one project only. */
   readonly projectId?: string | undefined;
 }
 
 /** Which entries of the audit log. */
 export interface AuditLogOptions extends OperationOptions {
-  /** @default "all" */
+  /**
+   * Everything, or what happened to checkpoints only.
+   * @default "all"
+   */
   readonly eventType?: "all" | "checkpoints" | undefined;
   /** A UTC day, `YYYY-MM-DD`; today by default. */
   readonly day?: string | undefined;

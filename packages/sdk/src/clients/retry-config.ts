@@ -7,9 +7,15 @@ export interface RetryConfig {
    * @default 7200000
    */
   readonly progressTimeoutMs?: number | undefined;
-  /** @default 500 */
+  /**
+   * Wait after the first failure in milliseconds; doubles with each further one.
+   * @default 500
+   */
   readonly retryDelayBaseMs?: number | undefined;
-  /** @default 10000 */
+  /**
+   * Longest wait between two tries in milliseconds.
+   * @default 10000
+   */
   readonly retryDelayMaxMs?: number | undefined;
   /**
    * Share of the delay that is random.

@@ -8,8 +8,12 @@ import type { SamplingClientState } from "./sampling/transfer-state.js";
 
 /** What to sample. */
 export interface SampleOptions extends OperationOptions {
+  /** What to continue: token ids, or pieces of text, pictures and audio. */
   readonly prompt: ModelInputLike;
-  /** @default {} */
+  /**
+   * How tokens are drawn.
+   * @default {}
+   */
   readonly samplingParams?: SamplingParamsInput | undefined;
   /**
    * How many continuations of the prompt.
@@ -66,6 +70,7 @@ export abstract class SamplingClient implements AsyncDisposable {
   /** Frees what a received client holds; one that was created lives and ends with its service. */
   abstract close(): Promise<void>;
 
+  /** Closes the client at the end of an `await using` block. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -26,15 +26,27 @@ import { checkTinkerPath } from "./training/checkpoint-arguments.js";
 export interface CreateLoraTrainingClientOptions extends OperationOptions {
   /** The name of a model that the server supports. */
   readonly baseModel: string;
-  /** @default 32 */
+  /**
+   * Rank of the adapter: how much it can learn, and its size.
+   * @default 32
+   */
   readonly rank?: number | undefined;
   /** Makes the adapter's first weights repeatable. */
   readonly seed?: number | bigint | undefined;
-  /** @default true */
+  /**
+   * Whether the feed-forward layers are adapted.
+   * @default true
+   */
   readonly trainMlp?: boolean | undefined;
-  /** @default true */
+  /**
+   * Whether the attention layers are adapted.
+   * @default true
+   */
   readonly trainAttn?: boolean | undefined;
-  /** @default true */
+  /**
+   * Whether the output layer is adapted.
+   * @default true
+   */
   readonly trainUnembed?: boolean | undefined;
   /** Facts about the run, kept with it. */
   readonly userMetadata?: UserMetadata | undefined;
@@ -44,6 +56,7 @@ export interface CreateLoraTrainingClientOptions extends OperationOptions {
 export interface CreateFromStateOptions extends OperationOptions {
   /** Another model of the same shape, such as one with a longer context. */
   readonly baseModel?: string | undefined;
+  /** Facts about the new run, kept with it. */
   readonly userMetadata?: UserMetadata | undefined;
   /** A credential of the checkpoint's owner, when that is somebody else. */
   readonly weightsAccessToken?: string | undefined;
@@ -51,6 +64,7 @@ export interface CreateFromStateOptions extends OperationOptions {
 
 /** What to sample from, and how. */
 export interface CreateSamplingClientOptions extends OperationOptions, SamplingSource {
+  /** How samples are tried again. */
   readonly retryConfig?: RetryConfig | undefined;
 }
 
@@ -164,7 +178,7 @@ export class ServiceClient implements AsyncDisposable {
       this.#closing.signal.throwIfAborted();
       return this.#connection.get(signal);
     };
-    return new RestClient(connect, this.#runtime);
+    return RestClient.over(connect, this.#runtime);
   }
 
   /** Ends everything under way and frees sockets and timers; the server notices by itself. */
@@ -178,6 +192,7 @@ export class ServiceClient implements AsyncDisposable {
     if (connection.status === "fulfilled") await connection.value?.close();
   }
 
+  /** Closes the client at the end of an `await using` block. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -34,6 +34,7 @@ export interface LoadStateOptions extends OperationOptions {
 
 /** How a sampling client is made. */
 export interface SamplerOptions extends OperationOptions {
+  /** How its samples are tried again. */
   readonly retryConfig?: RetryConfig | undefined;
 }
 
@@ -45,6 +46,8 @@ export interface TrainStepOptions extends PassOptions {
 
 /** The results of a training step. */
 export interface TrainStepResult {
+  /** The result of the pass: losses and logprobs. */
   readonly forwardBackward: ForwardBackwardOutput;
+  /** The result of the optimizer step. */
   readonly optimStep: OptimStepResponse;
 }

@@ -2,7 +2,9 @@ import { TinkerError, type BlamesUser, type TinkerErrorOptions } from "./tinker-
 
 /** The request an error belongs to; credentials are never part of it. */
 export interface FailedRequest {
+  /** The HTTP method. */
   readonly method: string;
+  /** The address, without credentials. */
   readonly url: string;
 }
 
@@ -10,6 +12,7 @@ export interface FailedRequest {
 export interface Attempt {
   /** HTTP status, or null when no answer arrived. */
   readonly status: number | null;
+  /** What went wrong, in words. */
   readonly message: string;
   /** How long the client waited after this attempt before the next one; null for the last. */
   readonly delayMs: number | null;
@@ -19,15 +22,20 @@ export interface Attempt {
 
 /** What an `APIError` carries besides its message. */
 export interface APIErrorOptions extends TinkerErrorOptions {
+  /** The request that failed. */
   readonly request?: FailedRequest | undefined;
+  /** The answer's body: decoded JSON, else text. */
   readonly body?: unknown;
+  /** Every attempt that was made, oldest first. */
   readonly attempts?: readonly Attempt[];
+  /** A stable name of the problem. */
   readonly code?: string;
 }
 
 /** Base of the errors that an HTTP exchange can end in. */
 export class APIError extends TinkerError {
   override readonly name: string = "APIError";
+  /** The request that failed; null when there was none. */
   readonly request: FailedRequest | null;
   /** The answer's body: decoded JSON, else text, else null. */
   readonly body: unknown;
@@ -44,6 +52,10 @@ export class APIError extends TinkerError {
 
 /** What an `APIConnectionError` carries besides its message. */
 export interface APIConnectionErrorOptions extends APIErrorOptions {
+  /**
+   * False when the request certainly never left.
+   * @default true
+   */
   readonly wasSent?: boolean;
 }
 
@@ -75,6 +87,7 @@ export class APITimeoutError extends APIConnectionError {
 /** A 2xx answer whose body does not have the promised shape or media type. */
 export class APIResponseValidationError extends APIError {
   override readonly name: string = "APIResponseValidationError";
+  /** The HTTP status of the answer. */
   readonly status: number;
 
   constructor(message: string, options: APIErrorOptions & { status: number }) {
@@ -85,13 +98,16 @@ export class APIResponseValidationError extends APIError {
 
 /** What an `APIStatusError` carries besides its message. */
 export interface APIStatusErrorOptions extends APIErrorOptions {
+  /** Headers of the answer, by their names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** The server answered with a status other than 2xx. */
 export class APIStatusError extends APIError implements BlamesUser {
   override readonly name: string = "APIStatusError";
+  /** The HTTP status of the answer. */
   readonly status: number;
+  /** Headers of the answer, by their names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(status: number, message: string, options: APIStatusErrorOptions = {}) {
@@ -104,6 +120,7 @@ export class APIStatusError extends APIError implements BlamesUser {
     return isRetryableStatus(this.status);
   }
 
+  /** True for 4xx other than 408: the request was refused for what it is. */
   get blamesUser(): boolean {
     return this.status >= 400 && this.status < 500 && this.status !== 408;
   }

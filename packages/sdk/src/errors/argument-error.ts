@@ -5,6 +5,7 @@ export class ArgumentError extends TinkerError implements BlamesUser {
   override readonly name: string = "ArgumentError";
   /** The argument or field at fault, as the caller wrote it: `samplingParams.temperature`. */
   readonly field: string;
+  /** Always: the argument came from the caller. */
   readonly blamesUser = true;
 
   constructor(field: string, problem: string, options: TinkerErrorOptions = {}) {

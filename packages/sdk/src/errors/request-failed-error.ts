@@ -6,7 +6,9 @@ export type RequestErrorCategory = "unknown" | "server" | "user";
 /** The server accepted a request, worked on it, and it ended in failure. */
 export class RequestFailedError extends TinkerError implements BlamesUser {
   override readonly name: string = "RequestFailedError";
+  /** The server's id of the request. */
   readonly requestId: string;
+  /** Whose fault the server says it is. */
   readonly category: RequestErrorCategory;
 
   constructor(
@@ -18,6 +20,7 @@ export class RequestFailedError extends TinkerError implements BlamesUser {
     this.category = options.category;
   }
 
+  /** Whether the server blames the request. */
   get blamesUser(): boolean {
     return this.category === "user";
   }
@@ -26,6 +29,7 @@ export class RequestFailedError extends TinkerError implements BlamesUser {
 /** The server no longer knows the result of a request (HTTP 410); the request may be made again. */
 export class RequestExpiredError extends TinkerError {
   override readonly name: string = "RequestExpiredError";
+  /** The server's id of the request. */
   readonly requestId: string;
 
   constructor(requestId: string, options: TinkerErrorOptions = {}) {
@@ -44,6 +48,7 @@ export class RequestExpiredError extends TinkerError {
 /** A result could not be fetched or read; the cause holds the reason. */
 export class ResultError extends TinkerError {
   override readonly name: string = "ResultError";
+  /** The server's id of the request. */
   readonly requestId: string;
 
   constructor(requestId: string, message: string, options: TinkerErrorOptions = {}) {

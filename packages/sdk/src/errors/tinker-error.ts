@@ -1,5 +1,6 @@
 /** What every error of this package carries besides its message. */
 export interface TinkerErrorOptions {
+  /** What led to it. */
   readonly cause?: unknown;
 }
 
@@ -11,7 +12,9 @@ export interface TinkerErrorOptions {
  * - `isUserError` says whether the caller's input is at fault; it steers telemetry, never retrying.
  */
 export class TinkerError extends Error {
+  /** The name of the class, also across copies of this package. */
   override readonly name: string = "TinkerError";
+  /** A stable name of the problem, such as `timeout` or `http_404`. */
   readonly code: string;
 
   constructor(message: string, options: TinkerErrorOptions & { code?: string } = {}) {
@@ -19,10 +22,12 @@ export class TinkerError extends Error {
     this.code = options.code ?? "tinker_error";
   }
 
+  /** Whether the same call may succeed later. */
   get isRetryable(): boolean {
     return false;
   }
 
+  /** Whether the caller's input is at fault. */
   get isUserError(): boolean {
     return isUserError(this);
   }
@@ -30,6 +35,7 @@ export class TinkerError extends Error {
 
 /** Errors that know by themselves whether the caller is at fault, without their causes. */
 export interface BlamesUser {
+  /** Whether this error by itself says that the caller's input is at fault. */
   readonly blamesUser: boolean;
 }
 

@@ -6,11 +6,13 @@ export type WireDirection = "encode" | "decode";
 /** A message that does not fit its type; names the type, the field and what is wrong with it. */
 export class WireError extends TinkerError {
   override readonly name: string = "WireError";
+  /** Whether it was being written or read. */
   readonly direction: WireDirection;
   /** The wire type, such as `SampleRequest`. */
   readonly typeName: string;
   /** Where in the message, in wire names: `sampling_params.seed`, `data[3].model_input`; empty at the top. */
   readonly path: string;
+  /** What is wrong, in words. */
   readonly problem: string;
 
   constructor(

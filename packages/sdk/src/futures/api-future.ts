@@ -24,6 +24,7 @@ let nextOperationId = 0;
  * - `signal` and `timeoutMs` of the call give the operation up; those of `result` only the waiting.
  */
 export class ApiFuture<T> implements Promise<T> {
+  /** Names the class in printed output. */
   readonly [Symbol.toStringTag] = "ApiFuture";
   readonly #operation: Operation;
   readonly #promise: Promise<T>;
@@ -54,6 +55,7 @@ export class ApiFuture<T> implements Promise<T> {
     return this.#operation.status.requestIds.at(-1) ?? null;
   }
 
+  /** Where the operation stands. */
   get state(): FutureState {
     return this.#operation.status.state;
   }
@@ -109,6 +111,7 @@ export class ApiFuture<T> implements Promise<T> {
     return statusUpdates(this.#operation);
   }
 
+  /** Waits for the result, as that of every promise; `await` calls it. */
   // oxlint-disable-next-line unicorn/no-thenable -- being awaitable is the purpose
   then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
@@ -117,10 +120,12 @@ export class ApiFuture<T> implements Promise<T> {
     return this.#promise.then(onFulfilled, onRejected);
   }
 
+  /** Handles a failure, as that of every promise. */
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.#promise.catch(onRejected);
   }
 
+  /** Runs when the operation is over, as that of every promise. */
   finally(onFinally?: (() => void) | null): Promise<T> {
     return this.#promise.finally(onFinally);
   }

@@ -12,6 +12,7 @@ export type FutureState = "queued" | "running" | "paused" | "done" | "failed";
 
 /** One look at an operation. */
 export interface FutureStatus {
+  /** Where the operation stands. */
   readonly state: FutureState;
   /** Why it is paused, in words; null otherwise. */
   readonly reason: string | null;

@@ -2,16 +2,23 @@ import type { Metrics, RunRecord, RunSink } from "./run-record.js";
 
 /** Where a run is shown; `process.stdout` fits. */
 export interface ConsoleStream {
+  /** Writes text as it is. */
   write(text: string): unknown;
   /** Whether lines can be drawn again. @default false */
   readonly isTTY?: boolean | undefined;
-  /** @default 80 */
+  /**
+   * Width in characters.
+   * @default 80
+   */
   readonly columns?: number | undefined;
 }
 
 /** How a run is shown. */
 export interface ConsoleSinkOptions {
-  /** @default process.stdout */
+  /**
+   * Where it is shown.
+   * @default process.stdout
+   */
   readonly stream?: ConsoleStream | undefined;
   /**
    * Names of metrics to show, the most important first; a name that ends in `*` stands for all that begin so.

@@ -51,6 +51,7 @@ export function parseJsonLine(text: string): Line | undefined {
 
 /** What was read of a file of lines. */
 export interface ReadLines {
+  /** The lines, in order. */
   readonly lines: readonly Line[];
   /** Numbers (from 1) of lines that are not JSON objects. */
   readonly brokenLines: readonly number[];

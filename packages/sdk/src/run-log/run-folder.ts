@@ -21,17 +21,21 @@ export interface StepMetrics {
   readonly attempt: number;
   /** When the first of them was written, in seconds since 1970, where the file tells. */
   readonly time: number | undefined;
+  /** The values, by name. */
   readonly metrics: Readonly<Record<string, number | string | boolean>>;
 }
 
 /** The spans of one step. */
 export interface StepTiming {
+  /** The step. */
   readonly step: number;
+  /** What took how long, in the order in which it ended. */
   readonly spans: readonly Span[];
 }
 
 /** A run as its folder tells it. */
 export interface RunFolder {
+  /** Where it is. */
   readonly folder: string;
   /** What the run was configured with; undefined without a readable `config.json`. */
   readonly config: Line | undefined;
@@ -39,7 +43,9 @@ export interface RunFolder {
   readonly metrics: readonly StepMetrics[];
   /** What earlier attempts had logged beyond the point where a later one went on. */
   readonly abandoned: readonly StepMetrics[];
+  /** Saved checkpoints, oldest first. */
   readonly checkpoints: readonly CheckpointRow[];
+  /** Where the time of each step went. */
   readonly timings: readonly StepTiming[];
   /** How often the program was started on this folder; 0 for an empty one. */
   readonly attempts: number;

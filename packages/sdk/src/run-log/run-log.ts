@@ -37,6 +37,7 @@ const iterationFolder = /^iteration_\d{6}$/;
  * - What cannot be written is dropped and counted, told to the sinks, and told again by `close`.
  */
 export class RunLog implements AsyncDisposable {
+  /** Where the run is written. */
   readonly folder: string;
   /** The run that the folder held when it was opened. */
   readonly previous: RunFolder;
@@ -164,6 +165,7 @@ export class RunLog implements AsyncDisposable {
     }
   }
 
+  /** Closes the log at the end of an `await using` block. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -10,19 +10,52 @@ export type TextLevel = "info" | "warning" | "error";
 
 /** Everything that a run tells, one after the other. */
 export type RunRecord =
-  | { readonly kind: "open"; readonly folder: string; readonly config: LineValue }
   | {
+      /** The run begins or goes on. */
+      readonly kind: "open";
+      /** Where it is written. */
+      readonly folder: string;
+      /** What it was configured with. */
+      readonly config: LineValue;
+    }
+  | {
+      /** Metrics of a step. */
       readonly kind: "metrics";
+      /** The step, or undefined for metrics without one. */
       readonly step: number | undefined;
+      /** The values, by name. */
       readonly metrics: Metrics;
       /** Seconds since 1970. */
       readonly time: number;
+      /** Which start of the program this is, from 1. */
       readonly attempt: number;
     }
-  | { readonly kind: "checkpoint"; readonly row: CheckpointRow }
-  | { readonly kind: "spans"; readonly step: number; readonly spans: readonly Span[] }
-  | { readonly kind: "text"; readonly level: TextLevel; readonly text: string }
-  | { readonly kind: "close" };
+  | {
+      /** A checkpoint was saved. */
+      readonly kind: "checkpoint";
+      /** What the folder keeps of it. */
+      readonly row: CheckpointRow;
+    }
+  | {
+      /** Where the time of a step went. */
+      readonly kind: "spans";
+      /** The step. */
+      readonly step: number;
+      /** What took how long. */
+      readonly spans: readonly Span[];
+    }
+  | {
+      /** A line for people. */
+      readonly kind: "text";
+      /** How much it matters. */
+      readonly level: TextLevel;
+      /** The line. */
+      readonly text: string;
+    }
+  | {
+      /** The run is over, or the program ends. */
+      readonly kind: "close";
+    };
 
 /**
  * Somewhere a run is told to besides its folder. `log` must return at once; a sink that throws is told

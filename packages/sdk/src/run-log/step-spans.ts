@@ -1,7 +1,10 @@
 /** A piece of a step's time, in seconds from the step's first span. */
 export interface Span {
+  /** What was done. */
   readonly name: string;
+  /** When it began, in seconds since the start of the step. */
   readonly startSeconds: number;
+  /** When it ended, in seconds since the start of the step. */
   readonly endSeconds: number;
 }
 

@@ -17,46 +17,99 @@ export type OperationName =
 /** Something that happened inside a client, for `onEvent`. */
 export type ClientEvent =
   | {
+      /** An operation was called. */
       readonly type: "operationStart";
+      /** Number of the operation within this process; its end has the same. */
       readonly operationId: number;
+      /** What is done. */
       readonly operation: OperationName;
       /** The model, sampling session or base model it is about. */
       readonly subject: string;
     }
   | {
+      /** An operation is over. */
       readonly type: "operationEnd";
+      /** Number of the operation within this process; its start had the same. */
       readonly operationId: number;
+      /** What was done. */
       readonly operation: OperationName;
+      /** The model, sampling session or base model it was about. */
       readonly subject: string;
+      /** From the call to the end, in milliseconds. */
       readonly durationMs: number;
+      /** The server's ids, one per chunk. */
       readonly requestIds: readonly string[];
       /** What it failed with; absent on success. */
       readonly error?: unknown;
     }
   | {
+      /** Something failed and is tried again. */
       readonly type: "retry";
       /** The endpoint, by its name in the route table. */
       readonly endpoint: string;
       /** Who tries again: one HTTP call, the loop around it, a poll, or a whole sample. */
       readonly by: "http" | "call" | "poll" | "sample";
+      /** The HTTP status, or null when no answer arrived. */
       readonly status: number | null;
+      /** What went wrong, in words. */
       readonly message: string;
+      /** Wait until the next try, in milliseconds. */
       readonly delayMs: number;
     }
   | {
+      /** The server told how its queue stands. */
       readonly type: "queueState";
+      /** The model or sampling session that waits. */
       readonly subject: string;
+      /** The server's id of the request. */
       readonly requestId: string;
+      /** What the request is waiting for. */
       readonly queueState: QueueState;
+      /** The server's words for why; null when it is not paused. */
       readonly reason: string | null;
     }
-  | { readonly type: "sessionStart"; readonly sessionId: string }
-  | { readonly type: "heartbeatFailed"; readonly sessionId: string; readonly error: unknown }
-  /** The server has ended the session; the next client gets a new one. */
-  | { readonly type: "sessionOver"; readonly sessionId: string; readonly error: unknown }
-  | { readonly type: "dialect"; readonly dialect: "proto" | "json"; readonly reason: string }
-  | { readonly type: "billingPause"; readonly message: string }
-  | { readonly type: "telemetryDropped"; readonly events: number };
+  | {
+      /** A session was opened. */
+      readonly type: "sessionStart";
+      /** Id of the session. */
+      readonly sessionId: string;
+    }
+  | {
+      /** The server did not hear that this program is still there; it is told again. */
+      readonly type: "heartbeatFailed";
+      /** Id of the session. */
+      readonly sessionId: string;
+      /** Why. */
+      readonly error: unknown;
+    }
+  | {
+      /** The server has ended the session; the next client gets a new one. */
+      readonly type: "sessionOver";
+      /** Id of the session. */
+      readonly sessionId: string;
+      /** How the server said so. */
+      readonly error: unknown;
+    }
+  | {
+      /** The form of large messages was settled. */
+      readonly type: "dialect";
+      /** The form from now on. */
+      readonly dialect: "proto" | "json";
+      /** Why it was chosen. */
+      readonly reason: string;
+    }
+  | {
+      /** The account must be topped up; work waits. */
+      readonly type: "billingPause";
+      /** The server's words. */
+      readonly message: string;
+    }
+  | {
+      /** Reports to the service were given up. */
+      readonly type: "telemetryDropped";
+      /** How many. */
+      readonly events: number;
+    };
 
 /** Listens to what a client does. */
 export type EventListener = (event: ClientEvent) => void;

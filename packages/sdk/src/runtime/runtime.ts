@@ -18,9 +18,19 @@ export interface Runtime {
 
 /** Parts of a `Runtime` that a caller may give. */
 export interface RuntimeOptions {
+  /** Time and timers; by default the computer's own. */
   readonly clock?: Clock | undefined;
+  /**
+   * Uniform in [0, 1); spreads retries over time.
+   * @default Math.random
+   */
   readonly random?: (() => number) | undefined;
+  /**
+   * Environment variables, such as `TINKER_API_KEY`.
+   * @default process.env
+   */
   readonly env?: Environment | undefined;
+  /** Where messages for people go; by default warnings and errors to stderr, more with `TINKER_LOG`. */
   readonly logger?: Logger | undefined;
 }
 

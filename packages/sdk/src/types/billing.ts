@@ -16,7 +16,6 @@ import {
   withDefault,
   type InputOf,
   type KeepsUnknownFields,
-  type ValueOf,
 } from "../schema/schema.js";
 import type { Timestamp } from "../schema/timestamp.js";
 
@@ -130,7 +129,12 @@ export const BillingEventInfo = tagged("BillingEventInfo", "type", {
   storage: StorageBillingEvent,
 });
 /** What was used, by kind. */
-export type BillingEventInfo = ValueOf<typeof BillingEventInfo>;
+export type BillingEventInfo =
+  | TrainingBillingEvent
+  | SamplingPrefillBillingEvent
+  | SamplingSampleBillingEvent
+  | CheckpointBillingEvent
+  | StorageBillingEvent;
 
 /** What one session used of one thing within one hour. */
 export interface BillingUsageEvent extends KeepsUnknownFields {
@@ -183,7 +187,10 @@ export const BillingUsageSession = describedBy<BillingUsageSession>()(
 export interface BillingUsageResponse extends KeepsUnknownFields {
   /** One entry per hour, session and kind of usage. */
   data: BillingUsageEvent[];
-  /** The sessions that the entries name, by id. */
+  /**
+   * The sessions that the entries name, by id.
+   * @default {}
+   */
   sessions: Record<string, BillingUsageSession>;
 }
 

@@ -8,8 +8,11 @@ type AddressedType = keyof typeof folders;
 
 /** The address of a checkpoint: `tinker://<run>/weights/<name>` or `.../sampler_weights/<name>`. */
 export class CheckpointPath {
+  /** The run that saved it. */
   readonly trainingRunId: string;
+  /** Whether it can be trained on or only sampled from. */
   readonly checkpointType: AddressedType;
+  /** The name it was saved under. */
   readonly name: string;
 
   constructor(parts: { trainingRunId: string; checkpointType: AddressedType; name: string }) {
@@ -38,10 +41,12 @@ export class CheckpointPath {
     return `${folders[this.checkpointType]}/${this.name}`;
   }
 
+  /** The whole address. */
   get tinkerPath(): string {
     return `${prefix}${this.trainingRunId}/${this.checkpointId}`;
   }
 
+  /** The whole address. */
   toString(): string {
     return this.tinkerPath;
   }

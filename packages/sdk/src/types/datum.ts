@@ -31,9 +31,15 @@ export type LossFnInput =
 export type LossFnInputsLike = Readonly<Record<string, LossFnInput>>;
 
 /** Everything that can stand for a `Datum`. */
-export type DatumLike =
-  | Datum
-  | { readonly modelInput: ModelInputLike; readonly lossFnInputs?: LossFnInputsLike | undefined };
+export type DatumLike = Datum | DatumInit;
+
+/** A `Datum` in its plain form. */
+export interface DatumInit {
+  /** What the model reads: token ids, or pieces of text, pictures and audio. */
+  readonly modelInput: ModelInputLike;
+  /** What the loss needs, by name: one value per position of the input. */
+  readonly lossFnInputs?: LossFnInputsLike | undefined;
+}
 
 // Plain lists carry no dtype; these are the names for which the API fixes one.
 const listDtypes: Readonly<Record<string, TensorDtype>> = {
@@ -49,13 +55,12 @@ const compactedNames = new Set(["target_tokens", "weights"]);
 
 /** One training example: what the model reads and what its loss needs. Immutable. */
 export class Datum {
+  /** What the model reads. */
   readonly modelInput: ModelInput;
+  /** What the loss needs, by name: one value per position of the input. */
   readonly lossFnInputs: Readonly<Record<string, TensorData>>;
 
-  constructor(init: {
-    readonly modelInput: ModelInputLike;
-    readonly lossFnInputs?: LossFnInputsLike | undefined;
-  }) {
+  constructor(init: DatumInit) {
     this.modelInput = ModelInput.from(init.modelInput);
     this.lossFnInputs = Object.fromEntries(
       Object.entries(init.lossFnInputs ?? {}).map(([name, value]) => [
@@ -65,6 +70,7 @@ export class Datum {
     );
   }
 
+  /** Takes a `Datum` or its plain form. */
   static from(value: DatumLike): Datum {
     return value instanceof Datum ? value : new Datum(value);
   }
@@ -95,6 +101,7 @@ export function toLossFnInput(name: string, value: LossFnInput): TensorData {
 }
 
 export const LossFnInputs = record(TensorDataSchema);
+/** What a loss needs for one datum: tensors by name. */
 export type LossFnInputs = ValueOf<typeof LossFnInputs>;
 
 const DatumFields = strictObject("Datum", {

@@ -40,6 +40,7 @@ export const RequestErrorCategory = enumeration(["unknown", "server", "user"], {
   fallback: "unknown",
   ignoreCase: true,
 });
+/** Whose fault a failed request is. */
 export type RequestErrorCategory = ValueOf<typeof RequestErrorCategory>;
 
 /** The receipt of a request that the server works on: poll `retrieve_future` with its id. */

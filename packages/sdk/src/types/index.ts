@@ -1,4 +1,4 @@
-export type { InputOf, UnknownFields, ValueOf } from "../schema/schema.js";
+export type { KeepsUnknownFields, Omittable, UnknownFields } from "../schema/schema.js";
 export { Timestamp } from "../schema/timestamp.js";
 export type {
   BillingEventInfo,
@@ -12,16 +12,28 @@ export type {
   TrainingBillingEvent,
 } from "./billing.js";
 export { CheckpointPath } from "./checkpoint-path.js";
-export { Datum, type DatumLike, type LossFnInput, type LossFnInputsLike } from "./datum.js";
+export {
+  Datum,
+  type DatumInit,
+  type DatumLike,
+  type LossFnInput,
+  type LossFnInputsLike,
+} from "./datum.js";
 export type { QueueState, RequestErrorCategory } from "./futures.js";
 export {
   ModelInput,
   type DmelChunk,
+  type DmelChunkInput,
   type EncodedTextChunk,
+  type EncodedTextChunkInput,
   type ImageAssetPointerChunk,
+  type ImageAssetPointerChunkInput,
   type ImageChunk,
+  type ImageChunkInput,
+  type ImageFormat,
   type ModelInputChunk,
   type ModelInputChunkInput,
+  type ModelInputInit,
   type ModelInputLike,
 } from "./model-input.js";
 export type {

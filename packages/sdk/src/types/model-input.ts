@@ -13,7 +13,7 @@ import {
   string,
   tagged,
   tokens,
-  type InputOf,
+  type Omittable,
   type ValueOf,
 } from "../schema/schema.js";
 import { toInt32Array } from "../schema/typed-lists.js";
@@ -31,7 +31,13 @@ export interface EncodedTextChunk {
   type: "encoded_text";
 }
 
-export const EncodedTextChunk = describedBy<EncodedTextChunk>()(
+/** A run of token ids as it may be written. */
+export interface EncodedTextChunkInput extends Omittable<Omit<EncodedTextChunk, "tokens">, "type"> {
+  /** Token ids of the model's tokenizer. */
+  tokens: Int32Array | readonly number[];
+}
+
+export const EncodedTextChunk = describedBy<EncodedTextChunk, EncodedTextChunkInput>()(
   strictObject("EncodedTextChunk", {
     tokens,
     type: literal("encoded_text"),
@@ -54,7 +60,10 @@ export interface ImageChunk {
   type: "image";
 }
 
-export const ImageChunk = describedBy<ImageChunk>()(
+/** A picture by its bytes, as it may be written. */
+export interface ImageChunkInput extends Omittable<ImageChunk, "expectedTokens" | "type"> {}
+
+export const ImageChunk = describedBy<ImageChunk, ImageChunkInput>()(
   strictObject(
     "ImageChunk",
     { data: bytes, format: ImageFormat, expectedTokens, type: literal("image") },
@@ -74,7 +83,16 @@ export interface ImageAssetPointerChunk {
   type: "image_asset_pointer";
 }
 
-export const ImageAssetPointerChunk = describedBy<ImageAssetPointerChunk>()(
+/** A picture by its path or URL, as it may be written. */
+export interface ImageAssetPointerChunkInput extends Omittable<
+  ImageAssetPointerChunk,
+  "expectedTokens" | "type"
+> {}
+
+export const ImageAssetPointerChunk = describedBy<
+  ImageAssetPointerChunk,
+  ImageAssetPointerChunkInput
+>()(
   strictObject(
     "ImageAssetPointerChunk",
     { format: ImageFormat, location: string, expectedTokens, type: literal("image_asset_pointer") },
@@ -90,7 +108,10 @@ export interface DmelChunk {
   type: "dmel";
 }
 
-export const DmelChunk = describedBy<DmelChunk>()(
+/** Audio frames as they may be written. */
+export interface DmelChunkInput extends Omittable<DmelChunk, "type"> {}
+
+export const DmelChunk = describedBy<DmelChunk, DmelChunkInput>()(
   strictObject("DmelChunk", { dmel: bytes, type: literal("dmel") }, { since: "0.23.0" }),
 );
 
@@ -112,22 +133,29 @@ export const ModelInputChunk = tagged(
   },
 );
 /** One piece of a prompt. */
-export type ModelInputChunk = ValueOf<typeof ModelInputChunk>;
+export type ModelInputChunk = EncodedTextChunk | ImageChunk | ImageAssetPointerChunk | DmelChunk;
 /** A piece of a prompt as it may be written: `type` may be left out, token lists may be plain. */
-export type ModelInputChunkInput = InputOf<typeof ModelInputChunk>;
+export type ModelInputChunkInput =
+  | EncodedTextChunkInput
+  | ImageChunkInput
+  | ImageAssetPointerChunkInput
+  | DmelChunkInput;
 
 /** Everything that can stand for a `ModelInput`. */
-export type ModelInputLike =
-  | ModelInput
-  | Int32Array
-  | readonly number[]
-  | { readonly chunks: readonly ModelInputChunkInput[] };
+export type ModelInputLike = ModelInput | Int32Array | readonly number[] | ModelInputInit;
+
+/** A `ModelInput` in its plain form. */
+export interface ModelInputInit {
+  /** The pieces, in order. */
+  readonly chunks: readonly ModelInputChunkInput[];
+}
 
 /** What a model reads: pieces of text, pictures and audio in order. Immutable. */
 export class ModelInput {
+  /** The pieces, in order. */
   readonly chunks: readonly ModelInputChunk[];
 
-  constructor(init: { readonly chunks: readonly ModelInputChunkInput[] }) {
+  constructor(init: ModelInputInit) {
     this.chunks = init.chunks.map(completeChunk);
   }
 
@@ -136,6 +164,7 @@ export class ModelInput {
     return new ModelInput({ chunks: [{ type: "encoded_text", tokens: tokenIds }] });
   }
 
+  /** An input without pieces. */
   static empty(): ModelInput {
     return new ModelInput({ chunks: [] });
   }

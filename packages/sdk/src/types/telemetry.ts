@@ -26,9 +26,11 @@ export const EventType = enumeration([
   "UNHANDLED_EXCEPTION",
   "GENERIC_EVENT",
 ]);
+/** Kinds of events. */
 export type EventType = ValueOf<typeof EventType>;
 
 export const Severity = enumeration(["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]);
+/** How grave an event is. */
 export type Severity = ValueOf<typeof Severity>;
 
 const common = <const T extends string>(event: T) => ({
@@ -124,7 +126,9 @@ export const TelemetryEvent = tagged("TelemetryEvent", "event", {
   UNHANDLED_EXCEPTION: UnhandledExceptionEvent,
   GENERIC_EVENT: GenericEvent,
 });
+/** One event. */
 export type TelemetryEvent = ValueOf<typeof TelemetryEvent>;
+/** One event as it may be written: what has a default may be left out. */
 export type TelemetryEventInput = InputOf<typeof TelemetryEvent>;
 
 const batch = {

@@ -36,15 +36,21 @@ export type TypedArray =
 
 /** A tensor of some library, by its row-major values and its shape. */
 export interface TensorLike {
+  /** The values, flat and row-major. */
   readonly data: TypedArray;
+  /** Sizes of the dimensions. */
   readonly shape: readonly number[];
 }
 
 /** Parts of a `TensorData`. */
 export interface TensorDataInit {
+  /** The values, flat and row-major; of a sparse tensor the stored ones only. */
   readonly data: TypedArray;
+  /** Sizes of the dimensions; null or absent means one dimension. */
   readonly shape?: readonly number[] | null | undefined;
+  /** Where each row starts among the stored values; for a sparse (CSR) tensor. */
   readonly sparseCrowIndices?: Int32Array | readonly number[] | null | undefined;
+  /** The column of each stored value; for a sparse (CSR) tensor. */
   readonly sparseColIndices?: Int32Array | readonly number[] | null | undefined;
 }
 
@@ -55,10 +61,15 @@ export interface TensorDataInit {
  * - `shape` null means one dimension; a scalar has no shape either.
  */
 export class TensorData {
+  /** The values, flat and row-major; of a sparse tensor the stored ones only. */
   readonly data: TensorStorage;
+  /** The number format on the wire. */
   readonly dtype: TensorDtype;
+  /** Sizes of the dimensions; null means one dimension. */
   readonly shape: readonly number[] | null;
+  /** Where each row starts among the stored values; null when every value is stored. */
   readonly sparseCrowIndices: Int32Array | null;
+  /** The column of each stored value; null when every value is stored. */
   readonly sparseColIndices: Int32Array | null;
 
   constructor(init: TensorDataInit) {
@@ -87,6 +98,7 @@ export class TensorData {
     return new TensorData({ data, shape: shape.length === 0 ? null : shape });
   }
 
+  /** Whether only the values that are not 0 are stored. */
   get isSparse(): boolean {
     return this.sparseCrowIndices !== null;
   }

@@ -4,7 +4,9 @@ import { ForwardBackwardRequestSchema } from "./proto/tinker_public_pb.js";
 
 /** Where a training request stands: its model and its number. */
 export interface RequestPlace {
+  /** Id of the model. */
   readonly modelId: string;
+  /** Number in the order of its requests. */
   readonly seqId: number;
 }
 

@@ -13,6 +13,7 @@ export type RetryClass = "http" | "outer";
 
 /** One endpoint of the API. */
 export interface Route {
+  /** The HTTP method. */
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** Path with `{name}` parameters, which are inserted verbatim: checkpoint ids contain slashes. */
   readonly path: string;
@@ -24,7 +25,9 @@ export interface Route {
   readonly result?: WireTypeName;
   /** Names of the query parameters. */
   readonly query?: readonly string[];
+  /** The kind of work it is. */
   readonly pool: Pool;
+  /** Who tries again when it fails. */
   readonly retry: RetryClass;
   /** Replaces the default timeouts (connect 5 s, everything else 60 s). */
   readonly timeoutMs?: number;

@@ -4,6 +4,7 @@ import { checkTinkerPath } from "../training/checkpoint-arguments.js";
 
 /** A training client that took the place of a lost one. */
 export interface RecoveredTraining {
+  /** The client to go on with. */
   readonly client: TrainingClient;
   /** The checkpoint that it goes on from. */
   readonly checkpointPath: string;
@@ -21,14 +22,20 @@ export interface RecoveryPolicy {
    * @default true
    */
   readonly withOptimizer?: boolean | undefined;
-  /** @default 5 */
+  /**
+   * How often it is tried.
+   * @default 5
+   */
   readonly maxAttempts?: number | undefined;
   /**
    * Wait after the first failed attempt; doubles with each further one.
    * @default 1000
    */
   readonly backoffBaseMs?: number | undefined;
-  /** @default 60000 */
+  /**
+   * Longest wait between two attempts in milliseconds.
+   * @default 60000
+   */
   readonly backoffMaxMs?: number | undefined;
   /** Hears of every attempt before it is made. */
   readonly onAttempt?: ((attempt: number, checkpointPath: string) => void) | undefined;

@@ -9,12 +9,17 @@ import type { Sampler } from "./sampler.js";
 
 /** A sampling client as plain data: can be posted to a worker. Holds the credential; keep it secret. */
 export interface SamplingClientState {
+  /** The session that the samples belong to. */
   readonly sessionId: string;
+  /** The weights that are sampled from. */
   readonly samplingSessionId: string;
+  /** How to reach the server. */
   readonly options: Omit<ConnectionOptions, "fetch">;
   /** The command that prints the credential, where one does. */
   readonly credentialCommand: string | undefined;
+  /** How samples are tried again. */
   readonly retryConfig: Omit<RetryConfig, "isRetryable">;
+  /** What the server told about itself, so that it is not asked again. */
   readonly snapshot: ConnectionSnapshot;
 }
 

@@ -5,14 +5,21 @@ import type { CustomLossFn } from "./custom-loss.js";
 
 /** What is used of a `@jax-js/jax` array here; annotate with the library's own type to compute with it. */
 export interface JaxArray {
+  /** Sizes of the dimensions. */
   readonly shape: number[];
+  /** The values, once they are computed. */
   data(): Promise<ArrayLike<number>>;
 }
 
 /** What a loss over arrays returns: the loss, or the loss and metrics. */
 export type JaxLoss<A extends JaxArray> =
   | A
-  | { readonly loss: A; readonly metrics?: Readonly<Record<string, A | number>> };
+  | {
+      /** The value of the loss, an array without dimensions. */
+      readonly loss: A;
+      /** Numbers to add to the metrics of the result. */
+      readonly metrics?: Readonly<Record<string, A | number>>;
+    };
 
 type Library = typeof import("@jax-js/jax");
 
