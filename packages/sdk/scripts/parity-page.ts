@@ -124,6 +124,8 @@ function describeNode(node: Node): string {
       return `[${node.items.map(describeNode).join(", ")}]`;
     case "record":
       return `map of ${describeNode(node.item)}`;
+    case "measured":
+      return describeNode(node.item);
     case "object":
     case "mapped":
       return code(node.name);

@@ -2,14 +2,11 @@ import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { ProgramCache } from "../execution/program-cache.js";
 import { at } from "../util/at.js";
-import { adamStep, completeAdamOptions } from "./adam.js";
+import { adamState, adamStep, completeAdamOptions, type AdamState } from "./adam.js";
 
-function newState(length: number) {
-  return {
-    step: 0,
-    firstMoment: new Float32Array(length),
-    secondMoment: new Float32Array(length),
-  };
+function newState(length: number, parameters = new Float32Array(length)): AdamState {
+  const [firstMoment, secondMoment] = [new Float32Array(length), new Float32Array(length)];
+  return adamState(parameters, { step: 0, firstMoment, secondMoment });
 }
 
 const values = fc.array(fc.float({ min: -10, max: 10, noNaN: true }), {
@@ -66,6 +63,66 @@ describe("adamStep", () => {
     );
     expect([...parameters]).toEqual([1, 2]);
     expect(state).toEqual(newState(2));
+  });
+
+  it.each([
+    ["learningRate", { learningRate: 1e20 }],
+    ["learningRate", { learningRate: 1e300 }],
+    ["weightDecay", { learningRate: 0.1, weightDecay: 1e30 }],
+    ["learningRate", { learningRate: 1e19, eps: 1, gradClipNorm: 1e-3 }],
+  ])(
+    "refuses a step to numbers that are not finite, names %s and changes nothing",
+    async (name, given) => {
+      const parameters = Float32Array.of(1, 2e10);
+      const state = adamState(parameters, {
+        step: 3,
+        firstMoment: Float32Array.of(1, 2),
+        secondMoment: Float32Array.of(3, 1e-30),
+      });
+      const before = structuredClone({ parameters, state });
+      const gradient = Float32Array.of(1, -1);
+      const step = adamStep(programs, parameters, gradient, state, completeAdamOptions(given));
+      await expect(step).rejects.toThrow(`${name} is ${(given as Record<string, number>)[name]}: `);
+      expect({ parameters, state }).toEqual(before);
+    },
+  );
+
+  it("takes steps that lead to finite numbers, of any size, and no others", async () => {
+    const sizes = fc.constantFrom(0, 1e-38, 1e-20, 1, 1e10, 1e18, 1e20, 1e38);
+    const factors = fc.constantFrom(0, 1e-30, 1e-4, 1, 1e15, 1e25, 1e200);
+    const betas = fc.constantFrom(0, 0.5, 0.9, 0.999999999);
+    const run = fc.record({
+      start: sizes,
+      gradients: fc.array(sizes, { minLength: 1, maxLength: 3 }),
+      options: fc.record({
+        learningRate: factors,
+        weightDecay: factors,
+        eps: factors,
+        beta1: betas,
+        beta2: betas,
+        gradClipNorm: factors,
+      }),
+    });
+    await fc.assert(
+      fc.asyncProperty(run, async ({ start, gradients, options }) => {
+        const parameters = Float32Array.of(start, -start);
+        const state = newState(2, parameters);
+        for (const size of gradients) {
+          const before = structuredClone({ parameters, state });
+          const gradient = Float32Array.of(size, -size);
+          const taken = await adamStep(
+            programs,
+            parameters,
+            gradient,
+            state,
+            completeAdamOptions(options),
+          ).catch(() => undefined);
+          if (taken) expect(isFinite(parameters, state)).toBe(true);
+          else expect({ parameters, state }).toEqual(before);
+        }
+      }),
+      { numRuns: 300 },
+    );
   });
 
   it("does nothing to a parameter that never had a gradient, even with eps 0", async () => {
@@ -136,4 +193,8 @@ function chunkNorms(array: Float32Array): number[] {
     norms.push(Math.hypot(...array.subarray(start, start + 1000)));
   }
   return norms;
+}
+
+function isFinite(parameters: Float32Array, { firstMoment, secondMoment }: AdamState): boolean {
+  return [parameters, firstMoment, secondMoment].every((array) => array.every(Number.isFinite));
 }

@@ -9,6 +9,9 @@ const chunkLength = 1 << 18;
 /** Below the square root of every single-precision number but 0. */
 const smallestDivisor = 1e-30;
 
+/** Numbers up to this have squares that fit single precision, also the sum of a chunk of smaller ones. */
+const largestSquared = 1e19;
+
 /** Settings of one optimizer step. */
 export interface AdamOptions {
   readonly learningRate: number;
@@ -30,6 +33,18 @@ export interface AdamState {
   step: number;
   readonly firstMoment: Float32Array;
   readonly secondMoment: Float32Array;
+  /** No first moment and no parameter is larger than these; they only tell how much care a step needs. */
+  largestMoment: number;
+  largestValue: number;
+}
+
+/** An optimizer that goes on from given averages. */
+export function adamState(
+  parameters: Float32Array,
+  { step, firstMoment, secondMoment }: Pick<AdamState, "step" | "firstMoment" | "secondMoment">,
+): AdamState {
+  const [largestMoment, largestValue] = [normOf(firstMoment), normOf(parameters)];
+  return { step, firstMoment, secondMoment, largestMoment, largestValue };
 }
 
 /** What a step did. */
@@ -75,8 +90,8 @@ export function normOf(values: Float32Array): number {
 }
 
 /**
- * One step of AdamW in place. A gradient that is not finite is refused before anything changes: it would
- * spoil the parameters for good.
+ * One step of AdamW in place. A gradient that is not finite and a step that would lead to numbers that are
+ * not are refused and change nothing: they would spoil the parameters for good.
  */
 export async function adamStep(
   programs: ProgramCache,
@@ -87,8 +102,32 @@ export async function adamStep(
 ): Promise<AdamReport> {
   const gradientNorm = normOf(gradient);
   if (!Number.isFinite(gradientNorm)) throw notFinite(gradientNorm);
-  const program = await programs.get("adam", adamUpdate);
   const settings = updateSettings(options, gradientNorm, state.step + 1);
+  const after = largestAfter(state, settings, gradientNorm);
+  // Almost every step is known to be small. One that is not can be taken back.
+  const before = after.isSmall ? undefined : copyOf(parameters, state);
+  const updateNorm = await update(programs, settings, parameters, gradient, state);
+  if (before && !(Number.isFinite(updateNorm) && state.secondMoment.every(Number.isFinite))) {
+    parameters.set(before.parameters);
+    state.firstMoment.set(before.firstMoment);
+    state.secondMoment.set(before.secondMoment);
+    throw notTaken(options);
+  }
+  state.step += 1;
+  state.largestMoment = after.moment;
+  state.largestValue += updateNorm;
+  return { gradientNorm, updateNorm, step: state.step };
+}
+
+/** Updates all arrays in place and returns the norm of the update. */
+async function update(
+  programs: ProgramCache,
+  settings: Record<AdamSetting, Float32Array>,
+  parameters: Float32Array,
+  gradient: Float32Array,
+  state: AdamState,
+): Promise<number> {
+  const program = await programs.get("adam", adamUpdate);
   const updateSquares = new Float32Array(1);
   let updateSum = 0;
   for (let start = 0; start < parameters.length; start += chunkLength) {
@@ -108,8 +147,30 @@ export async function adamStep(
     );
     updateSum += at(updateSquares, 0);
   }
-  state.step += 1;
-  return { gradientNorm, updateNorm: Math.sqrt(updateSum), step: state.step };
+  return Math.sqrt(updateSum);
+}
+
+/** How large the first moments can be after a step, and whether all it computes surely stays finite. */
+function largestAfter(
+  { largestMoment, largestValue }: AdamState,
+  settings: Record<AdamSetting, Float32Array>,
+  gradientNorm: number,
+): { moment: number; isSmall: boolean } {
+  const gradient = gradientNorm * at(settings.clip, 0);
+  const moment =
+    largestMoment * at(settings.beta1, 0) + gradient * Math.abs(at(settings.oneMinusBeta1, 0));
+  const direction = moment / at(settings.eps, 0);
+  const change = direction * at(settings.stepSize, 0) + largestValue * at(settings.decay, 0);
+  const isSmall = Math.max(gradient, change * Math.sqrt(chunkLength)) < largestSquared;
+  return { moment, isSmall };
+}
+
+function copyOf(parameters: Float32Array, { firstMoment, secondMoment }: AdamState) {
+  return {
+    parameters: parameters.slice(),
+    firstMoment: firstMoment.slice(),
+    secondMoment: secondMoment.slice(),
+  };
 }
 
 /** The numbers that an update takes; the corrections of the moments' bias are folded into them. */
@@ -134,9 +195,19 @@ function updateSettings(
   };
 }
 
+function notTaken({ learningRate, weightDecay }: Required<AdamOptions>): EngineError {
+  const [name, value] =
+    weightDecay > 1 ? ["weightDecay", weightDecay] : ["learningRate", learningRate];
+  return new EngineError(
+    "step_not_finite",
+    `${name} is ${value}: the step would lead to numbers that are not finite. It was not taken and the ` +
+      "gradient is kept; take the step with a smaller one.",
+  );
+}
+
 function notFinite(norm: number): EngineError {
   return new EngineError(
-    "not_finite",
+    "gradient_not_finite",
     `the norm of the gradient is ${norm}. The step was not taken and the gradient is dropped; check that ` +
       "weights, advantages and learning rates are of a moderate size.",
   );

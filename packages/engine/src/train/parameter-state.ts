@@ -2,7 +2,7 @@ import { EngineError } from "../errors.js";
 import type { ProgramCache } from "../execution/program-cache.js";
 import type { NamedTensors, OptimizerState } from "../files/peft/adapter.js";
 import { addInto } from "./add-into.js";
-import { adamStep, type AdamOptions, type AdamReport, type AdamState } from "./adam.js";
+import { adamState, adamStep, type AdamOptions, type AdamReport, type AdamState } from "./adam.js";
 import type { ParameterLayout } from "../model/parameter-layout.js";
 
 /** Parameters and, if wanted, the optimizer, as they leave the engine and come back. */
@@ -70,14 +70,24 @@ export class ParameterState {
     this.#spare = array;
   }
 
-  /** One optimizer step with the summed gradient, which it uses up, also when it is refused. */
+  /**
+   * One optimizer step with the summed gradient, which it uses up. A gradient that is not finite is
+   * refused and dropped; any other refusal leaves everything as it was.
+   */
   async step(programs: ProgramCache, options: Required<AdamOptions>): Promise<AdamReport> {
     const gradient = this.#gradient ?? this.borrowGradient().fill(0);
-    this.#gradient = undefined;
-    this.#spare = gradient;
     this.#thaw();
     this.#version += 1;
-    return adamStep(programs, this.#values, gradient, this.#optimizer(), options);
+    try {
+      const report = await adamStep(programs, this.#values, gradient, this.#optimizer(), options);
+      this.#dropGradient(gradient);
+      return report;
+    } catch (error) {
+      if (error instanceof EngineError && error.code === "gradient_not_finite") {
+        this.#dropGradient(gradient);
+      }
+      throw error;
+    }
   }
 
   /** The summed gradient, zero when there is none. */
@@ -105,11 +115,11 @@ export class ParameterState {
     }
     this.#adam =
       withOptimizer && state.optimizer !== undefined
-        ? {
+        ? adamState(values, {
             step: state.optimizer.step,
             firstMoment: this.#flat(state.optimizer.firstMoments, "optimizer.firstMoments"),
             secondMoment: this.#flat(state.optimizer.secondMoments, "optimizer.secondMoments"),
-          }
+          })
         : undefined;
     this.#values = values;
     this.#frozen = false;
@@ -118,12 +128,17 @@ export class ParameterState {
   }
 
   #optimizer(): AdamState {
-    this.#adam ??= {
+    this.#adam ??= adamState(this.#values, {
       step: 0,
       firstMoment: new Float32Array(this.layout.length),
       secondMoment: new Float32Array(this.layout.length),
-    };
+    });
     return this.#adam;
+  }
+
+  #dropGradient(array: Float32Array): void {
+    this.#gradient = undefined;
+    this.#spare = array;
   }
 
   #thaw(): void {

@@ -5,6 +5,8 @@ export class Cursor {
   readonly #direction: WireDirection;
   readonly #typeName: string;
   readonly #steps: (string | number)[] = [];
+  /** Numbers here may be infinite or not a number. */
+  isMeasured = false;
 
   /** Whether what can be done without may be missing. */
   readonly isLenient: boolean;
@@ -34,6 +36,15 @@ export class Cursor {
     this.#steps.push(step);
     const result = action();
     this.#steps.pop();
+    return result;
+  }
+
+  /** Runs `action` where numbers may be infinite or not a number. */
+  measured<T>(action: () => T): T {
+    const before = this.isMeasured;
+    this.isMeasured = true;
+    const result = action();
+    this.isMeasured = before;
     return result;
   }
 

@@ -62,6 +62,8 @@ function decodeNode(node: Node, wire: unknown, cursor: Cursor): unknown {
       );
     case "record":
       return decodeRecord(node.item, wire, cursor);
+    case "measured":
+      return cursor.measured(() => decodeNode(node.item, wire, cursor));
     case "object":
       return decodeObject(node, wire, cursor);
     case "union":

@@ -1,7 +1,7 @@
 import { Cursor } from "./cursor.js";
 import { checkJson } from "./free-json.js";
 import type { Node, ObjectNode } from "./node.js";
-import { readInteger, readNumber } from "./scalars.js";
+import { readInteger, readNumber, writeMeasured } from "./scalars.js";
 import type { Schema } from "./schema.js";
 import { setOwn } from "./set-own.js";
 import { Timestamp } from "./timestamp.js";
@@ -20,9 +20,8 @@ function encodeNode(node: Node, value: unknown, cursor: Cursor): unknown {
     case "boolean":
       return typeof value === "boolean" ? value : cursor.expected("true or false", value);
     case "number":
-      return typeof value === "number"
-        ? readNumber(value, cursor)
-        : cursor.expected("a number", value);
+      if (typeof value !== "number") return cursor.expected("a number", value);
+      return cursor.isMeasured ? writeMeasured(value) : readNumber(value, cursor);
     case "integer":
       return typeof value === "number" || typeof value === "bigint"
         ? readInteger(value, node.allowBig, cursor)
@@ -62,6 +61,8 @@ function encodeNode(node: Node, value: unknown, cursor: Cursor): unknown {
       );
     case "record":
       return encodeRecord(node.item, value, cursor);
+    case "measured":
+      return cursor.measured(() => encodeNode(node.item, value, cursor));
     case "object":
       return encodeObject(node, value, cursor);
     case "union": {
@@ -146,8 +147,9 @@ function encodeTimestamp(value: unknown, cursor: Cursor): string {
   return moment.text;
 }
 
-function encodeFloats(list: Float64Array, cursor: Cursor): number[] {
+function encodeFloats(list: Float64Array, cursor: Cursor): (number | string)[] {
   const bad = list.findIndex((item) => !Number.isFinite(item));
+  if (bad >= 0 && cursor.isMeasured) return toList(list).map(writeMeasured);
   if (bad >= 0) return cursor.within(bad, () => cursor.fail(`${list[bad]} is not allowed in JSON`));
   return toList(list);
 }

@@ -19,6 +19,8 @@ export type Node =
   | { readonly kind: "array"; readonly item: Node }
   | { readonly kind: "tuple"; readonly items: readonly Node[] }
   | { readonly kind: "record"; readonly item: Node }
+  /** Numbers in it may be infinite or not a number; JSON carries those as text. */
+  | { readonly kind: "measured"; readonly item: Node }
   | ObjectNode
   | UnionNode
   | MappedNode;

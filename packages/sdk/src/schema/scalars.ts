@@ -21,8 +21,22 @@ export function readInteger(value: unknown, allowBig: boolean, cursor: Cursor): 
   return exact;
 }
 
-/** Reads a finite double; numeric text passes. */
+/** What JSON has no numbers for, as ProtoJSON and the usual parsers of floats spell it. */
+const measuredWords = new Map([
+  ["Infinity", Infinity],
+  ["-Infinity", -Infinity],
+  ["NaN", Number.NaN],
+]);
+
+/** A measured number as JSON can carry it. */
+export function writeMeasured(value: number): number | string {
+  return Number.isFinite(value) ? value : String(value);
+}
+
+/** Reads a double; numeric text passes. It is finite, unless it was measured. */
 export function readNumber(value: unknown, cursor: Cursor): number {
+  const word = cursor.isMeasured ? measuredWords.get(String(value)) : undefined;
+  if (word !== undefined) return word;
   const parsed =
     typeof value === "string" && /^\s*[+-]?(\d|\.\d)/.test(value)
       ? Number(value)

@@ -151,6 +151,11 @@ export function record<V, I>(
   return { node: { kind: "record", item: item.node } };
 }
 
+/** What was measured: numbers in it may be infinite or not a number, which JSON carries as text. */
+export function measured<V, I>(item: Schema<V, I>): Schema<V, I> {
+  return { node: { kind: "measured", item: item.node } };
+}
+
 /** A field that may be absent or null; null is not sent. */
 export function optional<V, I>(
   schema: Schema<V, I> | Field<"default", Schema<V, I>>,

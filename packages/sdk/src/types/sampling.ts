@@ -6,6 +6,7 @@ import {
   floats,
   integer,
   literal,
+  measured,
   nullable,
   number,
   openEnumeration,
@@ -141,7 +142,7 @@ export const SampledSequence = describedBy<SampledSequence>()(
   openObject("SampledSequence", {
     stopReason: StopReason,
     tokens,
-    logprobs: optional(floats),
+    logprobs: optional(measured(floats)),
   }),
 );
 

@@ -7,6 +7,7 @@ import {
   integer,
   json,
   literal,
+  measured,
   number,
   openObject,
   optional,
@@ -282,8 +283,8 @@ export interface ForwardBackwardOutput extends KeepsUnknownFields {
 export const ForwardBackwardOutput = describedBy<ForwardBackwardOutput>()(
   openObject("ForwardBackwardOutput", {
     lossFnOutputType: string,
-    lossFnOutputs: array(LossFnOutput),
-    metrics: withDefault(record(number), {}),
+    lossFnOutputs: measured(array(LossFnOutput)),
+    metrics: withDefault(measured(record(number)), {}),
   }),
 );
 
@@ -364,6 +365,6 @@ export interface OptimStepResponse extends KeepsUnknownFields {
 
 export const OptimStepResponse = describedBy<OptimStepResponse>()(
   openObject("OptimStepResponse", {
-    metrics: optional(record(number)),
+    metrics: optional(measured(record(number))),
   }),
 );

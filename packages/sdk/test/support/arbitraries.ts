@@ -5,14 +5,16 @@ import { narrowIntegers } from "../../src/schema/typed-lists.js";
 import { TensorData } from "../../src/types/tensor-data.js";
 
 /** Values of a schema node: another interpreter of the one schema, so every type has a generator. */
-export function valuesOf(node: Node): fc.Arbitrary<unknown> {
+export function valuesOf(node: Node, isMeasured = false): fc.Arbitrary<unknown> {
+  const inside = (item: Node): fc.Arbitrary<unknown> => valuesOf(item, isMeasured);
+  const double = isMeasured ? measuredDouble : finiteDouble;
   switch (node.kind) {
     case "string":
       return text();
     case "boolean":
       return fc.boolean();
     case "number":
-      return finiteDouble();
+      return double();
     case "integer":
       return node.allowBig ? fc.oneof(safeInteger(), bigInteger()) : safeInteger();
     case "literal":
@@ -30,41 +32,43 @@ export function valuesOf(node: Node): fc.Arbitrary<unknown> {
     case "tokens":
       return fc.int32Array({ maxLength: 12 });
     case "floats":
-      return fc.array(finiteDouble(), { maxLength: 12 }).map((list) => Float64Array.from(list));
+      return fc.array(double(), { maxLength: 12 }).map((list) => Float64Array.from(list));
     case "integers":
       return integers();
     case "nullable":
-      return fc.option(valuesOf(node.item));
+      return fc.option(inside(node.item));
     case "array":
-      return fc.array(valuesOf(node.item), { maxLength: 4 });
+      return fc.array(inside(node.item), { maxLength: 4 });
     case "tuple":
-      return fc.tuple(...node.items.map(valuesOf));
+      return fc.tuple(...node.items.map(inside));
     case "record":
-      return fc.dictionary(text(), valuesOf(node.item), { maxKeys: 4 });
+      return fc.dictionary(text(), inside(node.item), { maxKeys: 4 });
+    case "measured":
+      return valuesOf(node.item, true);
     case "object":
       return objectValues(node);
     case "union":
       return fc.oneof(
         ...Object.entries(node.options).map(([key, option]) =>
-          valuesOf(option).filter((value) => node.choose(value) === key),
+          inside(option).filter((value) => node.choose(value) === key),
         ),
       );
     case "mapped":
       return node.name === "TensorData"
-        ? tensors()
-        : valuesOf(node.inner).map((inner) => node.wrap(inner as never));
+        ? tensors(isMeasured)
+        : inside(node.inner).map((inner) => node.wrap(inner as never));
   }
 }
 
 /** Tensors of every layout: scalar, flat, shaped, sparse, narrow and wide integers. */
-export function tensors(): fc.Arbitrary<TensorData> {
+export function tensors(isMeasured = false): fc.Arbitrary<TensorData> {
   const shape = fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 3 });
   return shape.chain((sizes) => {
     const length = sizes.reduce((product, size) => product * size, 1);
     const exact = { minLength: length, maxLength: length };
     const data = fc.oneof(
       fc
-        .float32Array({ ...exact, noNaN: true, noDefaultInfinity: true })
+        .float32Array({ ...exact, noNaN: !isMeasured, noDefaultInfinity: !isMeasured })
         .map((values) => values.map((value) => value + 0)),
       fc.array(fc.constantFrom(0, 0, 0, 1.5), exact).map((list) => Float32Array.from(list)),
       fc.int32Array(exact),
@@ -108,6 +112,10 @@ function text(): fc.Arbitrary<string> {
 // Minus zero is the one finite double that JSON text does not keep.
 function finiteDouble(): fc.Arbitrary<number> {
   return fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0);
+}
+
+function measuredDouble(): fc.Arbitrary<number> {
+  return fc.oneof(finiteDouble(), fc.constantFrom(Infinity, -Infinity, Number.NaN));
 }
 
 function safeInteger(): fc.Arbitrary<number> {

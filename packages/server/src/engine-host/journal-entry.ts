@@ -1,6 +1,7 @@
 import type { PassResult, StepMetrics } from "@tinker-ts/engine";
 import { decodeJson, decodeProto, type WireValue } from "tinker-ts/wire";
 import type { TrainedAdapter } from "../engine-port/engine-port.js";
+import { isEngineRefusal } from "../errors/failure.js";
 import type { RequestKind } from "../store/requests-table.js";
 import { toEngineData } from "./training-data.js";
 
@@ -29,9 +30,20 @@ export function runPass(
   return pass.then((result) => ({ ...result, tokens }));
 }
 
-/** An optimizer step. */
-export function runStep(adapter: TrainedAdapter, payload: Uint8Array): Promise<StepMetrics> {
-  return adapter.optimStep(decodeJson("OptimStepRequest", payload).adamParams);
+/**
+ * An optimizer step. A gradient that is not finite is used up all the same, so its refusal is something
+ * that the step has done: it is returned, not thrown, and belongs into the journal.
+ */
+export async function runStep(
+  adapter: TrainedAdapter,
+  payload: Uint8Array,
+): Promise<StepMetrics | Error> {
+  try {
+    return await adapter.optimStep(decodeJson("OptimStepRequest", payload).adamParams);
+  } catch (error) {
+    if (isEngineRefusal(error) && error.code === "gradient_not_finite") return error;
+    throw error;
+  }
 }
 
 /** Repeats an operation of the journal for its effect. */

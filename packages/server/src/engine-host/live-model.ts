@@ -1,4 +1,5 @@
 import type { TrainedAdapter } from "../engine-port/engine-port.js";
+import { isEngineRefusal } from "../errors/failure.js";
 import type { Model } from "../store/models-table.js";
 
 /** A model in the engine's memory, and how far it is from its last state on disk. */
@@ -11,6 +12,8 @@ export class LiveModel {
   applied: number;
   /** The `applied` of the newest state on disk; 0 is the untrained adapter, which its seed gives back. */
   savedApplied: number;
+  /** The engine may have changed it by something that is not committed. */
+  isAhead = false;
   /** Gradients are waiting for a step; such a moment is never written to disk. */
   hasGradients = false;
   /** Payloads that a restart would have to read. */
@@ -36,9 +39,21 @@ export class LiveModel {
     this.lastUsedAt = init.now;
   }
 
+  /** Lets the engine change the model; what the engine refuses has changed nothing. */
+  async change<T>(work: (adapter: TrainedAdapter) => Promise<T>): Promise<T> {
+    this.isAhead = true;
+    try {
+      return await work(this.adapter);
+    } catch (error) {
+      if (isEngineRefusal(error)) this.isAhead = false;
+      throw error;
+    }
+  }
+
   /** Notes that one more operation has changed the model; passes leave gradients, steps use them up. */
   noteApplied(isPass: boolean, payloadBytes: number, tookMs: number): void {
     this.applied++;
+    this.isAhead = false;
     this.hasGradients = isPass;
     this.journalBytes += payloadBytes;
     this.replayMs += tookMs;
@@ -47,6 +62,7 @@ export class LiveModel {
   /** Notes that the model is a new one, whose state is on disk. */
   noteReplaced(): void {
     this.applied++;
+    this.isAhead = false;
     this.hasGradients = false;
     this.noteSaved(this.mark());
   }

@@ -61,6 +61,12 @@ export class LiveModels {
     }
   }
 
+  /** Takes a model out of memory that is ahead of what was committed; its journal brings it back. */
+  async dropAhead(modelId: string): Promise<void> {
+    const live = await this.#live.get(modelId)?.catch(() => undefined);
+    if (live?.isAhead) await this.drop(modelId);
+  }
+
   /** Takes a model out of memory without writing anything. */
   async drop(modelId: string): Promise<void> {
     const restoring = this.#live.get(modelId);

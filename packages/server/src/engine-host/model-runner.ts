@@ -45,8 +45,8 @@ const maxAttempts = 2;
  * Carries the requests of one model out.
  *
  * - The outcome, the model's progress, the journal entry and the usage are one transaction.
- * - A request that fails leaves the model as it was; when it may have changed something in memory, that
- *   is thrown away and brought back from disk.
+ * - A request that fails leaves the model as it was. When the engine may have changed it all the same, the
+ *   model in memory is thrown away and brought back from its journal.
  */
 export class ModelRunner {
   readonly #parts: RunnerParts;
@@ -68,10 +68,7 @@ export class ModelRunner {
     const problem =
       "error" in performed ? performed : await this.#commit(request, performed, place);
     if (!problem) return;
-    // The engine takes back what fails in the middle; a load is several calls, and what could not be
-    // committed has been done.
-    const isChanged = !("error" in performed) || request.kind === "load_weights";
-    if (isChanged) await this.#parts.lives.drop(this.#model.modelId);
+    await this.#parts.lives.dropAhead(this.#model.modelId);
     await this.#fail(request, signal.aborted ? signal.reason : problem.error, place);
   }
 
@@ -130,7 +127,7 @@ export class ModelRunner {
     try {
       await ledger.finish(
         request,
-        { state: "done", resultType: output.resultType, bytes: output.result },
+        output.settled,
         {
           startedAt: place.startedAt,
           finishedAt,

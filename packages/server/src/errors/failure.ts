@@ -27,7 +27,7 @@ export class StoppedError extends Error {
 export function toFailure(error: unknown, logger: Logger): Failure {
   if (error instanceof StoppedError) return failed(error.message, error.category);
   if (error instanceof ApiError && error.status < 500) return failed(error.message, "user");
-  if (isEngineError(error) && error.category === "user") {
+  if (isEngineRefusal(error)) {
     return failed(inApiWords(error.message), "user");
   }
   const reference = randomBytes(4).toString("hex");
@@ -38,6 +38,11 @@ export function toFailure(error: unknown, logger: Logger): Failure {
   return failed(`the server failed; its log has the details under ${reference}`, "server");
 }
 
+/** Whether the engine refused what it was asked for, which then has changed nothing. */
+export function isEngineRefusal(error: unknown): error is Error & { code: string } {
+  return isEngineError(error) && error.category === "user";
+}
+
 /** Whether the engine itself broke, so that nothing in its memory can be used any more. */
 export function isEngineCrash(error: unknown): boolean {
   return isEngineError(error) && error.code === "engine_failed";
@@ -46,6 +51,10 @@ export function isEngineCrash(error: unknown): boolean {
 /** The engine speaks of `tokens` and `inputs` where clients know `model_input` and `loss_fn_inputs`. */
 function inApiWords(message: string): string {
   return message
+    .replace(/^(learningRate|weightDecay|gradClipNorm|beta1|beta2|eps) is\b/, (_, name: string) => {
+      const field = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+      return `adam_params.${field} is`;
+    })
     .replace(/^(data\[\d+\])\.tokens\b/, "$1.model_input")
     .replace(/^(data\[\d+\])\.inputs\b/, "$1.loss_fn_inputs");
 }

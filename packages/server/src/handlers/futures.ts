@@ -2,7 +2,7 @@ import { decodeProto, encodeJson, hasProto } from "tinker-ts/wire";
 import type { Core } from "../core.js";
 import { bytesResponse, jsonResponse, typedResponse } from "../http/answers.js";
 import type { HandlersOf } from "../http/call.js";
-import type { Settled } from "../queue/request-ledger.js";
+import type { Settled } from "../store/requests-table.js";
 
 /** Fetching results. */
 export function futureHandlers({ futures }: Core): HandlersOf<"retrieveFuture"> {

@@ -1,12 +1,17 @@
 import { timingSafeEqual } from "node:crypto";
 import type { WireTypeName } from "tinker-ts/wire";
 import { conflict } from "../errors/api-error.js";
-import type { FailureCategory } from "../errors/failure.js";
 import { isStorageFailure } from "../errors/storage-failure.js";
 import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
 import { isLarge, readContent, storeContent } from "../store/content.js";
-import type { FinishedFacts, Outcome, RequestHead, RequestKind } from "../store/requests-table.js";
+import type {
+  FinishedFacts,
+  Outcome,
+  RequestHead,
+  RequestKind,
+  Settled,
+} from "../store/requests-table.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
 import { Waiters } from "./waiters.js";
@@ -23,11 +28,6 @@ export interface RequestDraft {
   readonly identity: Uint8Array;
   readonly payload: Uint8Array;
 }
-
-/** How a request ended, with the result at hand. */
-export type Settled =
-  | { readonly state: "done"; readonly resultType: WireTypeName; readonly bytes: Uint8Array }
-  | { readonly state: "failed"; readonly error: string; readonly category: FailureCategory };
 
 const storeRetryMs = 1000;
 

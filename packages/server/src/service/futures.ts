@@ -3,8 +3,7 @@ import type { Principal } from "../auth/principal.js";
 import type { Context } from "../context/context.js";
 import { gone, notFound, tooMany } from "../errors/api-error.js";
 import type { QueueNote } from "../queue/queue-note.js";
-import type { Settled } from "../queue/request-ledger.js";
-import type { RequestHead } from "../store/requests-table.js";
+import type { RequestHead, Settled } from "../store/requests-table.js";
 import type { Sessions } from "./sessions.js";
 
 /** What a poll is answered. */

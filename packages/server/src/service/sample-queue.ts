@@ -2,8 +2,8 @@ import type { Context } from "../context/context.js";
 import { StoppedError, toFailure } from "../errors/failure.js";
 import { FairQueue } from "../queue/fair-queue.js";
 import type { QueueNote } from "../queue/queue-note.js";
-import type { Settled } from "../queue/request-ledger.js";
-import type { RequestHead } from "../store/requests-table.js";
+
+import type { RequestHead, Settled } from "../store/requests-table.js";
 import type { Usage, UsageAccount } from "../store/usage-table.js";
 
 /** A sample request that has been accepted. */

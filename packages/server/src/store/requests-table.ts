@@ -1,3 +1,4 @@
+import type { WireTypeName } from "tinker-ts/wire";
 import type { FailureCategory } from "../errors/failure.js";
 import { contentOf, type Content } from "./content.js";
 import type { Row, SqlDatabase } from "./sql.js";
@@ -43,7 +44,12 @@ export interface RequestHead {
   readonly finishedAt: number | null;
 }
 
-/** How a request ended. */
+/** How a request ended, with its result at hand. */
+export type Settled =
+  | { readonly state: "done"; readonly resultType: WireTypeName; readonly bytes: Uint8Array }
+  | { readonly state: "failed"; readonly error: string; readonly category: FailureCategory };
+
+/** How a request ended, as it is stored. */
 export type Outcome =
   | { readonly state: "done"; readonly resultType: string; readonly result: Content }
   | { readonly state: "failed"; readonly error: string; readonly category: FailureCategory };

@@ -36,7 +36,7 @@ export const loadWeights: Operation = async (parts, { live, payload, request }) 
   const checkpoint = parts.checkpoints.readable(path, order.readers);
   checkFits(checkpoint, live.model, optimizer);
   const state = await parts.checkpoints.folders.read(checkpoint.folder, live.modelFolder);
-  await live.adapter.importState(state, { optimizer });
+  await live.change((adapter) => adapter.importState(state, { optimizer }));
   const snapshot = await parts.snapshots.writeNow(live, live.applied + 1);
   const isCreation = request.seq === 0;
   let leftovers = noLeftovers;

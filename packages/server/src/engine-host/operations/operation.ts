@@ -1,7 +1,7 @@
 import { encodeJson, stringifyJson, type WireInput, type WireTypeName } from "tinker-ts/wire";
 import type { Checkpoints } from "../../checkpoints/checkpoints.js";
 import type { Context } from "../../context/context.js";
-import type { RequestHead } from "../../store/requests-table.js";
+import type { RequestHead, Settled } from "../../store/requests-table.js";
 import type { Usage } from "../../store/usage-table.js";
 import type { LiveModel } from "../live-model.js";
 import type { SamplerWeights } from "../sampler-weights.js";
@@ -25,8 +25,7 @@ export interface OperationInput {
 
 /** What an operation has done. Nothing of it counts before its commit. */
 export interface OperationOutput {
-  readonly resultType: WireTypeName;
-  readonly result: Uint8Array;
+  readonly settled: Settled;
   readonly usage: readonly Usage[];
   /**
    * - `none`: the model is as before
@@ -49,6 +48,7 @@ export type Operation = (parts: OperationParts, input: OperationInput) => Promis
 export function jsonResult<N extends WireTypeName>(
   resultType: N,
   value: WireInput<N>,
-): { resultType: N; result: Uint8Array } {
-  return { resultType, result: Buffer.from(stringifyJson(encodeJson(resultType, value))) };
+): { settled: Settled } {
+  const bytes = Buffer.from(stringifyJson(encodeJson(resultType, value)));
+  return { settled: { state: "done", resultType, bytes } };
 }

@@ -1,5 +1,7 @@
 import { decodeProto, encodeProto, type WireValue } from "tinker-ts/wire";
+import type { TrainedAdapter } from "../../engine-port/engine-port.js";
 import { badRequest } from "../../errors/api-error.js";
+import { toFailure } from "../../errors/failure.js";
 import { runPass, runStep } from "../journal-entry.js";
 import type { LiveModel } from "../live-model.js";
 import { toPassOutput, toStepMetrics } from "../training-data.js";
@@ -15,10 +17,11 @@ const pass =
     const request = decodeProto("ForwardBackwardRequest", payload);
     checkBatch(request, context.limits.maxBatchData);
     if (change === "journaled") checkJournal(live, context.limits.maxJournalBytes);
-    const result = await runPass(live.adapter, request, signal);
+    const run = (adapter: TrainedAdapter) => runPass(adapter, request, signal);
+    const result = await (change === "none" ? run(live.adapter) : live.change(run));
+    const bytes = encodeProto("ForwardBackwardOutput", toPassOutput(result));
     return {
-      resultType: "ForwardBackwardOutput",
-      result: encodeProto("ForwardBackwardOutput", toPassOutput(result)),
+      settled: { state: "done", resultType: "ForwardBackwardOutput", bytes },
       usage: [{ kind: "training", amount: result.tokens }],
       change,
     };
@@ -27,10 +30,14 @@ const pass =
 export const forward = pass("none");
 export const forwardBackward = pass("journaled");
 
-/** One optimizer step; it uses the gradients up. */
-export const optimStep: Operation = async (_parts, { live, payload }) => {
-  const metrics = toStepMetrics(await runStep(live.adapter, payload));
-  return { ...jsonResult("OptimStepResponse", { metrics }), usage: [], change: "journaled" };
+/** One optimizer step; it uses the gradients up, also those that it has to refuse. */
+export const optimStep: Operation = async ({ context }, { live, payload }) => {
+  const step = await live.change((adapter) => runStep(adapter, payload));
+  const outcome =
+    step instanceof Error
+      ? { settled: toFailure(step, context.logger) }
+      : jsonResult("OptimStepResponse", { metrics: toStepMetrics(step) });
+  return { ...outcome, usage: [], change: "journaled" };
 };
 
 /** Waiting gradients cannot be written out, so the passes that led to them stay in the journal. */
