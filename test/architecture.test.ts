@@ -226,6 +226,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     runs: [],
     hyperparameters: [],
     weights: [],
+    losses: [],
     evaluation: ["renderers", "data", "runs"],
     supervised: ["renderers", "data", "runs", "hyperparameters", "evaluation"],
   },
