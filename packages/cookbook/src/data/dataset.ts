@@ -1,0 +1,200 @@
+import { ArgumentError, type Datum } from "tinker-ts";
+import type { Renderer, TrainOnWhat } from "../renderers/index.js";
+import { DataError } from "./data-error.js";
+import { toDatum, weightsOf, type DatumOptions } from "./datum.js";
+import type { Conversation } from "./conversation.js";
+import type { BadRow, PlacedConversation } from "./load-conversations.js";
+import { permutation, seededRandom } from "./random.js";
+
+/**
+ * Data in batches. A batch depends on its epoch and number alone, which is what lets a run go on exactly
+ * where it was.
+ */
+export interface Dataset {
+  /** Full batches of an epoch; what is left over is not trained. */
+  readonly batchesPerEpoch: number;
+  /** The data of a batch; both numbers count from 0. */
+  batch(epoch: number, index: number): Promise<readonly Datum[]> | readonly Datum[];
+}
+
+/** How conversations become data. */
+export interface RenderOptions extends DatumOptions {
+  /** The model's chat format. */
+  readonly renderer: Renderer;
+  /**
+   * What is learned of a conversation. One whose messages say themselves what is trainable is taken at its word.
+   * @default "all_assistant_messages"
+   */
+  readonly trainOnWhat?: TrainOnWhat | undefined;
+}
+
+/** How data is dealt out. */
+export interface DatasetOptions extends RenderOptions {
+  /** Conversations per batch. */
+  readonly batchSize: number;
+  /** Decides, with the epoch, the order of rows. @default 0 */
+  readonly seed?: number | undefined;
+  /** @default true */
+  readonly shuffle?: boolean | undefined;
+}
+
+/** What there is to learn. */
+export interface DataReport {
+  readonly rows: number;
+  readonly data: number;
+  /** Positions that the model reads in an epoch. */
+  readonly tokens: number;
+  /** Tokens that it learns to predict. */
+  readonly trainedTokens: number;
+  /** The longest sequence as it was before anything was cut. */
+  readonly longest: number;
+  /** Rows that were cut to `maxLength`. */
+  readonly truncatedRows: number;
+  /** Rows of which nothing is learned, and rows that cannot be rendered. */
+  readonly badRows: readonly BadRow[];
+}
+
+/** A row as data, and how long its longest sequence was before it was cut. */
+interface RenderedRow {
+  readonly data: readonly Datum[];
+  readonly length: number;
+}
+
+/** One conversation as data: one datum, or one per answer where the format rewrites earlier turns. */
+export function conversationToData(
+  conversation: Conversation,
+  options: RenderOptions,
+): readonly Datum[] {
+  return renderRow(conversation, options).data;
+}
+
+function renderRow(conversation: Conversation, options: RenderOptions): RenderedRow {
+  const { renderer, trainOnWhat = "all_assistant_messages" } = options;
+  const isCustomized = conversation.messages.some(({ trainable }) => trainable !== undefined);
+  const messages = withTools(conversation, renderer);
+  const examples = renderer.buildSupervisedExamples(
+    isCustomized ? messages.map((message) => ({ trainable: false, ...message })) : messages,
+    isCustomized ? "customized" : trainOnWhat,
+  );
+  return {
+    data: examples.map((example) => toDatum(example, options)),
+    length: Math.max(0, ...examples.map(({ input }) => input.length)),
+  };
+}
+
+/** Conversations in memory, shuffled anew from their original order for every epoch. */
+export class ConversationDataset implements Dataset {
+  readonly batchesPerEpoch: number;
+  readonly #conversations: readonly PlacedConversation[];
+  readonly #options: DatasetOptions;
+  readonly #rendered: (RenderedRow | undefined)[];
+  #order: { readonly epoch: number; readonly rows: Uint32Array } | undefined;
+
+  constructor(conversations: readonly PlacedConversation[], options: DatasetOptions) {
+    const { batchSize } = options;
+    if (!Number.isSafeInteger(batchSize) || batchSize < 1) {
+      throw new ArgumentError("batchSize", `must be a whole number from 1, not ${batchSize}`);
+    }
+    if (conversations.length < batchSize) {
+      throw new ArgumentError(
+        "batchSize",
+        `${batchSize} is more than the ${conversations.length} rows there are`,
+      );
+    }
+    this.#conversations = conversations;
+    this.#options = options;
+    this.#rendered = Array.from({ length: conversations.length });
+    this.batchesPerEpoch = Math.floor(conversations.length / batchSize);
+  }
+
+  batch(epoch: number, index: number): readonly Datum[] {
+    const { batchSize } = this.#options;
+    if (!(index >= 0 && index < this.batchesPerEpoch)) {
+      throw new ArgumentError("index", `${index} is not one of ${this.batchesPerEpoch} batches`);
+    }
+    const rows = this.#orderOf(epoch).subarray(index * batchSize, (index + 1) * batchSize);
+    return Array.from(rows, (row) => this.#render(row).data).flat();
+  }
+
+  /** The data of one row. */
+  row(index: number): readonly Datum[] {
+    return this.#render(index).data;
+  }
+
+  /** Renders everything, and tells how much there is to learn and what cannot be used. */
+  inspect(): DataReport {
+    const badRows: BadRow[] = [];
+    const total = { data: 0, tokens: 0, trainedTokens: 0, longest: 0, truncatedRows: 0 };
+    for (const [index, conversation] of this.#conversations.entries()) {
+      const place = conversation.place ?? `row ${index + 1}`;
+      try {
+        const { data, length } = this.#render(index);
+        const trained = data.reduce((sum, datum) => sum + countTrained(datum), 0);
+        if (trained === 0) badRows.push({ place, problem: "has no token to learn" });
+        total.data += data.length;
+        total.tokens += data.reduce((sum, { modelInput }) => sum + modelInput.length, 0);
+        total.trainedTokens += trained;
+        total.longest = Math.max(total.longest, length);
+        if (length > (this.#options.maxLength ?? length)) total.truncatedRows++;
+      } catch (error) {
+        badRows.push({
+          place,
+          problem: error instanceof DataError ? error.problem : String(error),
+        });
+      }
+    }
+    return { rows: this.#conversations.length, ...total, badRows };
+  }
+
+  #render(row: number): RenderedRow {
+    const conversation = this.#conversations[row]!;
+    try {
+      return (this.#rendered[row] ??= renderRow(conversation, this.#options));
+    } catch (cause) {
+      const problem = cause instanceof DataError ? cause.problem : (cause as Error).message;
+      throw new DataError(problem, { place: conversation.place ?? `row ${row + 1}`, cause });
+    }
+  }
+
+  #orderOf(epoch: number): Uint32Array {
+    if (this.#order?.epoch === epoch) return this.#order.rows;
+    const { seed = 0, shuffle = true } = this.#options;
+    const { length } = this.#conversations;
+    const rows = shuffle
+      ? permutation(length, seededRandom(seed, epoch))
+      : Uint32Array.from({ length }, (_, index) => index);
+    this.#order = { epoch, rows };
+    return rows;
+  }
+}
+
+/** Takes rows for a test out of data, by a shuffle of its own; all train when fewer would be left. */
+export function splitTest<T>(
+  rows: readonly T[],
+  testSize: number,
+  seed = 0,
+): { readonly train: readonly T[]; readonly test: readonly T[] } {
+  if (testSize <= 0 || testSize >= rows.length) return { train: rows, test: [] };
+  const order = Array.from(permutation(rows.length, seededRandom(seed)), (index) => rows[index]!);
+  return { train: order.slice(testSize), test: order.slice(0, testSize) };
+}
+
+/** How many tokens of a datum are learned, whatever their weights. */
+export function countTrained(datum: Datum): number {
+  let count = 0;
+  for (const weight of Array.from(weightsOf(datum))) if (weight > 0) count++;
+  return count;
+}
+
+function withTools(
+  { messages, tools }: Conversation,
+  renderer: Renderer,
+): Conversation["messages"] {
+  if (!tools || tools.length === 0) return messages;
+  const [first, ...rest] = messages;
+  const isSystem = first?.role === "system" && typeof first.content === "string";
+  const prefix = isSystem
+    ? renderer.createConversationPrefixWithTools(tools, first.content)
+    : renderer.createConversationPrefixWithTools(tools);
+  return [...prefix, ...(isSystem ? rest : messages)];
+}

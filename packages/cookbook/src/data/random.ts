@@ -1,0 +1,30 @@
+/**
+ * Numbers in [0, 1) that follow from some whole numbers and from nothing else, so that what is drawn for one
+ * epoch or batch does not depend on what was drawn before.
+ */
+export function seededRandom(...seeds: readonly number[]): () => number {
+  let state = seeds.reduce((hash, seed) => mix((hash ^ seed) + 0x9e3779b9), 0x2545f491);
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let value = Math.imul(state ^ (state >>> 15), state | 1);
+    value ^= value + Math.imul(value ^ (value >>> 7), value | 61);
+    return ((value ^ (value >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** The numbers from 0 to `length` - 1 in an order that the generator decides. */
+export function permutation(length: number, random: () => number): Uint32Array {
+  const order = Uint32Array.from({ length }, (_, index) => index);
+  for (let index = length - 1; index > 0; index--) {
+    const other = Math.floor(random() * (index + 1));
+    [order[index], order[other]] = [order[other]!, order[index]!];
+  }
+  return order;
+}
+
+function mix(value: number): number {
+  let bits = value | 0;
+  bits = Math.imul(bits ^ (bits >>> 16), 0x45d9f3b);
+  bits = Math.imul(bits ^ (bits >>> 16), 0x45d9f3b);
+  return (bits ^ (bits >>> 16)) >>> 0;
+}

@@ -1,0 +1,1 @@
+export { passAtK, passAtKValues } from "./pass-at-k.js";

@@ -1,0 +1,70 @@
+import { ArgumentError } from "tinker-ts";
+import { modelSizes } from "./model-sizes.js";
+
+/** What a learning rate is recommended for. */
+export interface LearningRateOptions {
+  /**
+   * An adapter is trained; all parameters take a tenth of the rate.
+   * @default true
+   */
+  readonly isLora?: boolean | undefined;
+  /** The width of the hidden states, for models that are not in the table; `config.json` has it. */
+  readonly hiddenSize?: number | undefined;
+}
+
+/** How quickly the rate falls with the hidden size, by what the model's name contains. */
+const exponents = [
+  ["llama", 0.781],
+  ["qwen", 0.0775],
+] as const;
+
+/** Small models that were tried out one by one; their sizes are far from what the formula was made for. */
+const measured: Readonly<Record<string, number>> = { "tinker-ts/sprout": 5e-3 };
+
+/** Families that are known and for which nobody has found out yet. */
+const notCalibrated = [
+  /^thinkingmachines\/Inkling/,
+  /^deepseek-ai\/DeepSeek-V3\.1$/,
+  /^openai\/gpt-oss-(20|120)b$/,
+  /^moonshotai\/Kimi-K2\.6$/,
+  /^nvidia\/NVIDIA-Nemotron-3/,
+];
+
+/** A learning rate to start with; it does not depend on the rank. */
+export function recommendedLearningRate(model: string, options: LearningRateOptions = {}): number {
+  const { isLora = true } = options;
+  const known = Object.hasOwn(measured, model) ? measured[model] : undefined;
+  if (known !== undefined) return isLora ? known : known / 10;
+  const name = model.toLowerCase();
+  const exponent = exponents.find(([part]) => name.includes(part))?.[1];
+  if (exponent === undefined) {
+    const isKnown = notCalibrated.some((pattern) => pattern.test(model));
+    throw new ArgumentError(
+      "model",
+      isKnown
+        ? `no learning rate has been calibrated for ${model} yet; choose one, 1e-4 is a careful start`
+        : `${model} is of a family without a known learning rate; choose one, 1e-4 is a careful start`,
+    );
+  }
+  const hiddenSize = options.hiddenSize ?? modelSizes(model)?.hiddenSize;
+  if (hiddenSize === undefined) {
+    throw new ArgumentError("hiddenSize", `the size of ${model} is not known here; pass it`);
+  }
+  return 5e-5 * (isLora ? 10 : 1) * (2000 / hiddenSize) ** exponent;
+}
+
+/** A rate that was good for one model, for another: rates go with one over the root of the parameter count. */
+export function transferLearningRate(
+  learningRate: number,
+  counts: { readonly fromParameters: number; readonly toParameters: number },
+): number {
+  return learningRate * Math.sqrt(counts.fromParameters / counts.toParameters);
+}
+
+/** A rate that was good for one batch size, for another, as long as batches are small. */
+export function scaleLearningRate(
+  learningRate: number,
+  sizes: { readonly fromBatchSize: number; readonly toBatchSize: number },
+): number {
+  return learningRate * Math.sqrt(sizes.toBatchSize / sizes.fromBatchSize);
+}
