@@ -13,6 +13,7 @@ import {
   type WireValue,
 } from "tinker-ts/wire";
 import { openApp, type App } from "../../src/app.js";
+import type { EngineKit } from "../../src/engine-port/engine-kit.js";
 import { createLogger } from "../../src/log/logger.js";
 import type { AppOptions } from "../../src/options.js";
 import type { Clock } from "../../src/time/clock.js";
@@ -35,6 +36,8 @@ type Answer<N extends RouteName> =
 /** What a test may set. */
 export interface TestAppOptions extends AppOptions {
   readonly engine?: ToyEngine;
+  /** Something else than the toy. */
+  readonly kit?: EngineKit;
   readonly clock?: Clock;
 }
 
@@ -79,7 +82,7 @@ export class TestApp {
         allowAnyModel: false,
         logLevel: "silent",
         closesOldSessions: false,
-        loadKit: async () => toyKit(this.engine),
+        loadKit: async () => this.#options.kit ?? toyKit(this.engine),
         ...(this.#options.clock ? { clock: this.#options.clock } : {}),
       },
     );
