@@ -122,7 +122,16 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     context: ["limits.ts", "log", "metrics", "queue", "store", "time"],
     "engine-port": ["store"],
     checkpoints: ["context", "engine-port", "errors", "store"],
-    "engine-host": ["checkpoints", "context", "engine-port", "errors", "limits.ts", "log", "store"],
+    "engine-host": [
+      "checkpoints",
+      "context",
+      "engine-port",
+      "errors",
+      "limits.ts",
+      "log",
+      "queue",
+      "store",
+    ],
     service: [
       "auth",
       "checkpoints",

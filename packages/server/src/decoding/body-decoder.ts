@@ -52,7 +52,7 @@ export class BodyDecoder {
     }
     if (this.#isClosed) return Promise.reject(unavailable("the server is shutting down"));
     return new Promise((resolve, reject) => {
-      this.#waiting.add(owner, { parts, form, resolve, reject });
+      this.#waiting.add(owner, "", { parts, form, resolve, reject });
       this.#startNext();
     });
   }

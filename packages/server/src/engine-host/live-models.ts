@@ -8,13 +8,19 @@ import { repeat, type JournaledKind } from "./journal-entry.js";
 import { LiveModel } from "./live-model.js";
 import type { Snapshots } from "./snapshots.js";
 
+/** A model and whose it is. */
+type ModelKey = Pick<Model, "modelId" | "owner">;
+
 /** A model that nobody has used for this long is a good moment to write its state out. */
 const idleMs = 5000;
 
 /**
- * Models in the engine's memory. A model that is not there is brought back from its newest snapshot
- * and the journal after it; that serves a restart, a model that was parked to make room, and an engine
- * that broke, all in the same way.
+ * Models in the engine's memory.
+ *
+ * - A model that is not there is brought back from its newest snapshot and the journal after it; that
+ *   serves a restart, a model that was parked to make room, and an engine that broke, all in the same way.
+ * - There are never more than the limit: room is made before a model is brought back, one at a time. Whoever
+ *   has most of them gives up the one that was not used for longest.
  */
 export class LiveModels {
   readonly #context: Context;
@@ -22,6 +28,12 @@ export class LiveModels {
   readonly #snapshots: Snapshots;
   readonly #live = new Map<string, Promise<LiveModel>>();
   readonly #parking = new Map<string, Promise<void>>();
+  /** What takes memory: live models that do not wait for room any more, and those that are on their way out. */
+  readonly #resident = new Map<Promise<LiveModel>, ModelKey>();
+  /** Models with a request under way, which must stay. */
+  readonly #held = new Set<string>();
+  #restoring: Promise<unknown> = Promise.resolve();
+  #onRoom: (() => void) | undefined;
 
   constructor(context: Context, bases: BaseModels, snapshots: Snapshots) {
     this.#context = context;
@@ -30,23 +42,40 @@ export class LiveModels {
   }
 
   get count(): number {
-    return this.#live.size;
+    return this.#resident.size;
   }
 
-  /** The model in memory; brings it back first when it is not there. */
-  async get(modelId: string): Promise<LiveModel> {
+  /** The model in memory, which stays there until `letGo`; brings it back first when it is not there. */
+  async hold({ modelId, owner }: ModelKey): Promise<LiveModel> {
+    this.#held.add(modelId);
     let restoring = this.#live.get(modelId);
     if (!restoring) {
-      const begun = this.#restore(modelId);
+      const begun = this.#inTurn(async () => {
+        await this.#makeRoom();
+        this.#resident.set(begun, { modelId, owner });
+        return this.#restore(modelId);
+      });
       restoring = begun;
       this.#live.set(modelId, begun);
       begun.catch(() => {
         if (this.#live.get(modelId) === begun) this.#live.delete(modelId);
+        this.#noteGone(begun);
       });
     }
     const live = await restoring;
     live.lastUsedAt = this.#context.clock.now();
     return live;
+  }
+
+  /** Whether a model is in memory, so that its next request costs no more than itself. */
+  has(modelId: string): boolean {
+    return this.#live.has(modelId);
+  }
+
+  /** Lets a model be parked again; what its last request did is committed. */
+  letGo(modelId: string): void {
+    this.#held.delete(modelId);
+    this.#onRoom?.();
   }
 
   /** Writes the states of models out that have been idle for a while, where that pays. */
@@ -70,10 +99,12 @@ export class LiveModels {
   /** Takes a model out of memory without writing anything. */
   async drop(modelId: string): Promise<void> {
     const restoring = this.#live.get(modelId);
+    if (!restoring) return;
     this.#live.delete(modelId);
-    const live = await restoring?.catch(() => undefined);
+    const live = await restoring.catch(() => undefined);
     await live?.snapshotting;
     await live?.adapter.release().catch(() => {});
+    this.#noteGone(restoring);
   }
 
   /**
@@ -94,24 +125,58 @@ export class LiveModels {
     this.#parking.set(modelId, parking);
     await parking;
     this.#parking.delete(modelId);
-  }
-
-  /** The models above the limit, the longest unused first; `isIdle` tells which may go. */
-  async surplus(isIdle: (modelId: string) => boolean): Promise<string[]> {
-    const excess = this.#live.size - this.#context.limits.maxLiveModels;
-    if (excess <= 0) return [];
-    const idle = [...this.#live].filter(([modelId]) => isIdle(modelId));
-    const loaded = await Promise.all(idle.map(([, restoring]) => restoring.catch(() => undefined)));
-    return loaded
-      .filter((live) => live !== undefined)
-      .toSorted((a, b) => a.lastUsedAt - b.lastUsedAt)
-      .slice(0, excess)
-      .map((live) => live.model.modelId);
+    this.#noteGone(restoring);
   }
 
   /** Forgets everything in memory, after the engine broke. */
   reset(): void {
     this.#live.clear();
+    this.#resident.clear();
+    this.#onRoom?.();
+  }
+
+  /** Runs work after all that was begun before it. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#restoring.then(work);
+    this.#restoring = result.catch(() => {});
+    return result;
+  }
+
+  #noteGone(restoring: Promise<LiveModel>): void {
+    this.#resident.delete(restoring);
+    this.#onRoom?.();
+  }
+
+  /** Parks models until there is room for one more. */
+  async #makeRoom(): Promise<void> {
+    while (this.#resident.size >= this.#context.limits.maxLiveModels) {
+      const modelId = await this.#mostDispensable();
+      if (modelId === undefined) {
+        // All are at work or on their way out; none of them waits for this one.
+        await new Promise<void>((resolve) => {
+          this.#onRoom = resolve;
+        });
+      } else if (!this.#held.has(modelId)) await this.park(modelId);
+    }
+  }
+
+  /** Of the owner who has most models, the one that was not used for longest; others are not touched. */
+  async #mostDispensable(): Promise<string | undefined> {
+    const residents = [...this.#resident];
+    const counts = new Map<string, number>();
+    for (const [, { owner }] of residents) counts.set(owner, (counts.get(owner) ?? 0) + 1);
+    const most = Math.max(...counts.values());
+    const free = residents.filter(
+      ([restoring, { modelId, owner }]) =>
+        counts.get(owner) === most &&
+        this.#live.get(modelId) === restoring &&
+        !this.#held.has(modelId),
+    );
+    const lives = await Promise.all(free.map(([restoring]) => restoring.catch(() => undefined)));
+    const [first] = lives
+      .filter((live) => live !== undefined)
+      .toSorted((a, b) => a.lastUsedAt - b.lastUsedAt);
+    return first?.model.modelId;
   }
 
   async #restore(modelId: string): Promise<LiveModel> {

@@ -1,4 +1,5 @@
 import { toFailure, type StoppedError } from "../errors/failure.js";
+import type { FairTurns } from "../queue/fair-turns.js";
 import type { RequestHead } from "../store/requests-table.js";
 import type { EngineGuard } from "./engine-guard.js";
 import type { LiveModel } from "./live-model.js";
@@ -7,10 +8,19 @@ import { operations } from "./operations/index.js";
 import { jsonResult, type OperationOutput, type OperationParts } from "./operations/operation.js";
 import { noLeftovers } from "./snapshots.js";
 
+/** Where models take turns. */
+export interface TrainingTurns {
+  /** At the engine, which does one thing at a time. */
+  readonly computing: FairTurns;
+  /** At the disk. */
+  readonly saving: FairTurns;
+}
+
 /** What a runner works with. */
 export interface RunnerParts extends OperationParts {
   readonly lives: LiveModels;
   readonly guard: EngineGuard;
+  readonly turns: TrainingTurns;
   /** Called when the model has ended: unloaded, or it could not be created. */
   readonly onEnded: (modelId: string, reason: string) => void;
 }
@@ -28,6 +38,8 @@ export interface RunnerModel {
 interface Performed {
   readonly output: OperationOutput;
   readonly live: LiveModel | null;
+  /** When its turn began. */
+  readonly startedAt: number;
   readonly tookMs: number;
 }
 
@@ -61,15 +73,20 @@ export class ModelRunner {
 
   /** Runs a request to its committed outcome; never rejects. */
   async run(request: RequestHead, nextSeq: number, signal: AbortSignal): Promise<void> {
-    const place = { nextSeq, startedAt: this.#parts.context.clock.now() };
-    const performed = await this.#parts.guard
-      .run(maxAttempts, () => this.#perform(request, signal))
-      .catch((error: unknown) => ({ error }));
+    const { modelId } = this.#model;
+    const performed = await this.#takeTurn(request, signal).catch((error: unknown) => ({
+      error,
+      startedAt: this.#parts.context.clock.now(),
+    }));
+    if (!performed) return;
+    const place = { nextSeq, startedAt: performed.startedAt };
     const problem =
       "error" in performed ? performed : await this.#commit(request, performed, place);
-    if (!problem) return;
-    await this.#parts.lives.dropAhead(this.#model.modelId);
-    await this.#fail(request, signal.aborted ? signal.reason : problem.error, place);
+    if (problem) {
+      await this.#parts.lives.dropAhead(modelId);
+      await this.#fail(request, signal.aborted ? signal.reason : problem.error, place);
+    }
+    this.#parts.lives.letGo(modelId);
   }
 
   /** Fails a request that never had its turn; never rejects. */
@@ -77,19 +94,54 @@ export class ModelRunner {
     await this.#fail(request, error, { nextSeq: null, startedAt: null });
   }
 
-  async #perform(request: RequestHead, signal: AbortSignal): Promise<Performed> {
+  /** Does a request when it is this model's turn; null when there are no more turns before the next start. */
+  async #takeTurn(request: RequestHead, signal: AbortSignal): Promise<Performed | null> {
+    const { guard, turns, context } = this.#parts;
+    const perform = (): Promise<Performed> => {
+      const startedAt = context.clock.now();
+      return guard.run(maxAttempts, () => this.#perform(request, startedAt, signal));
+    };
+    switch (request.kind) {
+      case "unload_model":
+      case "refused":
+        return perform();
+      case "save_weights":
+      case "save_weights_for_sampler":
+        return this.#during(turns.saving, signal, perform);
+      default:
+        return this.#during(turns.computing, signal, perform);
+    }
+  }
+
+  async #during(
+    turns: FairTurns,
+    signal: AbortSignal,
+    perform: () => Promise<Performed>,
+  ): Promise<Performed | null> {
+    const turn = await turns.take(this.#model.owner, this.#model.modelId, signal);
+    let cost = 0;
+    try {
+      const performed = turn && (await perform());
+      cost = performed?.output.usage.reduce((sum, { amount }) => sum + amount, 0) ?? 0;
+      return performed;
+    } finally {
+      turn?.end(cost);
+    }
+  }
+
+  async #perform(request: RequestHead, startedAt: number, signal: AbortSignal): Promise<Performed> {
     signal.throwIfAborted();
     if (request.kind === "unload_model") {
-      return { output: await this.#unload(), live: null, tookMs: 0 };
+      return { output: await this.#unload(), live: null, startedAt, tookMs: 0 };
     }
     if (request.kind === "sample") throw new Error("samples have no place in a model's lane");
-    const live = await this.#parts.lives.get(this.#model.modelId);
+    const live = await this.#parts.lives.hold(this.#model);
     const payload = await this.#parts.context.ledger.payload(request.requestId);
     const { clock } = this.#parts.context;
-    const startedAt = clock.now();
+    const begunAt = clock.now();
     const input = { live, request, payload, signal };
     const output = await operations[request.kind](this.#parts, input);
-    return { output, live, tookMs: clock.now() - startedAt };
+    return { output, live, startedAt, tookMs: clock.now() - begunAt };
   }
 
   async #unload(): Promise<OperationOutput> {

@@ -1,19 +1,31 @@
 import { expect, it } from "vitest";
 import { FairQueue } from "./fair-queue.js";
 
-it("lets groups take turns and keeps the order within each", () => {
-  const queue = new FairQueue<string>();
-  for (const entry of ["a1", "a2", "a3", "b1", "c1", "b2"]) queue.add(entry[0]!, entry);
+function drain(queue: FairQueue<string>): string[] {
   const order: string[] = [];
   for (let entry = queue.take(); entry; entry = queue.take()) order.push(entry);
-  expect(order).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
+  return order;
+}
+
+it("lets groups take turns and keeps the order within each", () => {
+  const queue = new FairQueue<string>();
+  for (const entry of ["a1", "a2", "a3", "b1", "c1", "b2"]) queue.add("o", entry[0]!, entry);
+  expect(drain(queue)).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
   expect(queue.size).toBe(0);
 });
 
-it("removes what matches and keeps the count right", () => {
-  const queue = new FairQueue<number>();
-  for (const entry of [1, 2, 3, 4]) queue.add("g", entry);
-  expect(queue.remove("g", (entry) => entry % 2 === 0)).toEqual([2, 4]);
-  expect(queue.size).toBe(2);
-  expect([queue.take(), queue.take(), queue.take()]).toEqual([1, 3, undefined]);
+it("lets owners take turns, however many groups each of them has", () => {
+  const queue = new FairQueue<string>();
+  for (const group of ["a", "b", "c"]) queue.add("many", group, group);
+  for (const entry of ["x1", "x2"]) queue.add("one", "x", entry);
+  expect(drain(queue)).toEqual(["a", "x1", "b", "x2", "c"]);
+});
+
+it("removes a group and keeps the count right", () => {
+  const queue = new FairQueue<string>();
+  for (const entry of ["a1", "b1", "a2"]) queue.add("o", entry[0]!, entry);
+  expect(queue.remove("o", "a")).toEqual(["a1", "a2"]);
+  expect(queue.size).toBe(1);
+  expect(queue.remove("p", "a")).toEqual([]);
+  expect(drain(queue)).toEqual(["b1"]);
 });

@@ -1,44 +1,64 @@
 /**
- * First in, first out within a group; groups take turns. One client with thousands of requests does
- * not keep the next client waiting behind all of them.
+ * First in, first out within a group; the groups of an owner take turns, and so do owners. One client with
+ * thousands of requests does not keep the next client waiting behind all of them, and one owner with many
+ * clients not the next owner.
  */
 export class FairQueue<E> {
-  readonly #groups = new Map<string, E[]>();
+  readonly #owners = new Rotation<Rotation<E[]>>();
   #size = 0;
 
   get size(): number {
     return this.#size;
   }
 
-  add(group: string, entry: E): void {
-    const entries = this.#groups.get(group);
-    if (entries) entries.push(entry);
-    else this.#groups.set(group, [entry]);
+  add(owner: string, group: string, entry: E): void {
+    this.#owners
+      .at(owner, () => new Rotation())
+      .at(group, () => [])
+      .push(entry);
     this.#size++;
   }
 
   take(): E | undefined {
-    const [first] = this.#groups;
-    if (!first) return undefined;
-    const [group, entries] = first;
+    const groups = this.#owners.first();
+    const entries = groups?.first();
+    if (!groups || !entries) return undefined;
     const entry = entries.shift();
-    // Moving the group to the end of the map is what makes the others come first.
-    this.#groups.delete(group);
-    if (entries.length > 0) this.#groups.set(group, entries);
+    groups.turn(entries.length > 0);
+    this.#owners.turn(groups.size > 0);
     this.#size--;
     return entry;
   }
 
-  /** Removes and returns the entries of a group that match. */
-  remove(group: string, matches: (entry: E) => boolean): E[] {
-    const removed: E[] = [];
-    const kept: E[] = [];
-    for (const entry of this.#groups.get(group) ?? []) {
-      (matches(entry) ? removed : kept).push(entry);
-    }
-    if (kept.length > 0) this.#groups.set(group, kept);
-    else this.#groups.delete(group);
+  /** Removes and returns the entries of a group. */
+  remove(owner: string, group: string): E[] {
+    const groups = this.#owners.get(owner);
+    const removed = groups?.get(group) ?? [];
+    groups?.delete(group);
+    if (groups?.size === 0) this.#owners.delete(owner);
     this.#size -= removed.length;
     return removed;
+  }
+}
+
+/** Things by name that take turns; a map whose first entry is the one whose turn it is. */
+class Rotation<T> extends Map<string, T> {
+  at(name: string, make: () => T): T {
+    const known = this.get(name) ?? make();
+    this.set(name, known);
+    return known;
+  }
+
+  first(): T | undefined {
+    const [first] = this.values();
+    return first;
+  }
+
+  /** Puts the first one last, or takes it out. */
+  turn(stays: boolean): void {
+    const [first] = this;
+    if (!first) return;
+    this.delete(first[0]);
+    if (stays) this.set(...first);
   }
 }

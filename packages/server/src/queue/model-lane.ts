@@ -3,10 +3,15 @@ import type { RequestHead } from "../store/requests-table.js";
 import type { QueueNote } from "./queue-note.js";
 import { SequenceQueue } from "./sequence-queue.js";
 
-/** Carries requests of a model out; neither function ever rejects. */
+/** Carries requests of a model out; nothing here ever rejects. */
 export interface LaneWork {
-  /** Runs one request to its committed outcome; `nextSeq` is whose turn it is afterwards. */
+  /**
+   * Runs one request to its committed outcome, or leaves it to the next start when the server stops;
+   * `nextSeq` is whose turn it is afterwards.
+   */
   readonly run: (request: RequestHead, nextSeq: number, signal: AbortSignal) => Promise<void>;
+  /** Why the request that is being run does not make progress, if so. */
+  readonly note: () => QueueNote | undefined;
   /** Fails a request that never ran. */
   readonly refuse: (request: RequestHead, error: StoppedError) => Promise<void>;
 }
@@ -67,7 +72,7 @@ export class ModelLane {
   /** Why a request has not finished yet. */
   note(request: RequestHead): QueueNote {
     if (this.#running?.requestId === request.requestId) {
-      return { queueState: "active", reason: `${request.kind} is running` };
+      return this.#work.note() ?? { queueState: "active", reason: `${request.kind} is running` };
     }
     const missing = this.#queue.missingSeq;
     if (missing !== null && request.seq !== null && !this.#running) {

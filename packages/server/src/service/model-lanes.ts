@@ -1,8 +1,12 @@
 import { ModelRunner, type RunnerParts } from "../engine-host/model-runner.js";
 import { ModelLane } from "../queue/model-lane.js";
+import { FairTurns } from "../queue/fair-turns.js";
 import type { QueueNote } from "../queue/queue-note.js";
 import type { Model } from "../store/models-table.js";
 import type { RequestHead } from "../store/requests-table.js";
+
+/** States that are written at the same time. */
+const maxSaving = 2;
 
 /** The lanes of all models that can be trained. */
 export class ModelLanes {
@@ -10,8 +14,15 @@ export class ModelLanes {
   readonly #lanes = new Map<string, ModelLane>();
   #isPaused = false;
 
-  constructor(parts: Omit<RunnerParts, "onEnded">) {
-    this.#parts = { ...parts, onEnded: (modelId, reason) => void this.end(modelId, reason) };
+  constructor(parts: Omit<RunnerParts, "onEnded" | "turns">) {
+    this.#parts = {
+      ...parts,
+      turns: {
+        computing: new FairTurns(1, (modelId) => parts.lives.has(modelId)),
+        saving: new FairTurns(maxSaving),
+      },
+      onEnded: (modelId, reason) => void this.end(modelId, reason),
+    };
   }
 
   /** Requests that wait or run. */
@@ -22,11 +33,14 @@ export class ModelLanes {
   /** Gives a model its lane. */
   open(model: Model): ModelLane {
     const runner = new ModelRunner(this.#parts, model);
-    const lane = new ModelLane(model.modelId, model.nextSeq, {
+    const { computing, saving } = this.#parts.turns;
+    const { modelId, owner } = model;
+    const lane = new ModelLane(modelId, model.nextSeq, {
       run: (request, nextSeq, signal) => runner.run(request, nextSeq, signal),
+      note: () => computing.note(owner, modelId) ?? saving.note(owner, modelId),
       refuse: (request, error) => runner.refuse(request, error),
     });
-    this.#lanes.set(model.modelId, lane);
+    this.#lanes.set(modelId, lane);
     return lane;
   }
 
@@ -47,21 +61,21 @@ export class ModelLanes {
     this.#lanes.delete(modelId);
   }
 
-  /** Writes states of idle models out, and takes models out of memory when there are too many. */
+  /** Writes states of idle models out. */
   async tidy(): Promise<void> {
     const isIdle = (modelId: string): boolean =>
       !this.#isPaused && (this.#lanes.get(modelId)?.isIdle ?? true);
     await this.#parts.lives.settleIdle(isIdle);
-    for (const modelId of await this.#parts.lives.surplus(isIdle)) {
-      if (isIdle(modelId)) await this.#parts.lives.park(modelId);
-    }
   }
 
   /** Lets what runs finish, starts nothing more, and writes states out. */
   async pause(): Promise<void> {
     this.#isPaused = true;
     const lanes = [...this.#lanes.values()];
-    await Promise.all(lanes.map((lane) => lane.pause()));
+    const paused = lanes.map((lane) => lane.pause());
+    this.#parts.turns.computing.pause();
+    this.#parts.turns.saving.pause();
+    await Promise.all(paused);
     await Promise.all(lanes.map((lane) => this.#parts.lives.park(lane.modelId)));
   }
 }

@@ -22,7 +22,7 @@ export interface SampleOutcome {
 /**
  * Accepted sample requests on their way through the engine.
  *
- * - Sessions take turns; within one the order is that of acceptance.
+ * - Owners take turns, and so do the sessions of one; within one the order is that of acceptance.
  * - The engine gets a bounded number of sequences at a time and batches them itself; a request larger
  *   than the bound runs alone.
  */
@@ -57,7 +57,7 @@ export class SampleQueue {
     if (this.#isPaused) return;
     const { owner } = entry.request;
     this.#pendingByOwner.set(owner, this.pendingOf(owner) + 1);
-    this.#waiting.add(groupOf(entry.request), entry);
+    this.#waiting.add(owner, entry.request.sessionId ?? "", entry);
     this.#startMore();
   }
 
@@ -71,9 +71,9 @@ export class SampleQueue {
   }
 
   /** Gives up everything of a session. */
-  async stopSession(sessionId: string, reason: string): Promise<void> {
+  async stopSession(owner: string, sessionId: string, reason: string): Promise<void> {
     const error = new StoppedError(reason);
-    const waiting = this.#waiting.remove(sessionId, () => true);
+    const waiting = this.#waiting.remove(owner, sessionId);
     for (const { entry, abort } of this.#running.values()) {
       if (entry.request.sessionId === sessionId) abort.abort(error);
     }
@@ -149,8 +149,4 @@ export class SampleQueue {
     if (left > 0) this.#pendingByOwner.set(owner, left);
     else this.#pendingByOwner.delete(owner);
   }
-}
-
-function groupOf(request: RequestHead): string {
-  return request.sessionId ?? `owner ${request.owner}`;
 }

@@ -39,7 +39,8 @@ export async function closeSession(
     return open;
   });
   parts.sessions.forget(sessionId);
-  await parts.samples.stopSession(sessionId, message);
+  const owner = store.sessions.get(sessionId)?.owner ?? "";
+  await parts.samples.stopSession(owner, sessionId, message);
   for (const { modelId } of models) {
     await parts.lanes.end(modelId, reason);
     await parts.lives.drop(modelId);

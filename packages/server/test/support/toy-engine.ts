@@ -75,6 +75,10 @@ export class ToyEngine implements EnginePort {
   readonly gates: Gates;
   /** Adapters that exist, to find leaks. */
   adapters = 0;
+  /** Most adapters that have existed at the same time. */
+  mostAdapters = 0;
+  /** Adapters that were ever made. */
+  created = 0;
   /** Weights frozen for sampling that exist. */
   frozen = 0;
   /** Breaks the reading of model files. */
@@ -154,6 +158,8 @@ class ToyAdapter implements TrainedAdapter {
     this.#engine = engine;
     this.#weights = Float32Array.from({ length: size }, (_, i) => ((options.seed ?? 0) % 97) + i);
     engine.adapters++;
+    engine.created++;
+    engine.mostAdapters = Math.max(engine.mostAdapters, engine.adapters);
   }
 
   async forward(data: readonly Datum[]): Promise<PassResult> {

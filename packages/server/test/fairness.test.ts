@@ -1,0 +1,139 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { passBody, TestApp } from "./support/test-app.js";
+
+const ann = { key: "tml-key-ann" };
+const bob = { key: "tml-key-bob" };
+const apiKeys = [
+  { key: ann.key, owner: "ann" },
+  { key: bob.key, owner: "bob" },
+];
+
+let app: TestApp;
+beforeEach(async () => {
+  app = await TestApp.open({ apiKeys, limits: { longPollMs: 1, maxLiveModels: 32 } });
+});
+afterEach(() => app.dispose());
+
+/** Models with a session of their own. */
+async function models(count: number, caller: typeof ann): Promise<string[]> {
+  const sessionId = await app.session(caller);
+  const numbers = Array.from({ length: count }, (_, n) => n);
+  return Promise.all(numbers.map((n) => app.model(sessionId, { ...caller, seq: n, seed: n })));
+}
+
+const passes = (): string[] =>
+  app.engine.log
+    .filter((line) => line.startsWith("forwardBackward"))
+    .map((line) => line.replace("forwardBackward ", ""));
+
+describe("training", () => {
+  it("of one owner waits for one turn of another, however much that one has in line", async () => {
+    const many = await models(20, ann);
+    const [one = ""] = await models(1, bob);
+    const arrived = app.engine.gates.close("forwardBackward");
+    const waiting: string[] = [];
+    for (const modelId of many) {
+      for (const seq of [1, 2, 3]) {
+        const { requestId } = await app.call("forwardBackward", passBody(modelId, seq, [[1]]), ann);
+        waiting.push(requestId);
+      }
+    }
+    await arrived;
+    const { requestId } = await app.call("forwardBackward", passBody(one, 1, [[2]]), bob);
+    app.engine.gates.open("forwardBackward");
+    await app.result(requestId, bob);
+    for (const id of waiting) await app.result(id, ann);
+    // The one at the engine when it came, at most one more that had its turn already, then its own.
+    expect(passes().indexOf("2")).toBeLessThanOrEqual(2);
+    expect(passes()).toHaveLength(61);
+  });
+
+  it("tells pollers that it waits for its turn, and how many wait", async () => {
+    const [first = "", second = ""] = await models(2, ann);
+    const [other = ""] = await models(1, bob);
+    const arrived = app.engine.gates.close("forwardBackward");
+    const submit = (modelId: string, caller: typeof ann) =>
+      app.call("forwardBackward", passBody(modelId, 1, [[1]]), caller);
+    await submit(first, ann);
+    await arrived;
+    const { requestId } = await submit(second, ann);
+    await submit(other, bob);
+    const queueState = async (): Promise<unknown> => {
+      const poll = await app.fetch("retrieveFuture", { requestId }, ann);
+      return poll.json();
+    };
+    await expect.poll(queueState).toMatchObject({
+      queue_state: "paused_capacity",
+      queue_state_reason: "waiting for its turn: 1 of your models wait, and 2 owners take turns",
+    });
+    app.engine.gates.open("forwardBackward");
+    expect(await app.result(requestId, ann)).toHaveProperty("metrics");
+  });
+
+  it("goes on after a restart for those that had no turn yet, and is done once", async () => {
+    const many = await models(5, ann);
+    const arrived = app.engine.gates.close("forwardBackward");
+    const requests = await Promise.all(
+      many.map((modelId) => app.call("forwardBackward", passBody(modelId, 1, [[1]]), ann)),
+    );
+    await arrived;
+    const stopped = app.stop();
+    app.engine.gates.open("forwardBackward");
+    await stopped;
+    expect(passes()).toHaveLength(1);
+    await app.start();
+    for (const { requestId } of requests) {
+      expect(await app.result(requestId, ann)).toHaveProperty("metrics");
+    }
+    // The one that was done has been repeated for its model at most.
+    expect(passes().length).toBeGreaterThanOrEqual(5);
+    expect(passes().length).toBeLessThanOrEqual(6);
+  });
+
+  it("keeps to the limit of models in memory when many are created at once", async () => {
+    await models(60, ann);
+    expect(app.engine.mostAdapters).toBe(32);
+  });
+
+  it("parks models of whoever has most of them", async () => {
+    const [one = ""] = await models(1, bob);
+    await models(40, ann);
+    const { created } = app.engine;
+    const { requestId } = await app.call("forwardBackward", passBody(one, 1, [[1]]), bob);
+    await app.result(requestId, bob);
+    expect(app.engine.created).toBe(created);
+  });
+});
+
+describe("sampling", () => {
+  it("lets owners take turns, however many sessions each of them has", async () => {
+    await app.dispose();
+    app = await TestApp.open({ apiKeys, limits: { maxRunningSequences: 1 } });
+    const sample = (caller: typeof ann, seed: number) => {
+      const body = { baseModel: "toy", prompt: [1], samplingParams: { maxTokens: 1, seed } };
+      return app.call("sample", { ...body }, caller);
+    };
+    const sampler = async (n: number): Promise<string> => {
+      const body = { sessionId: await app.session(ann), samplingSessionSeqId: 0, baseModel: "toy" };
+      const { samplingSessionId } = await app.call("createSamplingSession", body, ann);
+      const { requestId } = await app.call(
+        "sample",
+        { samplingSessionId, seqId: n, prompt: [1], samplingParams: { maxTokens: 1, seed: n } },
+        ann,
+      );
+      return requestId;
+    };
+    const arrived = app.engine.gates.close("sample");
+    const first = await sample(ann, 100);
+    await arrived;
+    const others: string[] = [];
+    for (let n = 0; n < 10; n++) others.push(await sampler(n));
+    const { requestId } = await sample(bob, 200);
+    app.engine.gates.open("sample");
+    await app.result(requestId, bob);
+    for (const id of [first.requestId, ...others]) await app.result(id, ann);
+    const order = app.engine.log.filter((line) => line.startsWith("sample"));
+    expect(order.indexOf("sample 200")).toBeLessThanOrEqual(2);
+    expect(order).toHaveLength(12);
+  });
+});
