@@ -1,3 +1,13 @@
+export type {
+  ChatFormat,
+  Extension,
+  ImagePiece,
+  MessagePlace,
+  OutputPiece,
+  RenderedMessage,
+} from "./chat-format.js";
+export { chatTemplateRenderer, type ChatTemplateOptions } from "./chat-template-renderer.js";
+export { markupOf, type Mark, type Markup, type MarkupTemplate } from "./markup.js";
 export {
   contentParts,
   hasThinking,
@@ -13,6 +23,20 @@ export {
   type ToolSpec,
   type UnparsedToolCall,
 } from "./message.js";
+export { fromOpenAIMessages, toOpenAIMessage, type OpenAIMessage } from "./openai-messages.js";
+export type { ResponseReader } from "./parsing/response-reader.js";
+export { recommendedRenderer, recommendedRenderers } from "./recommended.js";
+export {
+  createRenderer,
+  getRenderer,
+  isRendererRegistered,
+  listRenderers,
+  registerRenderer,
+  unregisterRenderer,
+  type RendererFactory,
+  type RendererOptions,
+} from "./registry.js";
+export { RendererError } from "./renderer-error.js";
 export type {
   GenerationPromptOptions,
   ParsedResponse,

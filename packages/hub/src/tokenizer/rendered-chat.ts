@@ -112,6 +112,11 @@ export class RenderedChat {
     });
   }
 
+  /** Where a text of a message begins, from `start` on; -1 where it is not. */
+  indexOfText(text: string, start = 0): number {
+    return this.#text.indexOf(String(this.#quoter.quote(text)), start);
+  }
+
   /** Where a mark that the template wrote begins, from `start` on; -1 where there is none. */
   indexOfMark(mark: string, start = 0): number {
     return this.#text.indexOf(mark, start);

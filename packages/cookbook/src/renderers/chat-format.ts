@@ -1,0 +1,73 @@
+import type { ModelInputChunkInput } from "tinker-ts";
+import type { Markup } from "./markup.js";
+import type { Message, ToolSpec } from "./message.js";
+import type { ResponseReader } from "./parsing/response-reader.js";
+
+/** Where a message stands when it is rendered. */
+export interface MessagePlace {
+  /** Position in the conversation, inserted messages included. */
+  readonly index: number;
+  /** Whether no message follows. */
+  readonly isLast: boolean;
+  /** Whether it is the last message of a training example, which a model is to learn to write. */
+  readonly isTarget: boolean;
+  readonly previous: Message | undefined;
+  readonly next: Message | undefined;
+  /** Position of the last message of the user; -1 without one. */
+  readonly lastUserIndex: number;
+  readonly inLastAssistantTurn: boolean;
+}
+
+/** A picture among the markup of a message. */
+export type ImagePiece = Extract<ModelInputChunkInput, { data: unknown }>;
+
+/** Each piece becomes one chunk: tokens are never joined across pieces. */
+export type OutputPiece = Markup | ImagePiece;
+
+/** A message in a model's format. */
+export interface RenderedMessage {
+  /** What introduces the message; a model never writes it. */
+  readonly header: Markup;
+  /** What a model writes, its end included. */
+  readonly output: readonly OutputPiece[];
+  /** What the stop sequence has in common with the next header; written behind the last message alone. */
+  readonly stopOverlap?: Markup;
+}
+
+/** When the prompt of a turn begins with the prompt and the answer of the turn before. */
+export type Extension = "always" | "sometimes" | "never";
+
+/**
+ * A family of models' chat format. Everything that is written is in `renderMessage` and `generationSuffix`,
+ * everything that is read in `reader`; the rest tells them apart from others.
+ */
+export interface ChatFormat {
+  readonly name: string;
+  /** Tokens of the format. Text of messages never becomes one of them. */
+  readonly marks: readonly string[];
+  /** Those without which a tokenizer cannot be the right one; the others may be spelled as text. */
+  readonly requiredMarks: readonly string[];
+  /** The token before the first message. @default none */
+  readonly begin?: "bos" | { readonly mark: string };
+  /** What ends a message: tokens, or one text. */
+  readonly stops: readonly string[] | { readonly text: string };
+  readonly extension: Extension;
+  /** Whether prompts close the think block. @default false */
+  readonly disablesThinking?: boolean;
+  /** Roles that messages may have. @default any that is a word */
+  readonly roles?: readonly string[];
+  /** Adds what the format always has, such as a system message. */
+  readonly prepare?: (messages: readonly Message[]) => readonly Message[];
+  /** Where the last turn of the assistant begins. @default behind the last message of the user */
+  readonly turnStart?: (messages: readonly Message[]) => number;
+  /** One example per turn of the user instead of one per message, where turns cannot be joined. */
+  readonly splitsByUserTurn?: boolean;
+  readonly renderMessage: (message: Message, place: MessagePlace) => RenderedMessage;
+  /** What a prompt ends with. */
+  readonly generationSuffix: (role: string, place: MessagePlace) => Markup;
+  readonly reader: ResponseReader;
+  /** The messages that declare functions; formats without them have none. */
+  readonly declareTools?: (tools: readonly ToolSpec[], systemPrompt: string) => readonly Message[];
+  /** How OpenAI-style messages carry reasoning and arguments. */
+  readonly openAI: { readonly thinking: "field" | "inline"; readonly arguments: "text" | "object" };
+}

@@ -1,0 +1,12 @@
+import type { Message } from "../message.js";
+import type { MarkSigns } from "./marked-text.js";
+
+/** How a format's answers are read. */
+export interface ResponseReader {
+  /** What a prompt writes of a think block before the answer begins, such as `<think>\n`. */
+  readonly openThinking?: string;
+  /** The tags of reasoning, for streaming; a format without them cannot be streamed. */
+  readonly thinkTags?: readonly [open: string, close: string];
+  /** Makes a message of a complete answer without its stop token; a marked text. */
+  readonly read: (text: string, signs: MarkSigns) => Message;
+}

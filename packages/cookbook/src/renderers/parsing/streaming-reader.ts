@@ -1,0 +1,103 @@
+import type { ParsedResponse, StreamEvent, StreamingParser } from "../renderer.js";
+import { readResponse, type ReadingContext } from "./read-response.js";
+
+/**
+ * Reads an answer while it is sampled.
+ *
+ * - One header comes first, with the first text; deltas carry only what is new.
+ * - Entering and leaving a think block each add one to the index of the content.
+ * - The beginning of a tag is held back until it is known not to be one.
+ * - What follows the stop token is ignored.
+ */
+export class StreamingReader implements StreamingParser {
+  readonly #context: ReadingContext;
+  readonly #decoder: { push(id: number): string; flush(): string };
+  readonly #tags: readonly [open: string, close: string];
+  readonly #tokens: number[] = [];
+  #pending = "";
+  #isThinking = false;
+  #index = 0;
+  #isFinished = false;
+  #hasHeader = false;
+  /** What the prompt wrote of a think block; a model that opens the block itself does not need it. */
+  readonly #opening: readonly number[];
+  #endsThinking = false;
+
+  constructor(
+    context: ReadingContext,
+    tags: readonly [open: string, close: string],
+    opening: readonly number[],
+  ) {
+    this.#context = context;
+    this.#tags = tags;
+    this.#opening = opening;
+    this.#decoder = context.signs.decoder(context.tokenizer);
+  }
+
+  push(tokens: number | Iterable<number>): StreamEvent[] {
+    const events: StreamEvent[] = [];
+    for (const id of typeof tokens === "number" ? [tokens] : tokens) {
+      if (this.#tokens.length === 0 && id !== this.#opening[0]) {
+        for (const openingId of this.#opening) this.#take(openingId, events);
+        this.#endsThinking = this.#opening.length > 0;
+      }
+      this.#take(id, events);
+    }
+    return events;
+  }
+
+  finish(): ParsedResponse & { events: StreamEvent[] } {
+    const events: StreamEvent[] = [];
+    this.#add(this.#decoder.flush(), events);
+    this.#startHeader(events);
+    this.#emit(this.#pending, events);
+    this.#pending = "";
+    const options = { always: true, endsThinking: this.#endsThinking };
+    return { ...readResponse(this.#context, this.#tokens, options), events };
+  }
+
+  #take(id: number, events: StreamEvent[]): void {
+    this.#tokens.push(id);
+    if (this.#isFinished) return;
+    if (this.#context.stopIds.has(id)) this.#isFinished = true;
+    else this.#add(this.#decoder.push(id), events);
+  }
+
+  #add(text: string, events: StreamEvent[]): void {
+    if (text === "") return;
+    this.#startHeader(events);
+    this.#pending += text;
+    for (;;) {
+      const tag = this.#tags[this.#isThinking ? 1 : 0];
+      const sign = this.#context.signs.sign(tag);
+      const at = this.#pending.indexOf(sign);
+      if (at < 0) break;
+      this.#emit(this.#pending.slice(0, at), events);
+      this.#pending = this.#pending.slice(at + sign.length);
+      this.#isThinking = !this.#isThinking;
+      this.#index++;
+    }
+    const held = heldBack(this.#pending, this.#tags[this.#isThinking ? 1 : 0]);
+    this.#emit(this.#pending.slice(0, this.#pending.length - held), events);
+    this.#pending = this.#pending.slice(this.#pending.length - held);
+  }
+
+  #startHeader(events: StreamEvent[]): void {
+    if (!this.#hasHeader) events.push({ type: "header", role: "assistant" });
+    this.#hasHeader = true;
+  }
+
+  #emit(text: string, events: StreamEvent[]): void {
+    if (text === "") return;
+    const type = this.#isThinking ? "thinking" : "text";
+    events.push({ type, contentIndex: this.#index, delta: this.#context.signs.spell(text) });
+  }
+}
+
+/** Length of the longest end of a text that a tag may begin with. */
+function heldBack(text: string, tag: string): number {
+  for (let length = Math.min(text.length, tag.length - 1); length > 0; length--) {
+    if (text.endsWith(tag.slice(0, length))) return length;
+  }
+  return 0;
+}
