@@ -36,6 +36,8 @@ export interface DatasetOptions extends RenderOptions {
   readonly seed?: number | undefined;
   /** @default true */
   readonly shuffle?: boolean | undefined;
+  /** Positions that the model takes; a longer row that `maxLength` does not cut is a bad one. */
+  readonly contextLength?: number | undefined;
 }
 
 /** What there is to learn. */
@@ -53,6 +55,9 @@ export interface DataReport {
   /** Rows of which nothing is learned, and rows that cannot be rendered. */
   readonly badRows: readonly BadRow[];
 }
+
+/** Rendered rows are kept up to about a quarter of a gigabyte; others are rendered each time. */
+const maxKeptTokens = 16_000_000;
 
 /** A row as data, and how long its longest sequence was before it was cut. */
 interface RenderedRow {
@@ -88,6 +93,7 @@ export class ConversationDataset implements Dataset {
   readonly #conversations: readonly PlacedConversation[];
   readonly #options: DatasetOptions;
   readonly #rendered: (RenderedRow | undefined)[];
+  #keptTokens = 0;
   #order: { readonly epoch: number; readonly rows: Uint32Array } | undefined;
 
   constructor(conversations: readonly PlacedConversation[], options: DatasetOptions) {
@@ -130,7 +136,8 @@ export class ConversationDataset implements Dataset {
       try {
         const { data, length } = this.#render(index);
         const trained = data.reduce((sum, datum) => sum + countTrained(datum), 0);
-        if (trained === 0) badRows.push({ place, problem: "has no token to learn" });
+        const problem = this.#problemOf(length, trained);
+        if (problem !== undefined) badRows.push({ place, problem });
         total.data += data.length;
         total.tokens += data.reduce((sum, { modelInput }) => sum + modelInput.length, 0);
         total.trainedTokens += trained;
@@ -146,10 +153,27 @@ export class ConversationDataset implements Dataset {
     return { rows: this.#conversations.length, ...total, badRows };
   }
 
+  #problemOf(length: number, trainedTokens: number): string | undefined {
+    const { maxLength, contextLength = Number.POSITIVE_INFINITY } = this.#options;
+    if (maxLength === undefined && length - 1 > contextLength) {
+      return `has ${length} tokens, but the model takes ${contextLength}; set a maximal length to cut it`;
+    }
+    if (trainedTokens > 0) return undefined;
+    const isCut = length > (maxLength ?? length);
+    return `has no token to learn${isCut ? ` within its first ${maxLength}` : ""}`;
+  }
+
   #render(row: number): RenderedRow {
+    const known = this.#rendered[row];
+    if (known) return known;
     const conversation = this.#conversations[row]!;
     try {
-      return (this.#rendered[row] ??= renderRow(conversation, this.#options));
+      const rendered = renderRow(conversation, this.#options);
+      if (this.#keptTokens < maxKeptTokens) {
+        this.#rendered[row] = rendered;
+        this.#keptTokens += rendered.length * rendered.data.length;
+      }
+      return rendered;
     } catch (cause) {
       const problem = cause instanceof DataError ? cause.problem : (cause as Error).message;
       throw new DataError(problem, { place: conversation.place ?? `row ${row + 1}`, cause });

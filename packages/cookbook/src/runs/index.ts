@@ -1,0 +1,13 @@
+export {
+  CheckpointKeeper,
+  type CheckpointKeeperParts,
+  type CheckpointOptions,
+  type RunPosition,
+} from "./checkpoint-keeper.js";
+export { EarlyStop, type EarlyStopOptions } from "./early-stop.js";
+export {
+  checkSameRun,
+  openTraining,
+  type OpenedTraining,
+  type OpenTrainingOptions,
+} from "./open-training.js";

@@ -1,0 +1,3 @@
+export { isDataset, prepareData, type PreparedData } from "./prepare-data.js";
+export { train, type TrainResult } from "./train.js";
+export type { DataOptions, TrainOptions, TrainProgress } from "./train-options.js";
