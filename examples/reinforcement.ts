@@ -5,7 +5,7 @@
 // become more probable, worse ones less; what was sampled with is compared with what is trained now
 // (importance sampling).
 import assert from "node:assert/strict";
-import type { DatumLike, SampledSequence } from "tinker-ts";
+import { policyDatum } from "tinker-ts";
 import { Chat } from "./support/chat.js";
 import { connect } from "./support/connect.js";
 import { percent } from "./support/display.js";
@@ -39,7 +39,7 @@ for (let round = 1; round <= rounds; round++) {
   const data = groups.flatMap(({ prompt, sequences, rewards, average }) =>
     sequences.flatMap((sequence, index) => {
       const advantage = rewards[index]! - average;
-      return advantage === 0 ? [] : [toDatum(prompt, sequence, advantage)];
+      return advantage === 0 ? [] : [policyDatum(prompt, sequence, advantage)];
     }),
   );
   if (data.length > 0) {
@@ -53,24 +53,6 @@ await service.close();
 const [first, last] = [mean(shares.slice(0, 3)), mean(shares.slice(-3))];
 console.log(`good at first: ${percent(first)}, good at last: ${percent(last)}`);
 assert.ok(last >= 0.9, "at least nine of ten answers are good in the end");
-
-/** An answer with the logprobs it was sampled with, all its tokens pushed by the same advantage. */
-function toDatum(
-  prompt: readonly number[],
-  { tokens, logprobs }: SampledSequence,
-  advantage: number,
-): DatumLike {
-  const all = [...prompt, ...tokens];
-  const before = Array.from({ length: prompt.length - 1 }, () => 0);
-  return {
-    modelInput: all.slice(0, -1),
-    lossFnInputs: {
-      target_tokens: all.slice(1),
-      logprobs: [...before, ...(logprobs ?? [])],
-      advantages: [...before, ...Array.from(tokens, () => advantage)],
-    },
-  };
-}
 
 function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;

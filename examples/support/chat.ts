@@ -1,4 +1,4 @@
-import type { DatumLike, SamplingClient, Tokenizer } from "tinker-ts";
+import { supervisedDatum, type DatumLike, type SamplingClient, type Tokenizer } from "tinker-ts";
 import type { Exchange } from "./task.js";
 
 /** Data to learn from, and how many tokens of it count. */
@@ -24,21 +24,14 @@ export class Chat {
     return [...this.#tokenizer.encode(text, { addSpecialTokens: false })];
   }
 
-  /** Tokens to learn from: every token predicts the next, and only the answers count. */
+  /** Data to learn from: questions are read, answers learned. */
   lesson(exchanges: readonly Exchange[]): Lesson {
     let tokenCount = 0;
     const data = exchanges.map(({ question, answer }) => {
       const prompt = this.prompt(question);
       const reply = [...this.#tokenizer.encode(answer, { addSpecialTokens: false }), this.turnEnd];
-      const targets = [...prompt, ...reply].slice(1);
       tokenCount += reply.length;
-      return {
-        modelInput: [...prompt, ...reply].slice(0, -1),
-        lossFnInputs: {
-          target_tokens: targets,
-          weights: targets.map((_, index) => (index < prompt.length - 1 ? 0 : 1)),
-        },
-      };
+      return supervisedDatum(prompt, reply);
     });
     return { data, tokenCount };
   }

@@ -9,6 +9,7 @@ export {
   type ChatTemplates,
   type RenderChatOptions,
 } from "./tokenizer/chat-template.js";
+export type { EncodedChat } from "./tokenizer/encode-chat.js";
 export { IncrementalDecoder } from "./tokenizer/incremental-decoder.js";
 export { loadTokenizer, parseTokenizer, type TokenizerFiles } from "./tokenizer/load-tokenizer.js";
 export { pythonStrip, type StripSide } from "./tokenizer/python-text.js";

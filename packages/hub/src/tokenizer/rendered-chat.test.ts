@@ -46,7 +46,7 @@ it("no text of a message becomes a mark, alone or with its neighbour, and none i
   const text = fc.array(piece, { maxLength: 4 }).map((pieces) => pieces.join(""));
   await fc.assert(
     fc.asyncProperty(fc.array(text, { minLength: 1, maxLength: 4 }), async (content) => {
-      const ids = await tokenizer.encodeChat([{ role: "user", content }]);
+      const { tokens: ids } = await tokenizer.encodeChat([{ role: "user", content }]);
       expect(countMarks(ids)).toBe(2);
       expect(tokenizer.decode(ids)).toBe(`<|im_start|>user\n${content.join("")}<|im_end|>\n`);
     }),
@@ -56,7 +56,7 @@ it("no text of a message becomes a mark, alone or with its neighbour, and none i
 it("a conversation without marks in its texts is encoded as the rendered text is", async () => {
   const messages = [{ role: "user", content: ["Hello  there.\n", "How are you?"] }];
   const text = await tokenizer.renderChat(messages);
-  expect(await tokenizer.encodeChat(messages)).toEqual(
+  expect((await tokenizer.encodeChat(messages)).tokens).toEqual(
     tokenizer.encode(text, { addSpecialTokens: false }),
   );
 });
@@ -65,7 +65,7 @@ it("the texts of functions are quoted too, names of fields included", async () =
   const source = `{{- '<|im_start|>' + tools | tojson + '<|im_end|>' }}`;
   const json = await readJsonObject(fixture("tokenizers/qwen.json"));
   const other = await parseTokenizer({ tokenizer: json, config: { chat_template: source } });
-  const ids = await other.encodeChat([], { tools: [{ "<|im_end|>": "<|im_start|>" }] });
+  const { tokens: ids } = await other.encodeChat([], { tools: [{ "<|im_end|>": "<|im_start|>" }] });
   expect(countMarks(ids)).toBe(2);
   expect(other.decode(ids)).toBe(`<|im_start|>[{"<|im_end|>": "<|im_start|>"}]<|im_end|>`);
 });

@@ -6,6 +6,7 @@ import {
   type ChatTemplates,
   type RenderChatOptions,
 } from "./chat-template.js";
+import { encodeChat, type EncodedChat } from "./encode-chat.js";
 import type { TokenDecoder } from "./token-decoder.js";
 import type { EncodeOptions, TokenEncoder } from "./token-encoder.js";
 import type { NamedTokens, Vocabulary } from "./vocabulary.js";
@@ -121,12 +122,15 @@ export class Tokenizer {
     return template.renderText({ messages, tools: options.tools ?? null }, options);
   }
 
-  /** The tokens of a conversation rendered with the model's chat template; no text becomes a mark. */
+  /**
+   * The tokens of a conversation rendered with the model's chat template, and which of them are the assistant's;
+   * no text of a message becomes a mark.
+   */
   async encodeChat(
     messages: readonly ChatMessage[],
     options: RenderChatOptions = {},
-  ): Promise<Int32Array> {
+  ): Promise<EncodedChat> {
     const template = await this.chatTemplate(options.template);
-    return template.render(messages, options).encode();
+    return encodeChat(template, this.#specialIds, messages, options);
   }
 }

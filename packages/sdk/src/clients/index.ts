@@ -1,6 +1,7 @@
 export type {
   ChatMessage,
   DecodeOptions,
+  EncodedChat,
   EncodeOptions,
   NamedToken,
   NamedTokens,

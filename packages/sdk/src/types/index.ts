@@ -36,6 +36,13 @@ export {
   type ModelInputInit,
   type ModelInputLike,
 } from "./model-input.js";
+export {
+  policyDatum,
+  supervisedDatum,
+  type PolicyDatumOptions,
+  type PolicySequence,
+  type SupervisedDatumOptions,
+} from "./next-token-data.js";
 export type {
   AuditLogEntry,
   AuditLogResponse,

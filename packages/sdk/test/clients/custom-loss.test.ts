@@ -105,7 +105,7 @@ describe("a custom loss", () => {
       [2, 4, 6],
       [1, 0.5],
     ]);
-    expect(output.metrics).toEqual({ "loss:sum": 9, "kept:sum": 1, "my:sum": 3, plain: 4 });
+    expect(output.metrics).toEqual({ "loss:sum": 14.3125, "kept:sum": 1, "my:sum": 3, plain: 4 });
   });
 
   it("in jax may return the bare loss, but only a scalar", async ({ service }) => {

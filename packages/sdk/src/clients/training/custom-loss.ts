@@ -6,11 +6,11 @@ import type { ForwardBackwardOutput } from "../../types/training.js";
 
 /** What a custom loss computes from the logprobs of the target tokens. */
 export interface CustomLoss {
-  /** The value of the loss; must be finite. Name it in `metrics` to see it in the result. */
+  /** The value of the loss; must be finite. It is `loss:sum` of the result. */
   readonly loss: number;
   /** The derivative of the loss by every logprob, one array per datum, as long as its logprobs. */
   readonly gradients: readonly (Float32Array | Float64Array | readonly number[])[];
-  /** Numbers to add to the metrics of the result; they win over the server's. */
+  /** Numbers to add to the metrics of the result; they win over those that are there. */
   readonly metrics?: Readonly<Record<string, number>> | undefined;
 }
 

@@ -8,6 +8,7 @@ import { LossFnType, type ForwardBackwardOutput } from "../../types/training.js"
 import { chunkData, type DataChunk } from "./chunk-data.js";
 import { combineOutputs } from "./combine-outputs.js";
 import { failedChunkError } from "./failed-chunk.js";
+import { withLossValue } from "./loss-value.js";
 import { submitPass, type PassFrame } from "./submit-pass.js";
 import type { TrainingRun } from "./training-run.js";
 
@@ -66,7 +67,9 @@ export async function runPass(
     }
   });
   try {
-    return combineOutputs(await Promise.all(outputs));
+    const output = combineOutputs(await Promise.all(outputs));
+    const data = chunks.flatMap((chunk) => chunk.data);
+    return withLossValue(output, data, frame.lossFn, frame.lossFnConfig);
   } finally {
     stopListening();
     waiting.abort(new CancelledError("Another chunk of the same call failed."));
