@@ -236,6 +236,8 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     hyperparameters: [],
     weights: [],
     losses: [],
+    rl: ["renderers", "data", "runs", "losses"],
+    preference: ["renderers", "data", "runs", "losses", "hyperparameters", "evaluation", "rl"],
     evaluation: ["renderers", "data", "runs"],
     supervised: ["renderers", "data", "runs", "hyperparameters", "evaluation"],
   },

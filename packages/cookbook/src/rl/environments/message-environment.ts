@@ -1,0 +1,168 @@
+import { ArgumentError, type ModelInput } from "tinker-ts";
+import type { Message, ParsedResponse, Renderer } from "../../renderers/index.js";
+import type { Environment, Numbers, Observation, StepContext, StepResult } from "../types.js";
+
+/** What a message led to. */
+export interface MessageStep {
+  /** Reward of this turn. */
+  readonly reward: number;
+  /** What the policy hears next; absent when the episode is over. */
+  readonly messages?: readonly Message[] | undefined;
+  /** Why the episode is over. @default "completed" */
+  readonly stopReason?: string | undefined;
+  /** Numbers to average. */
+  readonly metrics?: Numbers | undefined;
+  /** Texts and numbers to show. */
+  readonly logs?: StepResult["logs"];
+}
+
+/** An episode in messages. */
+export interface Conversation {
+  /** The messages that the policy answers first. */
+  start(context: StepContext): readonly Message[] | Promise<readonly Message[]>;
+  /** Takes the policy's message. `response` also says how it ended. */
+  reply(
+    message: Message,
+    response: ParsedResponse,
+    context: StepContext,
+  ): MessageStep | Promise<MessageStep>;
+  /** Gives back what the episode holds. */
+  close?(): void | Promise<void>;
+}
+
+/** How messages become prompts, and what becomes of answers that cannot be read. */
+export interface MessageEnvironmentOptions {
+  /** The model's chat format. */
+  readonly renderer: Renderer;
+  /** Positions of prompt and answer together. */
+  readonly maxTrajectoryTokens?: number | undefined;
+  /** Positions to keep free for an answer. @default 0 */
+  readonly maxGenerationTokens?: number | undefined;
+  /** Reward of an episode that no longer fits, or of an answer that was cut off. @default -0.1 */
+  readonly overflowReward?: number | undefined;
+  /** Whether an answer that was cut off ends the episode. @default true */
+  readonly endsOnLength?: boolean | undefined;
+  /** What becomes of answers that cannot be read. */
+  readonly parseErrors?: ParseErrorPolicy | undefined;
+}
+
+/** What becomes of answers that cannot be read. */
+export interface ParseErrorPolicy {
+  /** Reward of an answer without a clean end, and of one that was tried too often. @default -1 */
+  readonly reward?: number | undefined;
+  /** Times in a row that calls which cannot be read may be tried again. @default 0 */
+  readonly maxRetries?: number | undefined;
+  /** What is said then; `{details}` is what was wrong. */
+  readonly retryMessage?: string | undefined;
+  /** Taken from the reward of a turn that is tried again. @default 0 */
+  readonly penalty?: number | undefined;
+  /** Whether such turns are left out of training. @default false */
+  readonly masksTurns?: boolean | undefined;
+}
+
+const longestDetails = 16_384;
+const askAgain =
+  "Your last message could not be read: {details} Please answer again in the expected form.";
+
+/**
+ * An episode in messages as one in tokens.
+ *
+ * - An answer without a clean end is not part of the conversation: nobody knows what it said.
+ * - An answer all of whose tool calls cannot be read may be tried again; with one good call it counts as read.
+ * - When the next prompt does not fit, the episode is over with the reward for that instead of the turn's.
+ */
+export function messageEnvironment(
+  conversation: Conversation,
+  options: MessageEnvironmentOptions,
+): Environment {
+  const { renderer, endsOnLength = true, overflowReward = -0.1, parseErrors = {} } = options;
+  const history: Message[] = [];
+  let failures = 0;
+
+  const observe = (): Observation & { readonly input: ModelInput } => ({
+    input: renderer.buildGenerationPrompt(history),
+    stop: renderer.stopSequences,
+  });
+  const fits = (input: ModelInput): boolean =>
+    input.length + (options.maxGenerationTokens ?? 0) <=
+    (options.maxTrajectoryTokens ?? Number.POSITIVE_INFINITY);
+
+  /** The step with its next prompt, or its end when that does not fit. */
+  const goOn = (step: StepResult): StepResult => {
+    const next = observe();
+    if (fits(next.input)) return { ...step, next };
+    return {
+      ...step,
+      reward: overflowReward,
+      stopReason: "context_overflow",
+      metrics: { ...step.metrics, context_overflow: 1 },
+    };
+  };
+
+  const readable = ({ message }: ParsedResponse): boolean =>
+    (message.unparsedToolCalls?.length ?? 0) === 0 || (message.toolCalls?.length ?? 0) > 0;
+
+  const tryAgain = ({ message }: ParsedResponse): StepResult => {
+    const {
+      reward = -1,
+      maxRetries = 0,
+      retryMessage = askAgain,
+      penalty = 0,
+      masksTurns,
+    } = parseErrors;
+    const metrics = { parse_error: 1, ...(masksTurns ? { parse_error_masked: 1 } : {}) };
+    failures++;
+    if (failures > maxRetries) {
+      return { reward, stopReason: "parse_error", metrics, masked: masksTurns };
+    }
+    const details = message.unparsedToolCalls!.map(({ error }) => error).join(" ");
+    const text = retryMessage.replace("{details}", () => details.slice(0, longestDetails));
+    history.push(message, { role: "user", content: text });
+    return goOn({ reward: -penalty, metrics, masked: masksTurns });
+  };
+
+  return {
+    async start(context) {
+      const messages = await conversation.start(context);
+      if (messages.length === 0)
+        throw new ArgumentError("start", "must return at least one message");
+      history.push(...messages);
+      const first = observe();
+      if (fits(first.input)) return first;
+      return { overflow: true, reward: overflowReward, metrics: { context_overflow: 1 } };
+    },
+
+    async step(action, context) {
+      const cutOff = action.stopReason === "length";
+      const metrics = cutOff ? { max_tokens_reached: 1 } : {};
+      if (cutOff && endsOnLength)
+        return { reward: overflowReward, stopReason: "max_tokens", metrics };
+      const response = renderer.parseResponse(action.tokens);
+      if (response.termination === "malformed" && !cutOff) {
+        const { reward = -1, masksTurns } = parseErrors;
+        return {
+          reward,
+          stopReason: "parse_error",
+          metrics: { parse_error: 1 },
+          masked: masksTurns,
+        };
+      }
+      if (!readable(response)) return tryAgain(response);
+      failures = 0;
+      history.push(response.message);
+      const step = await conversation.reply(response.message, response, context);
+      const unread = response.message.unparsedToolCalls?.length ? { parse_error: 1 } : {};
+      const result = {
+        reward: step.reward,
+        stopReason: step.stopReason,
+        metrics: { ...metrics, ...unread, ...step.metrics },
+        logs: step.logs,
+      };
+      if (!step.messages) return result;
+      history.push(...step.messages);
+      return goOn(result);
+    },
+
+    close: () => conversation.close?.(),
+  };
+}

@@ -1,0 +1,64 @@
+import { textOf, type Message } from "../../renderers/index.js";
+import type { Environment, EnvironmentGroup } from "../types.js";
+import { groupOf } from "./group-of.js";
+import { messageEnvironment, type MessageEnvironmentOptions } from "./message-environment.js";
+
+/** A question whose answer can be checked. */
+export interface Problem {
+  /** The question, or the messages that lead to it. */
+  readonly prompt: string | readonly Message[];
+  /** Whether an answer is right, or how far from 0 to 1. */
+  grade(answer: string): boolean | number | Promise<boolean | number>;
+  /** Whether an answer has the right form. @default always */
+  hasFormat?(answer: string): boolean;
+  /** Shown beside the answer. */
+  readonly reference?: string | undefined;
+}
+
+/** How problems are posed. */
+export interface ProblemOptions extends MessageEnvironmentOptions {
+  /** What a wrong form costs; the right one earns nothing. @default 0.1 */
+  readonly formatCoefficient?: number | undefined;
+  /** Whether only the format's own end of a message counts as a right form. @default true */
+  readonly needsStopSequence?: boolean | undefined;
+}
+
+/** One question, one answer: reward = correct - coefficient * (1 - format). */
+export function problemEnvironment(problem: Problem, options: ProblemOptions): Environment {
+  const { formatCoefficient = 0.1, needsStopSequence = true } = options;
+  const { prompt } = problem;
+  const question: readonly Message[] =
+    typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
+  const conversation = {
+    start: () => question,
+    async reply(message: Message, { termination }: { termination: string }) {
+      const answer = textOf(message);
+      const ended = !needsStopSequence || termination === "stop_sequence";
+      const format = Number(ended && (problem.hasFormat?.(answer) ?? true));
+      const correct = Number(await problem.grade(answer));
+      return {
+        reward: correct - formatCoefficient * (1 - format),
+        metrics: { format, correct },
+        logs: {
+          answer,
+          ...(problem.reference === undefined ? {} : { reference: problem.reference }),
+        },
+      };
+    },
+  };
+  return messageEnvironment(conversation, options);
+}
+
+/** Tries at one problem. */
+export function problemGroup(
+  problem: Problem,
+  options: ProblemOptions & {
+    /** Tries. */
+    readonly size: number;
+    /** Names for metrics, for instance the data set. */
+    readonly tags?: readonly string[] | undefined;
+  },
+): EnvironmentGroup {
+  const { size, tags } = options;
+  return groupOf({ size, tags, make: () => problemEnvironment(problem, options) });
+}

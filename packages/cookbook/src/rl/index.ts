@@ -1,0 +1,78 @@
+export {
+  computeAdvantages,
+  drGrpo,
+  isConstant,
+  leaveOneOut,
+  meanCentred,
+  normalized,
+  rawRewards,
+  reinforcePlusPlus,
+  withoutConstantGroups,
+  type AdvantageEstimator,
+} from "./advantages.js";
+export { groupOf, type GroupOfOptions } from "./environments/group-of.js";
+export {
+  messageEnvironment,
+  type Conversation,
+  type MessageEnvironmentOptions,
+  type MessageStep,
+  type ParseErrorPolicy,
+} from "./environments/message-environment.js";
+export {
+  problemEnvironment,
+  problemGroup,
+  type Problem,
+  type ProblemOptions,
+} from "./environments/problem-environment.js";
+export { prePostMetrics, sampleTrainMetrics, trajectoryMetrics } from "./metrics.js";
+export {
+  discountedFutureSum,
+  fullSequence,
+  maskedMean,
+  penalizeDistance,
+  penalizeTeacherDistance,
+  scoreData,
+  type Penalized,
+  type PenaltyOptions,
+  type ScoreSequence,
+} from "./penalties.js";
+export {
+  batchToData,
+  toTrainingDatum,
+  trajectoryToData,
+  type PolicyDatum,
+} from "./policy-datum.js";
+export {
+  samplingPolicy,
+  type Policy,
+  type PolicyRequest,
+  type SamplingPolicyOptions,
+} from "./policy.js";
+export {
+  failFast,
+  GroupFailedError,
+  minViableGroup,
+  retryOnFailure,
+  rolloutGroup,
+  type ErrorTolerance,
+  type RolloutGroupOptions,
+  type TerminationPolicy,
+} from "./rollout-group.js";
+export { rollout, type RolloutLimits, type RolloutOptions } from "./rollout.js";
+export {
+  totalReward,
+  totalRewards,
+  type Action,
+  type Environment,
+  type EnvironmentGroup,
+  type GroupReward,
+  type Numbers,
+  type Observation,
+  type Overflow,
+  type StepContext,
+  type StepResult,
+  type StopCondition,
+  type Trajectory,
+  type TrajectoryGroup,
+  type Transition,
+} from "./types.js";

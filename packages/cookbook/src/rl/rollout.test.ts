@@ -1,0 +1,270 @@
+import { describe, expect, it } from "vitest";
+import {
+  failFast,
+  GroupFailedError,
+  groupOf,
+  minViableGroup,
+  retryOnFailure,
+  rollout,
+  rolloutGroup,
+  type Action,
+  type Environment,
+  type EnvironmentGroup,
+  type Policy,
+} from "./index.js";
+
+/** Answers each prompt with its length. */
+const echo: Policy = ({ input, maxTokens = 2 }) =>
+  Promise.resolve(actionOf(Array.from({ length: Math.min(maxTokens, 2) }, () => input.length)));
+
+function actionOf(tokens: readonly number[]): Action {
+  return {
+    tokens: Int32Array.from(tokens),
+    logprobs: new Float32Array(tokens.length).fill(-0.5),
+    stopReason: "stop",
+  };
+}
+
+/** Goes on for some turns; every turn is worth 1. */
+function counting(turns: number, closed: () => void = () => {}): Environment {
+  const seen: number[] = [1];
+  return {
+    start: () => ({ input: [...seen] }),
+    step({ tokens }) {
+      seen.push(...tokens, 9);
+      turns--;
+      return turns > 0 ? { reward: 1, next: { input: [...seen] } } : { reward: 1 };
+    },
+    close: closed,
+  };
+}
+
+const forever: Policy = () => new Promise(() => {});
+
+describe("a rollout", () => {
+  it("plays turns until the environment has no next prompt", async () => {
+    const { transitions, stopReason } = await rollout(echo, counting(3));
+    expect(stopReason).toBe("completed");
+    expect(transitions.map(({ observation }) => observation.length)).toEqual([1, 4, 7]);
+    expect(transitions.map(({ action }) => [...action.tokens])).toEqual([
+      [1, 1],
+      [4, 4],
+      [7, 7],
+    ]);
+  });
+
+  it.each([
+    ["max_turns", { maxTurns: 2 }, 2],
+    ["max_tokens", { maxTrajectoryTokens: 8 }, 2],
+    ["max_sampled_tokens", { maxSampledTokens: 5 }, 2],
+  ])("ends by %s and keeps what was played", async (reason, limits, turns) => {
+    const { transitions, stopReason } = await rollout(echo, counting(10), { limits });
+    expect(stopReason).toBe(reason);
+    expect(transitions).toHaveLength(turns);
+  });
+
+  it("asks for no more tokens than every limit leaves", async () => {
+    const asked: (number | undefined)[] = [];
+    const policy: Policy = (request) => {
+      asked.push(request.maxTokens);
+      return echo(request);
+    };
+    const limits = { maxTurnTokens: 100, maxSampledTokens: 7, maxTrajectoryTokens: 11 };
+    await rollout(policy, counting(10), { limits });
+    expect(asked).toEqual([7, 5, 3]);
+  });
+
+  it("keeps what was played when its time is over, even if nobody listens to the signal", async () => {
+    let turns = 0;
+    const policy: Policy = (request) => (turns++ < 2 ? echo(request) : forever(request));
+    const { transitions, stopReason } = await rollout(policy, counting(10), {
+      limits: { timeoutMs: 50 },
+    });
+    expect(stopReason).toBe("rollout_timeout");
+    expect(transitions).toHaveLength(2);
+  });
+
+  it("fails when one turn takes too long", async () => {
+    const limits = { turnTimeoutMs: 20 };
+    await expect(rollout(forever, counting(1), { limits })).rejects.toThrow(/timeout/i);
+  });
+
+  it("closes the environment once, also when it throws or is given up", async () => {
+    let closed = 0;
+    const close = (): void => void closed++;
+    await rollout(echo, counting(1, close));
+    const broken = { ...counting(1, close), step: () => Promise.reject(new Error("broken")) };
+    await expect(rollout(echo, broken)).rejects.toThrow("broken");
+    const abort = new AbortController();
+    const given = rollout(forever, counting(1, close), { signal: abort.signal });
+    abort.abort(new Error("enough"));
+    await expect(given).rejects.toThrow("enough");
+    expect(closed).toBe(3);
+  });
+
+  it("gives every turn a seed of its own that follows from the episode's", async () => {
+    const seedsOf = async (seed: number): Promise<unknown[]> => {
+      const seeds: unknown[] = [];
+      await rollout((request) => (seeds.push(request.seed), echo(request)), counting(3), { seed });
+      return seeds;
+    };
+    const seeds = await seedsOf(1);
+    expect(new Set(seeds).size).toBe(3);
+    expect(await seedsOf(1)).toEqual(seeds);
+    expect(await seedsOf(2)).not.toEqual(seeds);
+  });
+
+  it("trains nothing of an episode whose first prompt does not fit", async () => {
+    const environment: Environment = {
+      start: () => ({ overflow: true, reward: -0.1 }),
+      step: () => Promise.reject(new Error("never")),
+    };
+    const { transitions, stopReason } = await rollout(echo, environment);
+    expect(stopReason).toBe("context_overflow");
+    expect(transitions[0]).toMatchObject({ reward: -0.1 });
+    expect(transitions[0]!.action.tokens).toHaveLength(0);
+  });
+});
+
+/** A group of which given tries fail: `failures[member]` many of each member. */
+function flaky(failures: number[]): { group: EnvironmentGroup; made: () => number } {
+  const left = [...failures];
+  let made = 0;
+  const group = groupOf({
+    size: failures.length,
+    make: (member) => {
+      made++;
+      const fails = left[member]!-- > 0;
+      const step = (): never => {
+        throw new Error(`member ${member} fails`);
+      };
+      return fails
+        ? { ...counting(1), step }
+        : { ...counting(1), start: () => ({ input: [member] }) };
+    },
+  });
+  return { group, made: () => made };
+}
+
+describe("a group", () => {
+  const members = async (
+    group: EnvironmentGroup,
+    tolerance = retryOnFailure,
+  ): Promise<number[]> => {
+    const { trajectories } = await rolloutGroup(echo, group, { tolerance });
+    return trajectories.map(({ transitions }) => transitions[0]!.observation.toInts()[0]!);
+  };
+
+  it("returns episodes in the order of its members, failures played again", async () => {
+    const { group, made } = flaky([1, 0, 2, 0]);
+    expect(await members(group)).toEqual([0, 1, 2, 3]);
+    expect(made()).toBe(7);
+  });
+
+  it("fails when the retries are used up", async () => {
+    const { group } = flaky([4, 0]);
+    await expect(members(group)).rejects.toThrow(GroupFailedError);
+    await expect(members(flaky([4, 0]).group)).rejects.toThrow(/member 0 fails/);
+  });
+
+  it("fails at once when asked to", async () => {
+    const { group, made } = flaky([1, 0]);
+    await expect(members(group, failFast)).rejects.toThrow(/member 0 fails/);
+    expect(made()).toBe(2);
+  });
+
+  it("does with three quarters where that is enough", async () => {
+    expect(await members(flaky([0, 9, 0, 0]).group, minViableGroup)).toEqual([0, 2, 3]);
+    expect(await members(flaky([0, 9, 1, 0]).group, minViableGroup)).toHaveLength(3);
+    await expect(members(flaky([9, 9, 0, 0]).group, minViableGroup)).rejects.toThrow(
+      GroupFailedError,
+    );
+  });
+
+  it("is played again as a whole where its members share something", async () => {
+    let tries = 0;
+    let closed = 0;
+    const group: EnvironmentGroup = {
+      environments: () => {
+        tries++;
+        const fails = tries < 3;
+        const waiting: Environment = {
+          start: () => ({ input: [1] }),
+          step: (_, { signal }) =>
+            fails
+              ? new Promise((_resolve, reject) => {
+                  signal.addEventListener("abort", () => reject(new Error("partner is gone")));
+                })
+              : { reward: 0 },
+        };
+        const failing: Environment = {
+          start: () => ({ input: [2] }),
+          step: () => (fails ? Promise.reject(new Error("lost")) : { reward: 1 }),
+        };
+        return [waiting, failing];
+      },
+      close: () => void closed++,
+    };
+    const { trajectories } = await rolloutGroup(echo, group);
+    expect(trajectories).toHaveLength(2);
+    expect([tries, closed]).toEqual([3, 3]);
+  });
+
+  it("stops the others, and waits for them, when it fails", async () => {
+    const ended: number[] = [];
+    const group: EnvironmentGroup = {
+      environments: () =>
+        [0, 1].map((member) => ({
+          start: () => ({ input: [member] }),
+          step: (_: Action, { signal }: { signal: AbortSignal }) =>
+            member === 0
+              ? Promise.reject(new Error("lost"))
+              : new Promise<never>((_resolve, reject) => {
+                  signal.addEventListener("abort", () => reject(new Error("stopped")));
+                }),
+          close: () => void ended.push(member),
+        })),
+    };
+    await expect(rolloutGroup(echo, group, { tolerance: failFast })).rejects.toThrow("lost");
+    expect(new Set(ended)).toEqual(new Set([0, 1]));
+  });
+
+  it("adds what the group itself gives, and refuses another number of rewards", async () => {
+    const graded = groupOf({
+      size: 2,
+      make: () => counting(1),
+      rewards: () => [{ reward: 2, metrics: { won: 1 } }, { reward: -2 }],
+    });
+    const { finalRewards, metrics } = await rolloutGroup(echo, graded);
+    expect(finalRewards).toEqual([2, -2]);
+    expect(metrics).toEqual([{ won: 1 }, {}]);
+    const wrong = groupOf({ size: 2, make: () => counting(1), rewards: () => [] });
+    await expect(rolloutGroup(echo, wrong)).rejects.toThrow(/one per episode \(2\), got 0/);
+  });
+
+  it("takes back what a limit allowed an episode to earn, where that is wanted", async () => {
+    const group = groupOf({ size: 1, make: () => counting(9) });
+    const limits = { maxTurns: 2 };
+    const { finalRewards, metrics } = await rolloutGroup(echo, group, {
+      limits,
+      termination: { zeroRewardOnLimit: true },
+    });
+    expect(finalRewards).toEqual([-2]);
+    expect(metrics).toEqual([{ zero_reward_on_limit: 1 }]);
+    expect((await rolloutGroup(echo, group, { limits })).finalRewards).toEqual([0]);
+  });
+
+  it("fails when grading takes too long, and rejects with the reason when it is given up", async () => {
+    const slow = groupOf({
+      size: 1,
+      make: () => counting(1),
+      rewards: () => new Promise(() => {}),
+    });
+    const termination = { gradingTimeoutMs: 20 };
+    await expect(rolloutGroup(echo, slow, { termination })).rejects.toThrow(/could not be graded/);
+    const abort = new AbortController();
+    const given = rolloutGroup(forever, slow, { signal: abort.signal });
+    abort.abort(new Error("enough"));
+    await expect(given).rejects.toThrow("enough");
+  });
+});

@@ -1,0 +1,163 @@
+import { ModelInput } from "tinker-ts";
+import type { Policy } from "./policy.js";
+import { mixSeeds } from "./seeds.js";
+import type { Environment, Observation, StepResult, Trajectory, Transition } from "./types.js";
+
+/** Bounds of an episode; what is absent does not bind. */
+export interface RolloutLimits {
+  /** Turns. */
+  readonly maxTurns?: number | undefined;
+  /** Positions of prompt and answer together. */
+  readonly maxTrajectoryTokens?: number | undefined;
+  /** Tokens sampled over all turns. */
+  readonly maxSampledTokens?: number | undefined;
+  /** Tokens sampled in one turn. */
+  readonly maxTurnTokens?: number | undefined;
+  /** Milliseconds for the episode; what was played until then is kept. */
+  readonly timeoutMs?: number | undefined;
+  /** Milliseconds for sampling one turn; the episode fails, since there is nothing to keep. */
+  readonly turnTimeoutMs?: number | undefined;
+}
+
+/** How an episode is played. */
+export interface RolloutOptions {
+  /** Bounds of the episode. */
+  readonly limits?: RolloutLimits | undefined;
+  /** Makes the episode repeatable as far as its environment is. */
+  readonly seed?: number | undefined;
+  /** Gives the episode up. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Plays one episode to its end or to one of its limits, and closes the environment.
+ *
+ * A limit ends the episode with its name as the reason and keeps what was played. A failure of environment or
+ * policy, an abort and a turn that takes too long reject.
+ */
+export async function rollout(
+  policy: Policy,
+  environment: Environment,
+  { limits = {}, seed, signal: outer }: RolloutOptions = {},
+): Promise<Trajectory> {
+  const timeout =
+    limits.timeoutMs === undefined ? undefined : AbortSignal.timeout(limits.timeoutMs);
+  const signal = AbortSignal.any([outer, timeout].filter((one) => one !== undefined));
+  const episode = new Episode(limits);
+  try {
+    outer?.throwIfAborted();
+    const beginning = await untilAborted(signal, environment.start({ signal }));
+    if ("overflow" in beginning) return overflowed(beginning.reward, beginning.metrics);
+    let observation: Observation | undefined = beginning;
+    while (observation) {
+      const input = ModelInput.from(observation.input);
+      const room = episode.roomFor(input);
+      if (typeof room === "string") return episode.end(room);
+      const action = await sampleWithin(limits.turnTimeoutMs, signal, (turnSignal) =>
+        policy({
+          input,
+          stop: observation?.stop,
+          maxTokens: room,
+          seed: seed === undefined ? undefined : mixSeeds(seed, episode.turns),
+          signal: turnSignal,
+        }),
+      );
+      const result: StepResult = await untilAborted(signal, environment.step(action, { signal }));
+      episode.add(toTransition(input, action, result));
+      if (!result.next) return episode.end(result.stopReason ?? "completed");
+      observation = result.next;
+    }
+    return episode.end("completed");
+  } catch (error) {
+    if (timeout?.aborted && !outer?.aborted) return episode.end("rollout_timeout");
+    throw error;
+  } finally {
+    await closeQuietly(environment);
+  }
+}
+
+/** Closes what an episode or a group held; its failure says nothing about what was played. */
+export async function closeQuietly(closable: { close?(): void | Promise<void> }): Promise<void> {
+  try {
+    await closable.close?.();
+  } catch {
+    // There is nobody left who could use it.
+  }
+}
+
+/** What has been played, and how much of the limits is left. */
+class Episode {
+  readonly #limits: RolloutLimits;
+  readonly #transitions: Transition[] = [];
+  #sampled = 0;
+
+  constructor(limits: RolloutLimits) {
+    this.#limits = limits;
+  }
+
+  get turns(): number {
+    return this.#transitions.length;
+  }
+
+  /** Tokens that the next turn may have (undefined: any number), or the limit that has been reached. */
+  roomFor(input: ModelInput): number | string | undefined {
+    const { maxTurns, maxTrajectoryTokens, maxSampledTokens, maxTurnTokens } = this.#limits;
+    if (maxTurns !== undefined && this.turns >= maxTurns) return "max_turns";
+    const inContext =
+      maxTrajectoryTokens === undefined ? undefined : maxTrajectoryTokens - input.length;
+    const inBudget = maxSampledTokens === undefined ? undefined : maxSampledTokens - this.#sampled;
+    // One token cannot hold a useful turn.
+    if (inContext !== undefined && inContext <= 1) return "max_tokens";
+    if (inBudget !== undefined && inBudget <= 1) return "max_sampled_tokens";
+    const bounds = [maxTurnTokens, inContext, inBudget].filter((bound) => bound !== undefined);
+    return bounds.length === 0 ? undefined : Math.min(...bounds);
+  }
+
+  add(transition: Transition): void {
+    this.#transitions.push(transition);
+    this.#sampled += transition.action.tokens.length;
+  }
+
+  end(stopReason: string): Trajectory {
+    return { transitions: this.#transitions, stopReason };
+  }
+}
+
+function toTransition(
+  observation: ModelInput,
+  action: Transition["action"],
+  { reward, metrics = {}, logs = {}, masked = false }: StepResult,
+): Transition {
+  return { observation, action, reward, metrics, logs, masked };
+}
+
+function overflowed(reward: number, metrics: Transition["metrics"] = {}): Trajectory {
+  const action = { tokens: new Int32Array(), logprobs: new Float32Array(), stopReason: "overflow" };
+  const transition = toTransition(ModelInput.empty(), action, { reward, metrics });
+  return { transitions: [transition], stopReason: "context_overflow" };
+}
+
+async function sampleWithin<T>(
+  timeoutMs: number | undefined,
+  signal: AbortSignal,
+  sample: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  if (timeoutMs === undefined) return untilAborted(signal, sample(signal));
+  const both = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  return untilAborted(both, sample(both));
+}
+
+/** The value, or a rejection as soon as the signal is aborted, even when the work does not listen to it. */
+export async function untilAborted<T>(signal: AbortSignal, work: T | Promise<T>): Promise<T> {
+  let onAbort: (() => void) | undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason as Error);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort!);
+  }
+}

@@ -1,0 +1,143 @@
+import type { ModelInput, ModelInputLike } from "tinker-ts";
+
+/** Where a sampled turn ends: texts or token ids. */
+export type StopCondition = readonly string[] | readonly number[];
+
+/** What the policy reads before it acts. */
+export interface Observation {
+  /** The whole prompt of this turn. */
+  readonly input: ModelInputLike;
+  /** Where the turn ends. @default where the model itself ends */
+  readonly stop?: StopCondition | undefined;
+}
+
+/** An episode that ends before it begins, because its prompt does not fit. */
+export interface Overflow {
+  /** Marks the kind of beginning. */
+  readonly overflow: true;
+  /** What the episode is worth; it counts in the group's mean and trains nothing. */
+  readonly reward: number;
+  /** Numbers to average. */
+  readonly metrics?: Numbers | undefined;
+}
+
+/** Numbers by name; they are averaged over a batch. */
+export type Numbers = Readonly<Record<string, number>>;
+
+/** What the policy did in a turn. */
+export interface Action {
+  /** The sampled tokens. */
+  readonly tokens: Int32Array;
+  /** Their log-probabilities when they were sampled. */
+  readonly logprobs: Float32Array;
+  /** Why sampling ended: `stop`, `length`. */
+  readonly stopReason: string;
+}
+
+/** What an environment may use while it works. */
+export interface StepContext {
+  /** Aborted when the rollout is given up. */
+  readonly signal: AbortSignal;
+}
+
+/** What an action led to. */
+export interface StepResult {
+  /** Reward of this turn. */
+  readonly reward: number;
+  /** The next prompt; absent when the episode is over. */
+  readonly next?: Observation | undefined;
+  /** Why the episode is over. @default "completed" */
+  readonly stopReason?: string | undefined;
+  /** Numbers to average. */
+  readonly metrics?: Numbers | undefined;
+  /** Texts and numbers to show; they are not averaged. */
+  readonly logs?: Readonly<Record<string, string | number>> | undefined;
+  /** Whether the turn is left out of training, for instance because it could not be read. */
+  readonly masked?: boolean | undefined;
+}
+
+/** One episode; it is used once. */
+export interface Environment {
+  /** The first prompt. */
+  start(context: StepContext): Observation | Overflow | Promise<Observation | Overflow>;
+  /** Takes an action. */
+  step(action: Action, context: StepContext): StepResult | Promise<StepResult>;
+  /** Gives back what the episode holds; called once, whatever happened. */
+  close?(): void | Promise<void>;
+}
+
+/** What a group says about one of its episodes when all have ended. */
+export interface GroupReward {
+  /** Added to the rewards of the episode's turns. */
+  readonly reward: number;
+  /** Numbers to average. */
+  readonly metrics?: Numbers | undefined;
+}
+
+/** Episodes whose rewards are compared with each other, for instance tries at one problem. */
+export interface EnvironmentGroup {
+  /** Names by which metrics are also reported, for instance the data set. */
+  readonly tags?: readonly string[] | undefined;
+  /** Makes the episodes; called again when the group is tried again. */
+  environments(): readonly Environment[] | Promise<readonly Environment[]>;
+  /**
+   * Makes another episode for one that failed. Without it, or when it returns nothing, a failure tries the
+   * whole group again: members may share a game.
+   */
+  replace?(index: number): Environment | undefined | Promise<Environment | undefined>;
+  /** Rewards that need all episodes, for instance a tournament. @default none */
+  rewards?(
+    trajectories: readonly Trajectory[],
+    environments: readonly Environment[],
+    context: StepContext,
+  ): readonly GroupReward[] | Promise<readonly GroupReward[]>;
+  /** Gives back what the group holds; called once per try, whatever happened. */
+  close?(): void | Promise<void>;
+}
+
+/** One turn of an episode. */
+export interface Transition {
+  /** The prompt. */
+  readonly observation: ModelInput;
+  /** What the policy did. */
+  readonly action: Action;
+  /** Reward of the turn. */
+  readonly reward: number;
+  /** Numbers to average. */
+  readonly metrics: Numbers;
+  /** Texts and numbers to show. */
+  readonly logs: Readonly<Record<string, string | number>>;
+  /** Whether the turn is left out of training. */
+  readonly masked: boolean;
+}
+
+/** An episode that was played. */
+export interface Trajectory {
+  /** Its turns, in order. */
+  readonly transitions: readonly Transition[];
+  /** Why it ended. */
+  readonly stopReason: string;
+}
+
+/** The episodes of a group and what they were worth. */
+export interface TrajectoryGroup {
+  /** Those that were played to an end, in the order of their environments. */
+  readonly trajectories: readonly Trajectory[];
+  /** What the group added to each. */
+  readonly finalRewards: readonly number[];
+  /** What the group reported of each. */
+  readonly metrics: readonly Numbers[];
+  /** Names by which metrics are also reported. */
+  readonly tags: readonly string[];
+}
+
+/** Everything an episode earned. */
+export function totalReward(group: TrajectoryGroup, member: number): number {
+  const { transitions } = group.trajectories[member]!;
+  return transitions.reduce((sum, { reward }) => sum + reward, group.finalRewards[member] ?? 0);
+}
+
+/** What each episode of a group earned. */
+export function totalRewards(group: TrajectoryGroup): number[] {
+  return group.trajectories.map((_, member) => totalReward(group, member));
+}
