@@ -9,15 +9,19 @@ import { emptyResponse, jsonResponse, typedResponse } from "./answers.js";
 import type { BodyBudget } from "./body-budget.js";
 import { bodyRules } from "./body-rules.js";
 import type { AnswerRefused, Call, Handlers } from "./call.js";
-import { answerErrors } from "./error-answers.js";
+import { answerErrors, type TellError } from "./error-answers.js";
 import { readBody, type BodyParts } from "./read-body.js";
 import { checkOrigin, corsHeaders, preflightResponse, type BrowserRules } from "./same-origin.js";
 
 /** A page outside the route table, such as a download; it authenticates by itself if it wants to. */
 export interface ExtraPage {
-  /** @default "GET" */
-  readonly method?: "GET" | "PUT";
+  /** "ALL" answers whatever no other page of the path does. @default "GET" */
+  readonly method?: "GET" | "POST" | "PUT" | "ALL";
   readonly path: string;
+  /** Its name in the metrics. @default the path */
+  readonly name?: string;
+  /** How its errors are told. @default as those of the API */
+  readonly tellError?: TellError;
   readonly answer: (
     request: Request,
     params: Readonly<Record<string, string>>,
@@ -42,6 +46,8 @@ export interface AppParts extends BodyParts {
 /** The whole API as one function. */
 export type HttpApp = (request: Request) => Promise<Response>;
 
+const anyMethod = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+
 /** Routes that need no credential. */
 const openRoutes: ReadonlySet<RouteName> = new Set<RouteName>(["healthz"]);
 
@@ -55,11 +61,12 @@ export function createHttpApp(parts: AppParts): HttpApp {
     );
   }
   for (const page of parts.pages) {
-    hono.on(page.method ?? "GET", page.path, (context) =>
-      guarded(parts, page.path, context.req.raw, async () =>
-        page.answer(context.req.raw, context.req.param()),
-      ),
-    );
+    const { method = "GET", name = page.path } = page;
+    hono.on(method === "ALL" ? anyMethod : [method], page.path, (context) => {
+      const request = context.req.raw;
+      const answer = async () => page.answer(request, context.req.param());
+      return guarded(parts, name, request, answer, page.tellError);
+    });
   }
   hono.options("*", (context) => preflightResponse(context.req.raw, parts.browsers));
   hono.notFound((context) =>
@@ -76,12 +83,14 @@ async function guarded(
   name: string,
   request: Request,
   answer: () => Promise<Response>,
+  tellError?: TellError,
 ): Promise<Response> {
   const startedAt = performance.now();
-  const response = await answerErrors(parts.logger, async () => {
+  const checked = async (): Promise<Response> => {
     checkOrigin(request, parts.browsers);
     return answer();
-  });
+  };
+  const response = await answerErrors(parts.logger, checked, tellError);
   for (const [header, value] of Object.entries(corsHeaders(request, parts.browsers))) {
     response.headers.set(header, value);
   }

@@ -14,7 +14,8 @@ export interface BodyRules {
 const plainBytes = 192 * 1024;
 const signalBytes = 16 * 1024;
 const telemetryBytes = 1024 * 1024;
-const promptBytes = 4 * 1024 * 1024;
+/** Room for what is sampled from. */
+export const promptBytes = 4 * 1024 * 1024;
 
 const signals: ReadonlySet<RouteName> = new Set<RouteName>([
   "sessionHeartbeat",

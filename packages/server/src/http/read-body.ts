@@ -49,7 +49,8 @@ export async function readBody(
   return body;
 }
 
-async function receive(
+/** Receives a body as it is; refuses what is too large before reading it. */
+export async function receive(
   { limits, clock }: BodyParts,
   request: Request,
   rules: BodyRules,

@@ -1,0 +1,111 @@
+import { invalid } from "../openai-error.js";
+
+/** Plain JSON. */
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+
+/** A JSON object. */
+export interface JsonObject {
+  readonly [key: string]: Json;
+}
+
+/** Whether a value is an object and no list. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Reads the fields of an object and refuses what has the wrong type or lies outside its bounds, by its path.
+ * `null` counts as absent; fields that nobody reads are ignored.
+ */
+export class Fields {
+  readonly json: JsonObject;
+  readonly #path: string;
+
+  constructor(json: JsonObject, path = "") {
+    this.json = json;
+    this.#path = path;
+  }
+
+  /** The path of a field. */
+  at(name: string): string {
+    return this.#path === "" ? name : `${this.#path}.${name}`;
+  }
+
+  has(name: string): boolean {
+    return this.get(name) !== undefined;
+  }
+
+  get(name: string): Json | undefined {
+    return (Object.hasOwn(this.json, name) ? this.json[name] : null) ?? undefined;
+  }
+
+  boolean(name: string): boolean | undefined {
+    const value = this.get(name);
+    if (value === undefined || typeof value === "boolean") return value;
+    throw this.#wrong(name, value, "true or false");
+  }
+
+  string(name: string): string | undefined {
+    const value = this.get(name);
+    if (value === undefined || typeof value === "string") return value;
+    throw this.#wrong(name, value, "a string");
+  }
+
+  number(name: string, min: number, max: number): number | undefined {
+    const value = this.get(name);
+    if (value === undefined) return undefined;
+    if (typeof value === "number" && value >= min && value <= max) return value;
+    throw this.#wrong(name, value, `a number from ${min} to ${max}`);
+  }
+
+  integer(name: string, min: number, max: number): number | undefined {
+    const value = this.get(name);
+    if (value === undefined) return undefined;
+    if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) {
+      return value;
+    }
+    const bounds =
+      max >= Number.MAX_SAFE_INTEGER
+        ? `a whole number from ${min}`
+        : `a whole number from ${min} to ${max}`;
+    throw this.#wrong(name, value, bounds);
+  }
+
+  choice<const C extends string>(name: string, choices: readonly C[]): C | undefined {
+    const value = this.get(name);
+    if (value === undefined) return undefined;
+    const found = choices.find((choice) => choice === value);
+    if (found !== undefined) return found;
+    throw this.#wrong(name, value, `one of ${choices.join(", ")}`);
+  }
+
+  object(name: string): Fields | undefined {
+    const value = this.get(name);
+    if (value === undefined) return undefined;
+    if (isObject(value)) return new Fields(value, this.at(name));
+    throw this.#wrong(name, value, "an object");
+  }
+
+  list(name: string): readonly Json[] | undefined {
+    const value = this.get(name);
+    if (value === undefined || Array.isArray(value)) return value as readonly Json[] | undefined;
+    throw this.#wrong(name, value, "a list");
+  }
+
+  /** A list of whole numbers from 0. */
+  tokens(name: string): readonly number[] | undefined {
+    return this.list(name)?.map((value, index) => {
+      if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
+      throw invalid(`${this.at(name)}[${index}]`, "must be a token id");
+    });
+  }
+
+  #wrong(name: string, value: Json, wanted: string): Error {
+    return invalid(this.at(name), `must be ${wanted}, got ${brief(value)}`);
+  }
+}
+
+function brief(value: Json): string {
+  const text = JSON.stringify(value);
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+}

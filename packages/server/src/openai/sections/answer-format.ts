@@ -1,0 +1,39 @@
+/** How a model writes calls. */
+export type CallFormat =
+  /** `<tool_call>{…}</tool_call>`, or tags inside the same marks. */
+  | "tagged"
+  /** The whole answer is a JSON object, or several with `;` between them. */
+  | "bare"
+  /** `[TOOL_CALLS]` and a list, or a name and its arguments. */
+  | "listed";
+
+/** How a model marks its thoughts. */
+export interface ThinkingMarks {
+  readonly open: string;
+  readonly close: string;
+}
+
+/** How a model writes, as far as its template shows. */
+export interface AnswerFormat {
+  readonly calls: CallFormat;
+  readonly thinking: ThinkingMarks | null;
+}
+
+/** Tells from a template how the model writes; `hasToken` knows its vocabulary. */
+export function answerFormat(template: string, hasToken: (token: string) => boolean): AnswerFormat {
+  const has = (mark: string): boolean => template.includes(mark) || hasToken(mark);
+  const thinking = has("<think>")
+    ? { open: "<think>", close: "</think>" }
+    : has("[THINK]")
+      ? { open: "[THINK]", close: "[/THINK]" }
+      : null;
+  return { calls: callFormat(template, hasToken), thinking };
+}
+
+function callFormat(template: string, hasToken: (token: string) => boolean): CallFormat {
+  if (template.includes("<tool_call>")) return "tagged";
+  if (template.includes("[TOOL_CALLS]")) return "listed";
+  if (template.includes("python_tag") || template.includes('"parameters"')) return "bare";
+  if (hasToken("[TOOL_CALLS]")) return "listed";
+  return hasToken("<|python_tag|>") ? "bare" : "tagged";
+}
