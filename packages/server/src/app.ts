@@ -11,6 +11,10 @@ import { createHandlers } from "./handlers/index.js";
 import { extraPages } from "./handlers/pages.js";
 import { refusedRequests } from "./handlers/refused-requests.js";
 import { refusalResponse } from "./http/answers.js";
+import { promptBytes } from "./http/body-rules.js";
+import { receive } from "./http/read-body.js";
+import { errorResponse } from "./openai/openai-error.js";
+import { isOpenAiPath, openAiPages, type ReadBytes } from "./openai/pages.js";
 import { createHttpApp } from "./http/app.js";
 import { BodyBudget } from "./http/body-budget.js";
 import { TurnBudget } from "./http/turn-budget.js";
@@ -72,16 +76,33 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   const decoder = new BodyDecoder();
   const authenticator = new Authenticator(keys, secret, clock);
   const links = new SignedLinks(secret, clock);
+  const budget = new BodyBudget(limits.maxBodiesBytes);
+  const turns = new TurnBudget();
+  const readBytes: ReadBytes = async (request, owner) => {
+    const maxBytes = Math.min(promptBytes, limits.maxBodyBytes);
+    const rules = { maxBytes, maxDecompressedBytes: maxBytes, isSignal: false };
+    const room = budget.open(owner);
+    try {
+      const parts = await receive({ limits, decoder, turns, clock }, request, rules, room);
+      await turns.enter();
+      return Buffer.concat(parts);
+    } finally {
+      room.release();
+    }
+  };
   const handle = createHttpApp({
     handlers: createHandlers(core, authenticator, links),
     answerRefused: refusedRequests(core),
-    pages: extraPages(core, links, authenticator),
+    pages: [
+      ...extraPages(core, links, authenticator),
+      ...openAiPages({ core, authenticator, readBytes, aliases: options.aliases ?? {} }),
+    ],
     authenticator,
     limits,
-    budget: new BodyBudget(limits.maxBodiesBytes),
+    budget,
     decoder,
     clock,
-    turns: new TurnBudget(),
+    turns,
     browsers: {
       corsOrigins: options.corsOrigins ?? [],
       hostNames: keys.isOpen ? publicNames(publicUrl) : null,
@@ -101,7 +122,11 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   let closing: Promise<void> | undefined;
   return {
     async handle(request) {
-      if (closing) return refusalResponse(unavailable("the server is shutting down"));
+      if (closing) {
+        const isOpenAi = isOpenAiPath(new URL(request.url).pathname);
+        const tell = isOpenAi ? errorResponse : refusalResponse;
+        return tell(unavailable("the server is shutting down"));
+      }
       return handle(request);
     },
     announce(url) {

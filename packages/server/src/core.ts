@@ -12,6 +12,7 @@ import type { ServerLimits } from "./limits.js";
 import type { Logger } from "./log/logger.js";
 import { Metrics } from "./metrics/metrics.js";
 import { RequestLedger } from "./queue/request-ledger.js";
+import { DirectSamples } from "./service/direct-samples.js";
 import { Futures } from "./service/futures.js";
 import { Janitor } from "./service/janitor.js";
 import { ModelCreation } from "./service/model-creation.js";
@@ -45,6 +46,8 @@ export interface Core {
   readonly creation: ModelCreation;
   readonly models: Models;
   readonly samples: Samples;
+  /** Samples that are answered on the connection that asked. */
+  readonly direct: DirectSamples;
   readonly futures: Futures;
   readonly checkpoints: Checkpoints;
   /** Finishes or leaves in the journal what runs, and lets go of the data directory. */
@@ -75,7 +78,16 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const lanes = new ModelLanes({ context, checkpoints, weights, snapshots, lives, guard });
   const creation = new ModelCreation(context, { sessions, bases, checkpoints, lanes });
   const models = new Models(context, { sessions, bases, lanes });
-  const samples = new Samples(context, { store, bases, weights, checkpoints, sessions, guard });
+  const direct = new DirectSamples(context, { bases, weights, checkpoints, guard });
+  const samples = new Samples(context, {
+    store,
+    bases,
+    weights,
+    checkpoints,
+    sessions,
+    guard,
+    direct,
+  });
   const futures = new Futures(context, sessions, (request) =>
     request.kind === "sample" ? samples.queue.note(request) : lanes.note(request),
   );
@@ -105,12 +117,16 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     creation,
     models,
     samples,
+    direct,
     futures,
     checkpoints,
     async close() {
       janitor.stop();
       ledger.waiters.releaseAll();
-      await withinMs(limits.shutdownGraceMs, Promise.all([lanes.pause(), samples.queue.pause()]));
+      await Promise.all([
+        withinMs(limits.shutdownGraceMs, Promise.all([lanes.pause(), samples.queue.pause()])),
+        direct.close(limits.shutdownGraceMs),
+      ]);
       ledger.seal();
       await bases.close();
       metrics.close();
@@ -145,5 +161,8 @@ function addGauges(
   registry.gauge("tinker_loaded_samplers", "Sampler weights in memory", () => weights.count);
   registry.gauge("tinker_pending_training", "Waiting or running", () => lanes.pendingCount);
   registry.gauge("tinker_pending_samples", "Waiting or running", () => samples.queue.pendingCount);
+  const { places } = samples.direct;
+  registry.gauge("tinker_open_streams", "Direct samples that run", () => places.taken);
+  registry.gauge("tinker_waiting_streams", "Direct samples that wait", () => places.waiting);
   registry.gauge("tinker_waiting_polls", "Long polls", () => ledger.waiters.count);
 }

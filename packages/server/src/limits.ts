@@ -26,8 +26,12 @@ export interface ServerLimits {
   readonly maxPendingSamples: number;
   /** Sequences that the engine works on at the same time. @default 64 */
   readonly maxRunningSequences: number;
-  /** Token streams at the same time. @default 64 */
+  /** Samples that are answered on their connection at the same time, as streams or whole. @default 64 */
   readonly maxStreams: number;
+  /** Such samples that wait for their turn; beyond it 429. @default 4096 */
+  readonly maxWaitingStreams: number;
+  /** A stream that has nothing to say says so this often. @default 15 s */
+  readonly streamPingMs: number;
   /** Open sessions of one owner. @default 4096 */
   readonly maxSessions: number;
   /** Polls that may wait at the same time. @default 20000 */
@@ -86,6 +90,8 @@ export const defaultLimits: ServerLimits = {
   maxPendingSamples: 8192,
   maxRunningSequences: 64,
   maxStreams: 64,
+  maxWaitingStreams: 4096,
+  streamPingMs: 15_000,
   maxSessions: 4096,
   maxWaitingPolls: 20_000,
   longPollMs: 20_000,

@@ -12,6 +12,11 @@ export interface AppOptions {
   /** Base models by the name clients use: a folder or a hub id. @default the embedded `tinker-ts/sprout` */
   readonly models?: Readonly<Record<string, string>>;
   /**
+   * Further names for base models and sampler checkpoints on the OpenAI routes, such as
+   * `{ "support-bot": "tinker://…" }`; who may call the server may use what they stand for. @default none
+   */
+  readonly aliases?: Readonly<Record<string, string>>;
+  /**
    * Whether clients may name any folder of this machine and any model of the hub.
    * @default false for a server, true in process
    */

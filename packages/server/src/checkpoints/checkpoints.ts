@@ -24,6 +24,14 @@ export class Checkpoints {
     throw notFound(`checkpoint ${tinkerPath}`);
   }
 
+  /** The checkpoint at a path, whoever owns it. */
+  existing(tinkerPath: string): CheckpointRecord {
+    const { trainingRunId, checkpointType, name } = parsePath(tinkerPath);
+    const found = this.#current(trainingRunId, checkpointType, name);
+    if (found) return found;
+    throw notFound(`checkpoint ${tinkerPath}`);
+  }
+
   /** A checkpoint of a run that belongs to `owner`. */
   owned(runId: string, type: CheckpointKind, name: string, owner: string): CheckpointRecord {
     const found = this.#current(runId, type, name);

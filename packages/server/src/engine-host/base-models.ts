@@ -5,6 +5,7 @@ import type { EngineKit, ModelFacts } from "../engine-port/engine-kit.js";
 import type { EnginePort, LoadedModel } from "../engine-port/engine-port.js";
 import { badRequest, notFound } from "../errors/api-error.js";
 import type { Logger } from "../log/logger.js";
+import { loadModelText, type ModelText } from "./model-text.js";
 
 /** Where base models come from. */
 export interface BaseModelOptions {
@@ -36,6 +37,7 @@ export class BaseModels {
   readonly #stopping = new AbortController();
   readonly #found = new Map<string, Promise<BaseModel>>();
   readonly #known = new Map<string, BaseModel>();
+  readonly #texts = new Map<string, Promise<ModelText>>();
   readonly #loaded = new Map<string, Promise<LoadedModel>>();
   #engine: Promise<EnginePort> | undefined;
 
@@ -80,6 +82,11 @@ export class BaseModels {
   load(name: string): Promise<LoadedModel> {
     this.check(name);
     return remember(this.#loaded, name, () => this.#loadNow(name));
+  }
+
+  /** How a model reads and writes text. */
+  text(name: string): Promise<ModelText> {
+    return remember(this.#texts, name, async () => loadModelText((await this.find(name)).folder));
   }
 
   /** The tokenizer files of a model, as they are. */

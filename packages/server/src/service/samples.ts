@@ -9,6 +9,7 @@ import { badRequest, conflict, tooMany } from "../errors/api-error.js";
 import { canonicalJson, identityOf } from "../queue/canonical-payload.js";
 import type { RequestHead } from "../store/requests-table.js";
 import type { Usage } from "../store/usage-table.js";
+import type { DirectSamples } from "./direct-samples.js";
 import { looseRequestId, samplerRequestId } from "./request-ids.js";
 import { resolveTarget, pathTarget, type Addressees } from "./resolve-target.js";
 import { checkSampleRequest, toSampleOrder, toSampleResponse } from "./sample-order.js";
@@ -20,6 +21,7 @@ type SampleRequest = WireValue<"SampleRequest">;
 /** What sampling works with. */
 export interface SamplesParts extends SamplerParts, Addressees {
   readonly sessions: Sessions;
+  readonly direct: DirectSamples;
 }
 
 /** Told of each token as it comes. */
@@ -36,11 +38,12 @@ export class Samples {
   readonly #context: Context;
   readonly #parts: SamplesParts;
   readonly queue: SampleQueue;
-  #streams = 0;
+  readonly direct: DirectSamples;
 
   constructor(context: Context, parts: SamplesParts) {
     this.#context = context;
     this.#parts = parts;
+    this.direct = parts.direct;
     this.queue = new SampleQueue(context, (request, signal) => this.#runQueued(request, signal));
   }
 
@@ -114,24 +117,18 @@ export class Samples {
     return requestId;
   }
 
-  /** Checks a request and returns the way to sample at once; nothing of it is kept. */
+  /** Checks a request and returns the way to sample as soon as it is its turn; nothing of it is kept. */
   openStream(caller: Principal, request: SampleRequest): SampleStream {
     const target = this.#admit(caller, request);
-    const { store, clock, limits } = this.#context;
-    if (this.#streams >= limits.maxStreams) {
-      throw tooMany(`${this.#streams} streams are open; try again in a moment`, 1000);
-    }
+    this.direct.places.check(caller.owner);
     const seeded = withSeed(request, randomUUID());
     return async (onToken, signal) => {
-      this.#streams++;
-      try {
-        const { result, usage } = await this.#sample(target, seeded, { signal, onToken });
-        const account = { ...target, owner: caller.owner };
-        await store.write(() => store.usage.add(account, usage, clock.now()));
-        return toSampleResponse(result);
-      } finally {
-        this.#streams--;
-      }
+      const facts = await this.#parts.bases.find(target.baseModel);
+      const [result] = await this.direct.run(caller, target, [toSampleOrder(seeded, facts)], {
+        signal,
+        onToken: (_, event) => onToken(event),
+      });
+      return toSampleResponse(result!);
     };
   }
 

@@ -58,6 +58,11 @@ export class SectionReader {
     if (options.startsThinking && options.separatesReasoning) this.#state = "thinking";
   }
 
+  /** Whether what comes next belongs to the thoughts. */
+  get isThinking(): boolean {
+    return this.#state === "thinking";
+  }
+
   /** Adds text. */
   push(text: string): void {
     this.#held += text;

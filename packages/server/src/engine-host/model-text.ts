@@ -1,0 +1,36 @@
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import type { Tokenizer } from "@tinker-ts/hub";
+
+/** How a model reads and writes text. */
+export interface ModelText {
+  readonly tokenizer: Tokenizer;
+  /** Tokens at which the model ends an answer. */
+  readonly ends: readonly number[];
+}
+
+/** Tokens that end a turn in the common chat formats. */
+const turnEnds = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<end_of_turn>"];
+
+/** Reads the tokenizer of a model and where its answers end. */
+export async function loadModelText(folder: string): Promise<ModelText> {
+  const { loadTokenizer } = await import("@tinker-ts/hub");
+  const tokenizer = await loadTokenizer(folder);
+  return { tokenizer, ends: await endsOf(folder, tokenizer) };
+}
+
+async function endsOf(folder: string, tokenizer: Tokenizer): Promise<readonly number[]> {
+  const named = tokenizer.namedTokens.eos?.id;
+  const special = turnEnds.flatMap((token) => tokenizer.specialTokens.get(token) ?? []);
+  const configured = await configuredEnds(path.join(folder, "generation_config.json"));
+  return [...new Set([...(named === undefined ? [] : [named]), ...special, ...configured])];
+}
+
+/** The field `eos_token_id`, a number or several; the rest of the file is about taste. */
+async function configuredEnds(file: string): Promise<readonly number[]> {
+  const text = await readFile(file, "utf8").catch(() => null);
+  if (text === null) return [];
+  const { eos_token_id: ends } = JSON.parse(text) as { eos_token_id?: unknown };
+  const list: unknown[] = Array.isArray(ends) ? ends : [ends];
+  return list.filter((id) => typeof id === "number");
+}

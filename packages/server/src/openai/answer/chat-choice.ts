@@ -1,0 +1,172 @@
+import { randomBytes } from "node:crypto";
+import type { StopReason } from "@tinker-ts/engine";
+import type { Tokenizer } from "@tinker-ts/hub";
+import type { SectionEvent } from "../sections/section-event.js";
+import { SectionReader, type SectionOptions } from "../sections/section-reader.js";
+import { ChoiceText, type EndRules } from "./choice-text.js";
+
+/** A call, or more of one, as it is told. */
+export interface CallDelta {
+  readonly index: number;
+  readonly id?: string;
+  readonly type?: "function";
+  readonly function: { readonly name?: string; readonly arguments: string };
+}
+
+/** What an answer has more than before. */
+export interface ChatDelta {
+  readonly content?: string;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly [CallDelta];
+}
+
+/** A call of a finished answer. */
+export interface FinishedCall {
+  readonly id: string;
+  readonly type: "function";
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+
+/** Why an answer ended. */
+export type FinishReason = "stop" | "length" | "tool_calls";
+
+/** How one answer is read. */
+export interface ChatChoiceOptions {
+  readonly tokenizer: Tokenizer;
+  readonly ends: EndRules;
+  readonly sections: SectionOptions;
+  /** Only the first call counts when false. */
+  readonly isParallel: boolean;
+  /** A call that was demanded by its name ends an answer as a text does. */
+  readonly isNamed: boolean;
+}
+
+interface OpenCall {
+  readonly id: string;
+  readonly name: string;
+  arguments: string;
+}
+
+/** One answer in the making: from tokens to deltas, and to the whole message in the end. */
+export class ChatChoice {
+  readonly #options: ChatChoiceOptions;
+  readonly #text: ChoiceText;
+  readonly #sections: SectionReader;
+  readonly #calls: OpenCall[] = [];
+  #deltas: ChatDelta[] = [];
+  #ignoresCall = false;
+  #content = "";
+  #reasoning = "";
+  #reasoningTokens = 0;
+  #count = 0;
+
+  constructor(options: ChatChoiceOptions) {
+    this.#options = options;
+    this.#text = new ChoiceText(options.tokenizer, options.ends);
+    this.#sections = new SectionReader(options.sections, (event) => this.#take(event));
+  }
+
+  get stopReason(): string | number | null {
+    return this.#text.stopReason;
+  }
+
+  /** Tokens of the thoughts, their marks included. */
+  get reasoningTokens(): number {
+    return this.#reasoningTokens;
+  }
+
+  /** Tokens so far. */
+  get tokens(): number {
+    return this.#count;
+  }
+
+  get content(): string {
+    return this.#content;
+  }
+
+  get reasoning(): string {
+    return this.#reasoning;
+  }
+
+  get calls(): readonly FinishedCall[] {
+    return this.#calls.map(({ id, name, arguments: text }) => ({
+      id,
+      type: "function",
+      function: { name, arguments: text },
+    }));
+  }
+
+  /** Adds a token; returns what is certain now. */
+  push(token: number): readonly ChatDelta[] {
+    const wasThinking = this.#sections.isThinking;
+    this.#count += 1;
+    this.#sections.push(this.#text.push(token));
+    if (wasThinking || this.#sections.isThinking) this.#reasoningTokens += 1;
+    return this.#takeDeltas();
+  }
+
+  /** Ends the answer; returns what was held back. */
+  finish(): readonly ChatDelta[] {
+    this.#sections.push(this.#text.finish());
+    this.#sections.end();
+    return this.#takeDeltas();
+  }
+
+  /** Why it ended, from why the engine stopped. */
+  finishReason(stopReason: StopReason): FinishReason {
+    if (stopReason === "length") return "length";
+    return this.#calls.length > 0 && !this.#options.isNamed ? "tool_calls" : "stop";
+  }
+
+  /** The whole message. */
+  message(): object {
+    const { calls } = this;
+    return {
+      role: "assistant",
+      content: this.#content === "" && calls.length > 0 ? null : this.#content,
+      refusal: null,
+      ...(this.#reasoning === "" ? {} : { reasoning_content: this.#reasoning }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    };
+  }
+
+  #take(event: SectionEvent): void {
+    switch (event.kind) {
+      case "content":
+        this.#content += event.text;
+        this.#deltas.push({ content: event.text });
+        break;
+      case "reasoning":
+        this.#reasoning += event.text;
+        this.#deltas.push({ reasoning_content: event.text });
+        break;
+      case "call":
+        this.#ignoresCall = this.#calls.length > 0 && !this.#options.isParallel;
+        if (!this.#ignoresCall) this.#beginCall(event.name);
+        break;
+      case "arguments":
+        if (!this.#ignoresCall) this.#continueCall(event.text);
+        break;
+    }
+  }
+
+  #beginCall(name: string): void {
+    const id = `call_${randomBytes(12).toString("hex")}`;
+    const index = this.#calls.push({ id, name, arguments: "" }) - 1;
+    this.#deltas.push({
+      tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }],
+    });
+  }
+
+  #continueCall(text: string): void {
+    const index = this.#calls.length - 1;
+    this.#calls[index]!.arguments += text;
+    this.#deltas.push({ tool_calls: [{ index, function: { arguments: text } }] });
+  }
+
+  #takeDeltas(): readonly ChatDelta[] {
+    const deltas = this.#deltas;
+    this.#deltas = [];
+    return deltas;
+  }
+}

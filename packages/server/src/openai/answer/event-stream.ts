@@ -1,0 +1,105 @@
+import type { ApiError } from "../../errors/api-error.js";
+import type { Clock } from "../../time/clock.js";
+
+/** Sends one event; the name is left out where a protocol has none. */
+export type SendEvent = (data: unknown, name?: string) => void;
+
+/** How a stream of events is kept. */
+export interface EventStreamOptions {
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  /** A stream with nothing to say says so this often. */
+  readonly pingMs: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** What a failure on the way looks like to the client. */
+  readonly tellError: (error: unknown) => ApiError;
+  /** Told of a failure after the beginning, to put it into an event. */
+  readonly errorEvent: (error: ApiError, send: SendEvent) => void;
+  /** Stands at the end of every stream. */
+  readonly lastLine: string;
+}
+
+const streamHeaders = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache",
+  "x-accel-buffering": "no",
+};
+
+/**
+ * Answers with server-sent events while `work` runs.
+ *
+ * - The answer begins with the first event, so that what fails before is an ordinary error. Whoever waits
+ *   longer than a ping gets the beginning and comments meanwhile.
+ * - What is sent in one turn of the event loop goes out together.
+ * - Nothing is pushed to a reader that does not read; what is kept for it is no more than its answer.
+ * - Hanging up stops the work.
+ */
+export async function eventStream(
+  work: (send: SendEvent, signal: AbortSignal) => Promise<void>,
+  options: EventStreamOptions,
+): Promise<Response> {
+  const { clock, pingMs, tellError, errorEvent, lastLine, headers } = options;
+  const hangUp = new AbortController();
+  const signal = AbortSignal.any([options.signal, hangUp.signal]);
+  const encoder = new TextEncoder();
+  let pending = "";
+  let hasBegun = false;
+  let isOver = false;
+  let wake: () => void = () => {};
+  let begin: () => void = () => {};
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const write = (text: string): void => {
+    pending += text;
+    hasBegun = true;
+    begin();
+    wake();
+  };
+  const send: SendEvent = (data, name) => {
+    const head = name === undefined ? "" : `event: ${name}\n`;
+    write(`${head}data: ${JSON.stringify(data)}\n\n`);
+  };
+  let cancelPing = (): void => {};
+  const schedulePing = (): void => {
+    cancelPing = clock.after(pingMs, () => {
+      if (pending === "") write(": ping\n\n");
+      schedulePing();
+    });
+  };
+  schedulePing();
+  const finished = work(send, signal)
+    .catch((error: unknown) => {
+      if (!hasBegun) throw error;
+      if (!signal.aborted) errorEvent(tellError(error), send);
+    })
+    .then(() => {
+      isOver = true;
+      write(lastLine);
+    })
+    .finally(() => cancelPing());
+  await Promise.race([begun, finished]);
+  finished.catch(() => {
+    // It was told by the race.
+  });
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        while (pending === "" && !isOver) {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        }
+        if (pending !== "") controller.enqueue(encoder.encode(pending));
+        pending = "";
+        if (isOver) controller.close();
+      },
+      cancel() {
+        hangUp.abort(new DOMException("the client has gone", "AbortError"));
+        wake();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(body, { headers: { ...streamHeaders, ...headers } });
+}

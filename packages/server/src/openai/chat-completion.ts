@@ -1,0 +1,245 @@
+import type { SampleResult, TokenEvent } from "@tinker-ts/engine";
+import type { SampleOrder } from "../engine-port/engine-port.js";
+import { ChatChoice, type ChatDelta } from "./answer/chat-choice.js";
+import { LogprobWriter, type GeneratedToken } from "./answer/logprobs.js";
+import { promptLogprobs } from "./answer/prompt-logprobs.js";
+import { usageOf, type Usage } from "./answer/usage.js";
+import { toOrder } from "./order.js";
+import { chatPrompt, templateOf, type ChatPrompt } from "./prompt/chat-prompt.js";
+import { answerConstraint } from "./prompt/constraint.js";
+import type { ChatRequest } from "./request/chat-request.js";
+import { answerFormat, type AnswerFormat } from "./sections/answer-format.js";
+import {
+  answerHead,
+  openModel,
+  streamedAnswer,
+  systemFingerprint,
+  wholeAnswer,
+  type OpenAiCall,
+  type OpenAiParts,
+  type OpenModel,
+} from "./service.js";
+
+/** A conversation that is ready to be continued. */
+export interface PreparedChat {
+  readonly request: ChatRequest;
+  readonly model: OpenModel;
+  readonly prompt: ChatPrompt;
+  readonly order: SampleOrder;
+  /** One answer of the model, still empty. */
+  readonly newChoice: () => ChatChoice;
+}
+
+/** Renders a conversation and decides what the engine is asked for. */
+export async function prepareChat(
+  parts: OpenAiParts,
+  request: ChatRequest,
+  { caller }: OpenAiCall,
+): Promise<PreparedChat> {
+  const model = await openModel(parts, request.model, caller);
+  const { tokenizer, ends } = model.text;
+  const template = await templateOf(tokenizer, request.model);
+  const format = answerFormat(template.source, (token) => tokenizer.tokenToId(token) !== null);
+  const prompt = await chatPrompt(tokenizer, template, request, format.thinking);
+  const constraint = answerConstraint(
+    tokenizer,
+    { format, startsThinking: prompt.startsThinking, mayThink: mayThink(format, prompt) },
+    request.format,
+    request,
+  );
+  const order = toOrder(request, model.text, model.facts, {
+    prompt: prompt.tokens,
+    maxTokens: request.maxTokens,
+    topLogprobs: request.topLogprobs,
+    promptLogprobs: request.promptLogprobs,
+    constraint,
+    param: "messages",
+  });
+  const newChoice = (): ChatChoice =>
+    new ChatChoice({
+      tokenizer,
+      ends: { ...request, modelEnds: ends },
+      sections: {
+        format,
+        separatesReasoning: request.separatesReasoning,
+        startsThinking: prompt.startsThinking,
+        tools: request.choice === "none" ? [] : request.tools,
+      },
+      isParallel: request.isParallel,
+      isNamed: typeof request.choice === "object",
+    });
+  return { request, model, prompt, order, newChoice };
+}
+
+/** Whether the model may begin with thoughts: not where the prompt has closed them already. */
+function mayThink({ thinking }: AnswerFormat, { text }: ChatPrompt): boolean {
+  return thinking !== null && !text.trimEnd().endsWith(thinking.close);
+}
+
+/** Answers a chat completion. */
+export async function chatCompletion(
+  parts: OpenAiParts,
+  request: ChatRequest,
+  call: OpenAiCall,
+): Promise<Response> {
+  const prepared = await prepareChat(parts, request, call);
+  parts.core.direct.places.check(call.caller.owner);
+  return request.stream ? streamChat(parts, prepared, call) : wholeChat(parts, prepared, call);
+}
+
+async function wholeChat(
+  parts: OpenAiParts,
+  prepared: PreparedChat,
+  call: OpenAiCall,
+): Promise<Response> {
+  const { request, model, prompt, order } = prepared;
+  const choices = Array.from({ length: request.n }, () => new ChoiceRecord(prepared));
+  const result = await runChat(parts, prepared, call, call.signal, ({ sampleIndex, ...token }) => {
+    choices[sampleIndex]!.push(token);
+  });
+  for (const { choice } of choices) choice.finish();
+  return wholeAnswer(call, {
+    ...answerHead(parts, "chatcmpl-"),
+    object: "chat.completion",
+    model: request.model,
+    choices: choices.map(({ choice, takeLogprobs, takeTokens }, index) => ({
+      index,
+      message: choice.message(),
+      logprobs: takeLogprobs(),
+      finish_reason: choice.finishReason(result.samples[index]!.stopReason),
+      stop_reason: choice.stopReason,
+      ...(request.returnsTokenIds ? { token_ids: takeTokens() } : {}),
+    })),
+    usage: usage(prepared, choices, result.promptCacheHitTokens),
+    system_fingerprint: systemFingerprint,
+    ...(request.returnsTokenIds ? { prompt_token_ids: [...order.prompt] } : {}),
+    ...(request.returnsPromptText ? { prompt_text: prompt.text } : {}),
+    ...(request.promptLogprobs === null
+      ? {}
+      : { prompt_logprobs: promptLogprobs(model.text.tokenizer, order.prompt, result) }),
+  });
+}
+
+function streamChat(
+  parts: OpenAiParts,
+  prepared: PreparedChat,
+  call: OpenAiCall,
+): Promise<Response> {
+  const { request, order } = prepared;
+  return streamedAnswer(parts, call, async (send, signal) => {
+    const head = {
+      ...answerHead(parts, "chatcmpl-"),
+      object: "chat.completion.chunk",
+      model: request.model,
+      system_fingerprint: systemFingerprint,
+    };
+    const choices = Array.from({ length: request.n }, () => new ChoiceRecord(prepared));
+    const sendChoice = (index: number, delta: object, more: object = {}): void => {
+      const { takeLogprobs, takeTokens } = choices[index]!;
+      const choice = {
+        index,
+        delta,
+        logprobs: takeLogprobs(),
+        finish_reason: null,
+        ...(request.returnsTokenIds ? { token_ids: takeTokens() } : {}),
+        ...more,
+      };
+      const counted = request.continuousUsage ? { usage: usage(prepared, choices, 0) } : {};
+      send({ ...head, choices: [choice], ...counted });
+    };
+    const sendRole = (index: number): void => {
+      if (choices[index]!.hasBegun) return;
+      choices[index]!.hasBegun = true;
+      const ids = request.returnsTokenIds ? { prompt_token_ids: [...order.prompt] } : {};
+      const delta = { role: "assistant", content: "" };
+      const choice = { index, delta, logprobs: null, finish_reason: null };
+      send({ ...head, choices: [choice], ...ids });
+    };
+    const sendDeltas = (index: number, deltas: readonly ChatDelta[]): void => {
+      for (const delta of deltas) sendChoice(index, delta);
+    };
+    const onToken = ({ sampleIndex: index, ...token }: TokenEvent): void => {
+      if (signal.aborted) return;
+      sendRole(index);
+      sendDeltas(index, choices[index]!.push(token));
+    };
+    const result = await runChat(parts, prepared, call, signal, onToken);
+    for (const [index, { choice }] of choices.entries()) {
+      sendRole(index);
+      sendDeltas(index, choice.finish());
+      sendChoice(
+        index,
+        {},
+        {
+          finish_reason: choice.finishReason(result.samples[index]!.stopReason),
+          stop_reason: choice.stopReason,
+        },
+      );
+    }
+    if (!request.includesUsage) return;
+    send({ ...head, choices: [], usage: usage(prepared, choices, result.promptCacheHitTokens) });
+  });
+}
+
+/** Runs a prepared conversation in the engine. */
+export async function runChat(
+  { core }: OpenAiParts,
+  { model, order }: PreparedChat,
+  { caller }: OpenAiCall,
+  signal: AbortSignal,
+  onToken: (event: TokenEvent) => void,
+): Promise<SampleResult> {
+  const [result] = await core.direct.run(caller, model.target, [order], {
+    signal,
+    onToken: (_, event) => onToken(event),
+  });
+  return result!;
+}
+
+function usage(prepared: PreparedChat, choices: readonly ChoiceRecord[], cached: number): Usage {
+  const sum = (count: (record: ChoiceRecord) => number): number =>
+    choices.reduce((total, record) => total + count(record), 0);
+  return usageOf({
+    prompt: prepared.order.prompt.length,
+    cached,
+    completion: sum(({ choice }) => choice.tokens),
+    reasoning: sum(({ choice }) => choice.reasoningTokens),
+  });
+}
+
+/** A choice with what has to be told of its tokens. */
+class ChoiceRecord {
+  readonly choice: ChatChoice;
+  hasBegun = false;
+  readonly #wantsLogprobs: boolean;
+  readonly #writer: LogprobWriter;
+  #tokens: number[] = [];
+  #entries: object[] = [];
+
+  constructor({ request, model, newChoice }: PreparedChat) {
+    this.choice = newChoice();
+    this.#wantsLogprobs = request.logprobs;
+    this.#writer = new LogprobWriter(model.text.tokenizer, request.namesTokensById);
+  }
+
+  push(token: GeneratedToken): readonly ChatDelta[] {
+    this.#tokens.push(token.token);
+    if (this.#wantsLogprobs) this.#entries.push(this.#writer.chatEntry(token));
+    return this.choice.push(token.token);
+  }
+
+  /** Tokens that have not been told yet. */
+  readonly takeTokens = (): readonly number[] => {
+    const tokens = this.#tokens;
+    this.#tokens = [];
+    return tokens;
+  };
+
+  /** Log-probabilities that have not been told yet. */
+  readonly takeLogprobs = (): object | null => {
+    if (!this.#wantsLogprobs) return null;
+    const content = this.#entries;
+    this.#entries = [];
+    return { content, refusal: null };
+  };
+}

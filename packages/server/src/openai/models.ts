@@ -1,0 +1,157 @@
+import type { Principal } from "../auth/principal.js";
+import { pathOf } from "../checkpoints/checkpoint-names.js";
+import type { Core } from "../core.js";
+import type { SampleTarget } from "../engine-host/sample-target.js";
+import { ApiError } from "../errors/api-error.js";
+import type { CheckpointRecord } from "../store/checkpoints-table.js";
+import { invalid, modelNotFound, OpenAiError } from "./openai-error.js";
+
+/** Names of the server's own for base models and checkpoints. */
+export type Aliases = Readonly<Record<string, string>>;
+
+/** A model as it is listed. */
+export interface ModelEntry {
+  readonly id: string;
+  readonly object: "model";
+  /** Seconds since the epoch. */
+  readonly created: number;
+  readonly owned_by: string;
+  /** What an alias stands for. */
+  readonly root?: string;
+  /** The base model of a checkpoint. */
+  readonly parent: string | null;
+  /** Longest sequence in tokens; null when the model has not been looked at yet. */
+  readonly max_model_len: number | null;
+}
+
+/** Checkpoints that are listed at most, the newest. */
+const maxListed = 1000;
+
+/** Similar names that an error tells at most. */
+const maxSimilar = 3;
+
+/** What can be named as `model`: base models, sampler checkpoints, and aliases of both. */
+export class OpenAiModels {
+  readonly #core: Core;
+  readonly #aliases: Aliases;
+  readonly #startedAt: number;
+
+  constructor(core: Core, aliases: Aliases) {
+    this.#core = core;
+    this.#aliases = aliases;
+    this.#startedAt = core.context.clock.now();
+  }
+
+  /** The weights that a name stands for; 404 with the nearest names where there is none. */
+  resolve(name: string, caller: Principal): SampleTarget {
+    const meant = this.#meaningOf(name);
+    if (!meant.startsWith("tinker://")) {
+      try {
+        this.#core.bases.check(meant);
+      } catch {
+        throw this.#unknown(name, caller);
+      }
+      return { baseModel: meant, checkpoint: null, sessionId: null, samplerId: null };
+    }
+    const checkpoint = this.#checkpoint(name, meant, caller);
+    if (checkpoint.type !== "sampler") {
+      throw invalid(
+        "model",
+        `${meant} holds training weights; save them for sampling and name that path`,
+      );
+    }
+    const { baseModel } = checkpoint;
+    return { baseModel, checkpoint, sessionId: null, samplerId: null };
+  }
+
+  /** Everything that the caller can name, aliases and base models first, then checkpoints, newest first. */
+  list(caller: Principal): ModelEntry[] {
+    const { store } = this.#core.context;
+    const aliases = Object.keys(this.#aliases).flatMap((name) => {
+      try {
+        return [this.describe(name, caller)];
+      } catch {
+        // What it stands for is gone, or belongs to somebody else.
+        return [];
+      }
+    });
+    const bases = this.#core.bases.names.map((name) => this.describe(name, caller));
+    const now = this.#core.context.clock.now();
+    const checkpoints = store.checkpoints
+      .byOwner(caller.owner, maxListed, 0)
+      .filter(({ type, isEphemeral, expiresAt }) => {
+        return type === "sampler" && !isEphemeral && (expiresAt === null || expiresAt > now);
+      })
+      .map((checkpoint) => this.#entry(pathOf(checkpoint), checkpoint.baseModel, checkpoint));
+    return [...aliases, ...bases, ...checkpoints];
+  }
+
+  /** One model; 404 where there is none. */
+  describe(name: string, caller: Principal): ModelEntry {
+    const { baseModel, checkpoint } = this.resolve(name, caller);
+    const entry = this.#entry(name, baseModel, checkpoint);
+    return Object.hasOwn(this.#aliases, name) ? { ...entry, root: this.#meaningOf(name) } : entry;
+  }
+
+  #entry(id: string, baseModel: string, checkpoint: CheckpointRecord | null): ModelEntry {
+    return {
+      id,
+      object: "model",
+      created: Math.floor((checkpoint?.createdAt ?? this.#startedAt) / 1000),
+      owned_by: checkpoint?.owner ?? "tinker-ts",
+      parent: checkpoint === null ? null : baseModel,
+      max_model_len: this.#core.bases.known(baseModel)?.contextLength ?? null,
+    };
+  }
+
+  #meaningOf(name: string): string {
+    return (Object.hasOwn(this.#aliases, name) ? this.#aliases[name] : undefined) ?? name;
+  }
+
+  #checkpoint(name: string, path: string, caller: Principal): CheckpointRecord {
+    try {
+      // Whoever set up an alias decided that callers may use what it stands for.
+      const isAlias = name !== path;
+      return isAlias
+        ? this.#core.checkpoints.existing(path)
+        : this.#core.checkpoints.readable(path, [caller.owner]);
+    } catch (error) {
+      if (error instanceof ApiError) throw this.#unknown(name, caller);
+      throw error;
+    }
+  }
+
+  #unknown(name: string, caller: Principal): OpenAiError {
+    const known = [
+      ...Object.keys(this.#aliases),
+      ...this.#core.bases.names,
+      ...this.#core.context.store.checkpoints
+        .byOwner(caller.owner, maxListed, 0)
+        .filter(({ type, isEphemeral }) => type === "sampler" && !isEphemeral)
+        .map((checkpoint) => pathOf(checkpoint)),
+    ];
+    const nearest = known
+      .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
+      .toSorted((a, b) => a.distance - b.distance)
+      .slice(0, maxSimilar)
+      .map(({ candidate }) => candidate);
+    const hint = nearest.length === 0 ? "none is set up" : `the nearest are ${nearest.join(", ")}`;
+    return modelNotFound(
+      `the model ${JSON.stringify(name)} does not exist or is not yours; ${hint}`,
+    );
+  }
+}
+
+/** How many characters differ between two names. */
+function editDistance(a: string, b: string): number {
+  let before = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= Math.min(a.length, 200); i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = before[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      row.push(Math.min(replaced, before[j]! + 1, row[j - 1]! + 1));
+    }
+    before = row;
+  }
+  return before[b.length]!;
+}

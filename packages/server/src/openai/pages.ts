@@ -1,0 +1,125 @@
+import { credentialOf, type Authenticator } from "../auth/authenticator.js";
+import type { Principal } from "../auth/principal.js";
+import type { Core } from "../core.js";
+import { ApiError } from "../errors/api-error.js";
+import type { ExtraPage } from "../http/app.js";
+import { chatCompletion, prepareChat } from "./chat-completion.js";
+import { completion } from "./completion.js";
+import { toApiError } from "./failure.js";
+import { OpenAiModels, type Aliases } from "./models.js";
+import { errorResponse, OpenAiError } from "./openai-error.js";
+import { readChatRequest } from "./request/chat-request.js";
+import { readCompletionRequest } from "./request/completion-request.js";
+import { Fields, isObject } from "./request/fields.js";
+import { newRequestId, wholeAnswer, type OpenAiCall, type OpenAiParts } from "./service.js";
+
+/** Reads the bytes of a body, within the limits of the server. */
+export type ReadBytes = (request: Request, owner: string) => Promise<Uint8Array>;
+
+/** What the pages are made of. */
+export interface OpenAiPagesParts {
+  readonly core: Core;
+  readonly authenticator: Authenticator;
+  readonly readBytes: ReadBytes;
+  readonly aliases: Aliases;
+}
+
+/** Where clients look for the API: by the usual name, and where the hosted service has it. */
+export const openAiPrefixes = ["/v1", "/oai/api/v1"] as const;
+
+/** Whether an address belongs to this API, so that its errors have this API's form. */
+export function isOpenAiPath(pathname: string): boolean {
+  return openAiPrefixes.some((prefix) => pathname.startsWith(`${prefix}/`));
+}
+
+type Answer = (fields: Fields, call: OpenAiCall) => Promise<Response>;
+
+/** The routes that OpenAI's clients call. */
+export function openAiPages(given: OpenAiPagesParts): ExtraPage[] {
+  const models = new OpenAiModels(given.core, given.aliases);
+  const parts: OpenAiParts = { core: given.core, models };
+  const { logger } = given.core.context;
+  const page = (
+    method: "GET" | "POST" | "ALL",
+    path: string,
+    answer: (
+      request: Request,
+      call: OpenAiCall,
+      params: Readonly<Record<string, string>>,
+    ) => Promise<Response>,
+  ): ExtraPage[] =>
+    openAiPrefixes.map((prefix) => ({
+      method,
+      path: `${prefix}${path}`,
+      name: `openai ${method} ${path}`,
+      tellError: errorResponse,
+      async answer(request, params) {
+        const call = {
+          caller: authenticate(given.authenticator, request),
+          signal: request.signal,
+          requestId: newRequestId(),
+        };
+        try {
+          return await answer(request, call, params);
+        } catch (error) {
+          throw toApiError(error, logger);
+        }
+      },
+    }));
+  const post = (path: string, answer: Answer): ExtraPage[] =>
+    page("POST", path, async (request, call) => {
+      const bytes = await given.readBytes(request, call.caller.owner);
+      return answer(new Fields(parseBody(request, bytes)), call);
+    });
+  return [
+    ...page("GET", "/models", async (_, call) =>
+      wholeAnswer(call, { object: "list", data: models.list(call.caller) }),
+    ),
+    ...page("GET", "/models/:model{.+}", async (_, call, params) =>
+      wholeAnswer(call, models.describe(params["model"] ?? "", call.caller)),
+    ),
+    ...post("/chat/completions", (fields, call) =>
+      chatCompletion(parts, readChatRequest(fields), call),
+    ),
+    ...post("/chat/completions/input_tokens", async (fields, call) => {
+      const { order } = await prepareChat(parts, readChatRequest(fields), call);
+      return wholeAnswer(call, {
+        object: "response.input_tokens",
+        input_tokens: order.prompt.length,
+      });
+    }),
+    ...post("/completions", (fields, call) =>
+      completion(parts, readCompletionRequest(fields), call),
+    ),
+    ...page("ALL", "/*", async (request) => {
+      const { pathname } = new URL(request.url);
+      throw new OpenAiError(404, `there is no ${request.method} ${pathname}`, {
+        code: "unknown_url",
+      });
+    }),
+  ];
+}
+
+function authenticate(authenticator: Authenticator, request: Request): Principal {
+  const credential = credentialOf(request.headers);
+  const caller = authenticator.identify(credential);
+  if (caller) return caller;
+  const problem = credential === "" ? "no API key was sent" : "the API key is not known here";
+  throw new ApiError(401, `${problem}; send a valid key as a bearer token`);
+}
+
+function parseBody(request: Request, bytes: Uint8Array) {
+  const mediaType = request.headers.get("content-type") ?? "";
+  if (!/^application\/json\b/i.test(mediaType)) {
+    throw new ApiError(415, "the body must be JSON, with content-type: application/json");
+  }
+  let json: unknown;
+  try {
+    json = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new OpenAiError(400, `the body is not JSON: ${reason}`);
+  }
+  if (isObject(json)) return json;
+  throw new OpenAiError(400, "the body must be a JSON object");
+}

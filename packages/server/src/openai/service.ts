@@ -1,0 +1,86 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import type { Principal } from "../auth/principal.js";
+import type { Core } from "../core.js";
+import type { ModelText } from "../engine-host/model-text.js";
+import type { SampleTarget } from "../engine-host/sample-target.js";
+import type { ModelFacts } from "../engine-port/engine-kit.js";
+import { jsonResponse } from "../http/answers.js";
+import { errorBody } from "./openai-error.js";
+import { eventStream, type SendEvent } from "./answer/event-stream.js";
+import { toApiError } from "./failure.js";
+import type { OpenAiModels } from "./models.js";
+
+/** A request after authentication and parsing. */
+export interface OpenAiCall {
+  readonly caller: Principal;
+  readonly signal: AbortSignal;
+  readonly requestId: string;
+}
+
+/** A model that can be asked. */
+export interface OpenModel {
+  readonly name: string;
+  readonly target: SampleTarget;
+  readonly text: ModelText;
+  readonly facts: ModelFacts;
+}
+
+/** What all routes work with. */
+export interface OpenAiParts {
+  readonly core: Core;
+  readonly models: OpenAiModels;
+}
+
+/** Finds a model by its name and what is needed to talk to it. */
+export async function openModel(
+  { core, models }: OpenAiParts,
+  name: string,
+  caller: Principal,
+): Promise<OpenModel> {
+  const target = models.resolve(name, caller);
+  const [facts, text] = await Promise.all([
+    core.bases.find(target.baseModel),
+    core.bases.text(target.baseModel),
+  ]);
+  return { name, target, text, facts };
+}
+
+/** Head of an answer: an id and the time in seconds. */
+export function answerHead(
+  { core }: OpenAiParts,
+  prefix: string,
+): { readonly id: string; readonly created: number } {
+  const id = `${prefix}${randomBytes(12).toString("hex")}`;
+  return { id, created: Math.floor(core.context.clock.now() / 1000) };
+}
+
+/** The same for every answer of this version: equal seeds give equal answers. */
+export const systemFingerprint = "tinker-ts";
+
+/** A whole answer. */
+export function wholeAnswer(call: OpenAiCall, json: object): Response {
+  return jsonResponse(json, 200, { "x-request-id": call.requestId });
+}
+
+/** An answer in events of the kind that ends with `[DONE]`. */
+export function streamedAnswer(
+  parts: OpenAiParts,
+  call: OpenAiCall,
+  work: (send: SendEvent, signal: AbortSignal) => Promise<void>,
+): Promise<Response> {
+  const { clock, limits, logger } = parts.core.context;
+  return eventStream(work, {
+    signal: call.signal,
+    clock,
+    pingMs: limits.streamPingMs,
+    headers: { "x-request-id": call.requestId },
+    tellError: (error) => toApiError(error, logger),
+    errorEvent: (error, send) => send(errorBody(error)),
+    lastLine: "data: [DONE]\n\n",
+  });
+}
+
+/** A fresh id for a request. */
+export function newRequestId(): string {
+  return `req_${randomUUID()}`;
+}
