@@ -3,7 +3,7 @@ import type { SampleOrder } from "../engine-port/engine-port.js";
 import { ChatChoice, type ChatDelta } from "./answer/chat-choice.js";
 import { LogprobWriter, type GeneratedToken } from "./answer/logprobs.js";
 import { promptLogprobs } from "./answer/prompt-logprobs.js";
-import { usageOf, type Usage } from "./answer/usage.js";
+import { usageOf } from "./answer/usage.js";
 import { toOrder } from "./order.js";
 import { chatPrompt, templateOf, type ChatPrompt } from "./prompt/chat-prompt.js";
 import { answerConstraint } from "./prompt/constraint.js";
@@ -156,7 +156,7 @@ function streamChat(
       send({ ...head, choices: [choice], ...ids });
     };
     const sendDeltas = (index: number, deltas: readonly ChatDelta[]): void => {
-      for (const delta of deltas) sendChoice(index, delta);
+      for (const delta of deltas) sendChoice(index, toWire(delta));
     };
     const onToken = ({ sampleIndex: index, ...token }: TokenEvent): void => {
       if (signal.aborted) return;
@@ -196,7 +196,7 @@ export async function runChat(
   return result!;
 }
 
-function usage(prepared: PreparedChat, choices: readonly ChoiceRecord[], cached: number): Usage {
+function usage(prepared: PreparedChat, choices: readonly ChoiceRecord[], cached: number): object {
   const sum = (count: (record: ChoiceRecord) => number): number =>
     choices.reduce((total, record) => total + count(record), 0);
   return usageOf({
@@ -205,6 +205,17 @@ function usage(prepared: PreparedChat, choices: readonly ChoiceRecord[], cached:
     completion: sum(({ choice }) => choice.tokens),
     reasoning: sum(({ choice }) => choice.reasoningTokens),
   });
+}
+
+function toWire(delta: ChatDelta): object {
+  switch (delta.kind) {
+    case "content":
+      return { content: delta.text };
+    case "reasoning":
+      return { reasoning_content: delta.text };
+    case "call":
+      return { tool_calls: [delta.call] };
+  }
 }
 
 /** A choice with what has to be told of its tokens. */

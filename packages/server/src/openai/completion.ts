@@ -4,7 +4,7 @@ import type { SampleOrder } from "../engine-port/engine-port.js";
 import { ChoiceText } from "./answer/choice-text.js";
 import { bounded, LogprobWriter, type GeneratedToken } from "./answer/logprobs.js";
 import { promptLogprobs } from "./answer/prompt-logprobs.js";
-import { usageOf, type Usage } from "./answer/usage.js";
+import { usageOf } from "./answer/usage.js";
 import { toOrder } from "./order.js";
 import { answerConstraint } from "./prompt/constraint.js";
 import type { CompletionRequest, PromptInput } from "./request/completion-request.js";
@@ -170,7 +170,7 @@ function usage(
   { orders }: Prepared,
   choices: readonly CompletionChoice[],
   results: readonly SampleResult[],
-): Usage {
+): object {
   return usageOf({
     prompt: orders.reduce((sum, { prompt }) => sum + prompt.length, 0),
     cached: results.reduce((sum, { promptCacheHitTokens }) => sum + promptCacheHitTokens, 0),
@@ -274,7 +274,7 @@ class CompletionChoice {
   }
 
   /** Text and log-probabilities that have not been told yet. */
-  take(): { readonly text: string; readonly logprobs: LogprobLists | null } {
+  take(): { readonly text: string; readonly logprobs: object | null } {
     const text = this.#pending;
     const lists = this.#lists;
     this.#pending = "";

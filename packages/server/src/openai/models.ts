@@ -9,21 +9,6 @@ import { invalid, modelNotFound, OpenAiError } from "./openai-error.js";
 /** Names of the server's own for base models and checkpoints. */
 export type Aliases = Readonly<Record<string, string>>;
 
-/** A model as it is listed. */
-export interface ModelEntry {
-  readonly id: string;
-  readonly object: "model";
-  /** Seconds since the epoch. */
-  readonly created: number;
-  readonly owned_by: string;
-  /** What an alias stands for. */
-  readonly root?: string;
-  /** The base model of a checkpoint. */
-  readonly parent: string | null;
-  /** Longest sequence in tokens; null when the model has not been looked at yet. */
-  readonly max_model_len: number | null;
-}
-
 /** Checkpoints that are listed at most, the newest. */
 const maxListed = 1000;
 
@@ -65,7 +50,7 @@ export class OpenAiModels {
   }
 
   /** Everything that the caller can name, aliases and base models first, then checkpoints, newest first. */
-  list(caller: Principal): ModelEntry[] {
+  list(caller: Principal): object[] {
     const { store } = this.#core.context;
     const aliases = Object.keys(this.#aliases).flatMap((name) => {
       try {
@@ -87,13 +72,13 @@ export class OpenAiModels {
   }
 
   /** One model; 404 where there is none. */
-  describe(name: string, caller: Principal): ModelEntry {
+  describe(name: string, caller: Principal): object {
     const { baseModel, checkpoint } = this.resolve(name, caller);
     const entry = this.#entry(name, baseModel, checkpoint);
     return Object.hasOwn(this.#aliases, name) ? { ...entry, root: this.#meaningOf(name) } : entry;
   }
 
-  #entry(id: string, baseModel: string, checkpoint: CheckpointRecord | null): ModelEntry {
+  #entry(id: string, baseModel: string, checkpoint: CheckpointRecord | null): object {
     return {
       id,
       object: "model",

@@ -31,7 +31,7 @@ it("refuses when too many wait, and leaves room for other owners", async () => {
   });
   const other = places.take("b", never);
   free();
-  for (const one of [...waiting, other]) (await one)();
+  await Promise.all([...waiting, other].map(async (one) => (await one)()));
   expect(places.taken).toBe(0);
 });
 

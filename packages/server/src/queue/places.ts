@@ -17,6 +17,7 @@ export class Places {
   readonly #waiting = new FairQueue<Waiting>();
   readonly #waitingByOwner = new Map<string, number>();
   #taken = 0;
+  #nextId = 0;
 
   constructor(maxTaken: number, maxWaiting: number) {
     this.#maxTaken = maxTaken;
@@ -59,6 +60,8 @@ export class Places {
 
   #wait(owner: string, signal: AbortSignal): Promise<void> {
     this.#count(owner, 1);
+    // A group of its own, so that it can be taken out alone; groups of an owner keep their order.
+    const group = String(this.#nextId++);
     return new Promise((resolve, reject) => {
       const entry: Waiting = {
         start: () => {
@@ -68,12 +71,12 @@ export class Places {
         },
       };
       const giveUp = (): void => {
-        this.#waiting.remove(owner, (other) => other === entry);
+        this.#waiting.remove(owner, group);
         this.#count(owner, -1);
         reject(signal.reason as Error);
       };
       signal.addEventListener("abort", giveUp, { once: true });
-      this.#waiting.add(owner, entry);
+      this.#waiting.add(owner, group, entry);
     });
   }
 

@@ -201,7 +201,7 @@ describe("what cannot be enforced", () => {
     [{ patternProperties: { a: {} } }, "patternProperties"],
     [{ type: "object", minProperties: 1 }, "minProperties"],
     [{ oneOf: [{ type: "number" }, { type: "integer" }] }, "oneOf"],
-    [{ if: {}, then: {} }, "if"],
+    [{ if: {} }, "if"],
     [{ type: "strnig" }, "type"],
     [{ enum: ["a"], type: "number" }, "enum"],
     [{ type: "integer", minimum: 3, maximum: 2 }, "bounds"],

@@ -219,9 +219,9 @@ class SchemaCompiler {
 
   #values(values: readonly unknown[], rest: SchemaObject, path: string): RuleId {
     const { enum: _enum, const: _const, type, ...others } = rest;
-    const others_ = restrictingKeywords(others).filter((keyword) => keyword !== "enum");
-    if (others_.length > 0) {
-      throw new SchemaRefusal(path, `is not supported together with ${others_.join(", ")}`);
+    const beside = restrictingKeywords(others).filter((keyword) => keyword !== "enum");
+    if (beside.length > 0) {
+      throw new SchemaRefusal(path, `is not supported together with ${beside.join(", ")}`);
     }
     const types = type === undefined ? null : typesIn(type, path);
     const both =
@@ -460,7 +460,7 @@ class SchemaCompiler {
   #notAnyOf(names: readonly string[]): RuleId {
     const builder = this.#builder;
     const plain = (without: readonly number[]): RuleId => {
-      const excluded: CharRange[] = [...without.map((code): CharRange => [code, code])];
+      const excluded = without.map((code): CharRange => [code, code]);
       return oneOf(builder, complement([[0, 0x1f], [0x22, 0x22], [0x5c, 0x5c], ...excluded]));
     };
     const anything = builder.repeat(plain([]), 0, null);

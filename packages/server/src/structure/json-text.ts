@@ -81,7 +81,7 @@ export class JsonText {
         hex,
       ),
     );
-    const short = builder.byte(...[...'"\\/bfnrt'].map((char) => pair(char.charCodeAt(0))));
+    const short = builder.byte(...Array.from('"\\/bfnrt').map((char) => pair(char.charCodeAt(0))));
     return builder.choice(
       oneOf(builder, plainChars),
       builder.sequence(builder.text("\\"), short),

@@ -133,8 +133,10 @@ function kindsOf(schema: SchemaObject): readonly string[] | undefined {
   const values = valuesOf(schema)?.map((value): unknown => JSON.parse(value));
   if (values) return values.map(kindOf);
   if (type === undefined) return undefined;
-  const types = Array.isArray(type) ? type.map(String) : [String(type)];
-  return types.map((name) => (name === "integer" ? "number" : name));
+  const types: unknown[] = Array.isArray(type) ? type : [type];
+  return types.map((name) =>
+    name === "integer" ? "number" : typeof name === "string" ? name : "",
+  );
 }
 
 function kindOf(value: unknown): string {

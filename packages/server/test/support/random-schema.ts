@@ -59,22 +59,18 @@ export function randomSchema(): fc.Arbitrary<object> {
           required: Object.keys(properties).filter((_, index) => (bits >> index) & 1),
           ...(additional === undefined ? {} : { additionalProperties: additional }),
         })),
-      fc
-        .tuple(tie("schema"), fc.nat(2), fc.nat(2))
-        .map(([items, minItems, more]) => ({
-          type: "array",
-          items,
-          minItems,
-          maxItems: minItems + more,
-        })),
-      fc
-        .array(tie("schema"), { minLength: 1, maxLength: 3 })
-        .map((prefixItems) => ({
-          type: "array",
-          prefixItems,
-          items: false,
-          minItems: prefixItems.length,
-        })),
+      fc.tuple(tie("schema"), fc.nat(2), fc.nat(2)).map(([items, minItems, more]) => ({
+        type: "array",
+        items,
+        minItems,
+        maxItems: minItems + more,
+      })),
+      fc.array(tie("schema"), { minLength: 1, maxLength: 3 }).map((prefixItems) => ({
+        type: "array",
+        prefixItems,
+        items: false,
+        minItems: prefixItems.length,
+      })),
       fc.array(tie("schema"), { minLength: 1, maxLength: 3 }).map((anyOf) => ({ anyOf })),
       tie("schema").map((inner) => ({
         $defs: { inner },

@@ -14,11 +14,9 @@ export interface CallDelta {
 }
 
 /** What an answer has more than before. */
-export interface ChatDelta {
-  readonly content?: string;
-  readonly reasoning_content?: string;
-  readonly tool_calls?: readonly [CallDelta];
-}
+export type ChatDelta =
+  | { readonly kind: "content" | "reasoning"; readonly text: string }
+  | { readonly kind: "call"; readonly call: CallDelta };
 
 /** A call of a finished answer. */
 export interface FinishedCall {
@@ -134,11 +132,11 @@ export class ChatChoice {
     switch (event.kind) {
       case "content":
         this.#content += event.text;
-        this.#deltas.push({ content: event.text });
+        this.#deltas.push(event);
         break;
       case "reasoning":
         this.#reasoning += event.text;
-        this.#deltas.push({ reasoning_content: event.text });
+        this.#deltas.push(event);
         break;
       case "call":
         this.#ignoresCall = this.#calls.length > 0 && !this.#options.isParallel;
@@ -153,15 +151,14 @@ export class ChatChoice {
   #beginCall(name: string): void {
     const id = `call_${randomBytes(12).toString("hex")}`;
     const index = this.#calls.push({ id, name, arguments: "" }) - 1;
-    this.#deltas.push({
-      tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }],
-    });
+    const call = { index, id, type: "function", function: { name, arguments: "" } } as const;
+    this.#deltas.push({ kind: "call", call });
   }
 
   #continueCall(text: string): void {
     const index = this.#calls.length - 1;
     this.#calls[index]!.arguments += text;
-    this.#deltas.push({ tool_calls: [{ index, function: { arguments: text } }] });
+    this.#deltas.push({ kind: "call", call: { index, function: { arguments: text } } });
   }
 
   #takeDeltas(): readonly ChatDelta[] {

@@ -85,7 +85,7 @@ export async function eventStream(
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        while (pending === "" && !isOver) {
+        if (pending === "" && !isOver) {
           await new Promise<void>((resolve) => {
             wake = resolve;
           });

@@ -1,19 +1,10 @@
-/** Tokens that a request took. */
-export interface Usage {
-  readonly prompt_tokens: number;
-  readonly completion_tokens: number;
-  readonly total_tokens: number;
-  readonly prompt_tokens_details: { readonly cached_tokens: number };
-  readonly completion_tokens_details: { readonly reasoning_tokens: number };
-}
-
 /** What a request took, in the words of the API. */
 export function usageOf(counts: {
   readonly prompt: number;
   readonly cached: number;
   readonly completion: number;
   readonly reasoning: number;
-}): Usage {
+}): object {
   return {
     prompt_tokens: counts.prompt,
     completion_tokens: counts.completion,

@@ -78,7 +78,7 @@ function readVariables(fields: Fields): Record<string, unknown> {
   const effort = fields.get("reasoning_effort");
   if (effort === undefined) return given;
   const isKnown =
-    typeof effort === "number" ? effort >= 0 && effort <= 1 : efforts.includes(String(effort));
+    typeof effort === "number" ? effort >= 0 && effort <= 1 : efforts.some((one) => one === effort);
   if (!isKnown) {
     throw invalid("reasoning_effort", `must be one of ${efforts.join(", ")}, or from 0 to 1`);
   }
