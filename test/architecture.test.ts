@@ -5,7 +5,7 @@ import { resolveRelative, root, sourceFiles, type SourceFile } from "./support/s
 
 /** Which of this repository's packages a package may import; `dynamic` ones only on demand. */
 const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: string[] }>> = {
-  sdk: { allowed: [], dynamic: ["@tinker-ts/hub"] },
+  sdk: { allowed: [], dynamic: ["@tinker-ts/hub", "@tinker-ts/hub/files"] },
   hub: { allowed: [] },
   engine: { allowed: ["@tinker-ts/hub", "@tinker-ts/hub/files"] },
   server: {
@@ -38,7 +38,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     session: ["errors", "types", "wire", "runtime", "transport", "telemetry"],
     futures: ["errors", "schema", "types", "wire", "runtime", "transport", "telemetry", "session"],
     tokenizers: ["errors", "runtime", "session"],
-    checkpoints: ["errors", "runtime", "session"],
+    checkpoints: ["errors", "wire", "runtime", "transport", "session"],
     clients: [
       "errors",
       "schema",

@@ -3,7 +3,6 @@ import type { ChatMessage, Tokenizer } from "@tinker-ts/hub";
 import type { SamplingClient, SamplingParamsInput } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../command.js";
 import { chatPrompt, hasTemplate, stopTokens } from "../connect/chat-prompt.js";
-import { sampleStreaming } from "../connect/sample-stream.js";
 import { withService, type OpenService } from "../connect/with-service.js";
 import { errorText } from "../output/describe-error.js";
 import { samplingOptions, samplingParams } from "../parse/sampling-options.js";
@@ -74,7 +73,6 @@ async function takeTurn(
 ): Promise<ChatMessage[]> {
   const { terminal, signal } = context;
   const asked: ChatMessage[] = [...messages, { role: "user", content: line }];
-  const decoder = tokenizer.incrementalDecoder({ skipSpecialTokens: true });
   let answer = "";
   const say = (text: string): void => {
     answer += text;
@@ -82,15 +80,14 @@ async function takeTurn(
   };
   try {
     const prompt = await chatPrompt(tokenizer, asked);
-    const order = { prompt, numSamples: 1, samplingParams: params };
-    await sampleStreaming(open, sampling, order, (_, token) => say(decoder.push(token)));
+    const stream = sampling.stream({ prompt, samplingParams: params, tokenizer, ...open.bounds });
+    for await (const { text } of stream) say(text ?? "");
   } catch (error) {
     signal.throwIfAborted();
     if (answer !== "") terminal.out("\n");
     terminal.err(errorText(error, styleFor(terminal, "err")));
     return messages;
   }
-  say(decoder.flush());
   terminal.out("\n");
   return [...asked, { role: "assistant", content: answer }];
 }

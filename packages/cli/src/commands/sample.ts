@@ -5,7 +5,6 @@ import type { Tokenizer } from "@tinker-ts/hub";
 import type { SampledSequence, SampleResponse } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../command.js";
 import { chatPrompt, stopTokens } from "../connect/chat-prompt.js";
-import { sampleStreaming } from "../connect/sample-stream.js";
 import { withService } from "../connect/with-service.js";
 import { CliError } from "../errors/cli-error.js";
 import { jsonText } from "../output/json-text.js";
@@ -45,20 +44,18 @@ export const command = defineCommand({
       const sampling = await open.service.createSamplingClient({ ...source, ...open.bounds });
       const tokenizer = await sampling.getTokenizer(open.bounds);
       const tokens = await toTokens(tokenizer, prompt, options.chat);
-      const decoder = tokenizer.incrementalDecoder({ skipSpecialTokens: true });
       if (isLive) output.line(heading(0));
-      const response = await sampleStreaming(
-        open,
-        sampling,
-        {
-          prompt: tokens,
-          numSamples: options.numSamples,
-          samplingParams: samplingParams(options, options.chat ? stopTokens(tokenizer) : []),
-        },
-        (_, token) => isLive && terminal.out(decoder.push(token)),
-      );
+      const stream = sampling.stream({
+        prompt: tokens,
+        numSamples: options.numSamples,
+        samplingParams: samplingParams(options, options.chat ? stopTokens(tokenizer) : []),
+        tokenizer,
+        ...open.bounds,
+      });
+      if (isLive) for await (const { text } of stream) terminal.out(text ?? "");
+      const response = await stream.response;
       if (isLive) {
-        terminal.out(`${decoder.flush()}\n${summaryOf(response.sequences[0]!)}\n`);
+        terminal.out(`\n${summaryOf(response.sequences[0]!)}\n`);
         return;
       }
       const content = output.isJson

@@ -1,5 +1,5 @@
 import type { Logger } from "@tinker-ts/server";
-import type { RestClient, ServiceClient, ServiceClientOptions } from "tinker-ts";
+import type { ClientEvent, RestClient, ServiceClient, ServiceClientOptions } from "tinker-ts";
 import type { CommandContext } from "../command.js";
 import { CliError } from "../errors/cli-error.js";
 import type { Output } from "../output/output.js";
@@ -12,10 +12,8 @@ export interface OpenService {
   readonly rest: RestClient;
   /** Bounds for every call: Ctrl-C and --timeout. */
   readonly bounds: { readonly signal: AbortSignal; readonly timeoutMs?: number };
-  /** Calls an endpoint that the clients do not cover, such as `/api/v1/stream_sample`. */
-  readonly fetchPath: (path: string, init?: RequestInit) => Promise<Response>;
-  /** Downloads from a signed address, which needs no credential. */
-  readonly fetchUrl: (url: string, signal: AbortSignal) => Promise<Response>;
+  /** What the server was found to speak so far. */
+  readonly dialect: () => "proto" | "json";
 }
 
 /** Opens the server that was chosen, does something with it, and closes it whatever happens. */
@@ -30,14 +28,17 @@ export async function withService<T>(
   const { ServiceClient: Client } = await import("tinker-ts");
   const { timeout } = globals;
   try {
-    const service = new Client({ ...clientOptions(context), ...place.options });
+    let dialect: "proto" | "json" = "proto";
+    const options = clientOptions(context, (event) => {
+      if (event.type === "dialect") dialect = event.dialect;
+    });
+    const service = new Client({ ...options, ...place.options });
     try {
       return await action({
         service,
         rest: service.createRestClient(),
+        dialect: () => dialect,
         bounds: { signal, ...(timeout === undefined ? {} : { timeoutMs: timeout }) },
-        fetchPath: place.fetchPath,
-        fetchUrl: place.fetchUrl,
       });
     } finally {
       await service.close();
@@ -47,7 +48,7 @@ export async function withService<T>(
   }
 }
 
-interface Place extends Pick<OpenService, "fetchPath" | "fetchUrl"> {
+interface Place {
   readonly options: ServiceClientOptions;
   close(): Promise<void>;
 }
@@ -64,11 +65,8 @@ async function openLocal({ terminal, output }: CommandContext): Promise<Place> {
   const dataDir = terminal.env["TINKER_TS_DATA_DIR"];
   const logger = notesOfServer(output);
   const handler = await createLocalHandler({ logger, ...(dataDir ? { dataDir } : {}) });
-  const fetch = (request: Request): Promise<Response> => handler.fetch(request);
   return {
-    options: { baseUrl: localOrigin, fetch },
-    fetchPath: (path, init) => fetch(new Request(`${localOrigin}${path}`, init)),
-    fetchUrl: (url, signal) => fetch(new Request(url, { signal })),
+    options: { baseUrl: localOrigin, fetch: (request) => handler.fetch(request) },
     close: () => handler.close(),
   };
 }
@@ -95,20 +93,13 @@ async function openRemote(
   signal: AbortSignal,
 ): Promise<Place> {
   await probe(baseUrl, signal);
-  const root = baseUrl.replace(/\/+$/, "");
-  return {
-    options: { baseUrl, apiKey },
-    fetchPath: (path, init) => {
-      const headers = new Headers(init?.headers);
-      if (apiKey !== undefined) headers.set("x-api-key", apiKey);
-      return fetch(`${root}${path}`, { ...init, headers });
-    },
-    fetchUrl: (url, until) => fetch(url, { signal: until }),
-    close: async () => {},
-  };
+  return { options: { baseUrl, apiKey }, close: async () => {} };
 }
 
-function clientOptions({ terminal, output }: CommandContext): ServiceClientOptions {
+function clientOptions(
+  { terminal, output }: CommandContext,
+  listener: (event: ClientEvent) => void,
+): ServiceClientOptions {
   const { env } = terminal;
   const warn = (message: string): void => output.note(`Warning: ${message}`);
   const silent = (): void => {};
@@ -118,6 +109,7 @@ function clientOptions({ terminal, output }: CommandContext): ServiceClientOptio
     // TINKER_LOG asks for the client's own log.
     ...(env["TINKER_LOG"] ? {} : { logger: { debug: silent, info: silent, warn, error: warn } }),
     onEvent: (event) => {
+      listener(event);
       if (event.type !== "retry") return;
       const seconds = (event.delayMs / 1000).toFixed(1);
       output.note(`${event.message} Trying again in ${seconds} s.`);

@@ -17,19 +17,12 @@ export async function checkServer(context: CommandContext): Promise<Finding[]> {
   }
   const where = target.kind === "local" ? "the engine in this process" : target.baseUrl;
   try {
-    return await withService(context, async ({ service, fetchPath, bounds }) => {
-      const answer = await fetchPath("/api/v1/client/config", {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ sdk_version: "0.25.0" }),
-        signal: bounds.signal,
-      });
-      await answer.body?.cancel();
+    return await withService(context, async ({ service, dialect, bounds }) => {
       const { supportedModels } = await service.getServerCapabilities(bounds);
       const models = `${supportedModels.length} model${supportedModels.length === 1 ? "" : "s"}`;
       // Servers without the configuration endpoint are older than the protobuf form of messages.
-      const dialect = answer.status === 404 ? "JSON (an older server)" : "protobuf and JSON";
-      return [ok("Server", `${where}, ${models}`), ok("Dialect", dialect), keyFinding(target)];
+      const spoken = dialect() === "json" ? "JSON (an older server)" : "protobuf and JSON";
+      return [ok("Server", `${where}, ${models}`), ok("Dialect", spoken), keyFinding(target)];
     });
   } catch (error) {
     context.signal.throwIfAborted();

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { HubError } from "../errors.js";
 import { errorCode, isMissing } from "./json.js";
@@ -39,7 +39,7 @@ export async function writeFolderAtomically(
   await mkdir(temporary, { recursive: true });
   try {
     await fill(temporary);
-    await bringFolderToDisk(temporary);
+    await bringTreeToDisk(temporary);
     if (overwrite) await replaceFolder(temporary, target);
     else await rename(temporary, target);
   } catch (error) {
@@ -48,6 +48,15 @@ export async function writeFolderAtomically(
     throw error;
   }
   await bringFolderToDisk(path.dirname(target));
+}
+
+async function bringTreeToDisk(folder: string): Promise<void> {
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const inside = path.join(folder, entry.name);
+    if (entry.isDirectory()) await bringTreeToDisk(inside);
+    else if (entry.isFile()) await bringToDisk(inside);
+  }
+  await bringFolderToDisk(folder);
 }
 
 async function bringToDisk(file: string): Promise<void> {

@@ -1,8 +1,9 @@
-import { mkdir, rename, rm, stat } from "node:fs/promises";
+import { rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { ArgumentError } from "../errors/argument-error.js";
+import { DependencyError } from "../errors/dependency-error.js";
 import type { Connection } from "../session/connection.js";
-import { downloadArchive, type DownloadProgress } from "./download-archive.js";
+import { downloadFile, type DownloadProgress } from "./download-file.js";
 import { extractArchive } from "./extract-archive.js";
 
 /** Where a checkpoint goes. */
@@ -16,7 +17,7 @@ export interface CheckpointTarget {
 
 /** A checkpoint on disk. */
 export interface DownloadedCheckpoint {
-  /** The folder that was made. */
+  /** The folder, as an absolute path. */
   readonly directory: string;
   /** Paths below the folder. */
   readonly files: readonly string[];
@@ -24,49 +25,42 @@ export interface DownloadedCheckpoint {
   readonly archiveBytes: number;
 }
 
-/**
- * Downloads and unpacks a checkpoint. The folder appears as a whole or not at all: everything happens
- * in a folder beside it, which is renamed at the end and removed on failure.
- */
+/** Downloads and unpacks a checkpoint. The folder appears as a whole, and on disk, or not at all. */
 export async function downloadCheckpointTo(
   connection: Connection,
   getUrl: () => Promise<string>,
   target: CheckpointTarget,
   signal: AbortSignal,
 ): Promise<DownloadedCheckpoint> {
+  const { writeFolderAtomically } = await importFiles();
+  const { overwrite, onProgress } = target;
   const directory = path.resolve(target.directory);
-  if (!target.overwrite && (await exists(directory))) {
+  if (!overwrite && (await exists(directory))) {
     throw new ArgumentError(
       "directory",
       `${directory} exists already; pass overwrite: true to replace it`,
     );
   }
-  const workshop = `${directory}.${crypto.randomUUID()}.part`;
-  const archive = path.join(workshop, "archive.tar");
-  const unpacked = path.join(workshop, "unpacked");
-  await mkdir(unpacked, { recursive: true });
-  try {
-    const { onProgress } = target;
-    const download = { connection, getUrl, file: archive, onProgress, signal };
-    const archiveBytes = await downloadArchive(download);
-    const files = await extractArchive(archive, unpacked);
+  let files: readonly string[] = [];
+  let archiveBytes = 0;
+  await writeFolderAtomically(directory, overwrite, async (folder) => {
+    const file = `${folder}.tar`;
+    try {
+      archiveBytes = await downloadFile({ connection, getUrl, file, onProgress, signal });
+      files = await extractArchive(file, folder);
+    } finally {
+      await rm(file, { force: true });
+    }
     signal.throwIfAborted();
-    await replaceFolder(directory, unpacked, path.join(workshop, "replaced"));
-    return { directory, files, archiveBytes };
-  } finally {
-    await rm(workshop, { recursive: true, force: true });
-  }
+  });
+  return { directory, files, archiveBytes };
 }
 
-/** Puts a folder in another's place; the old one comes back when that fails. */
-async function replaceFolder(target: string, replacement: string, aside: string): Promise<void> {
-  const isReplaced = await exists(target);
-  if (isReplaced) await rename(target, aside);
+async function importFiles(): Promise<typeof import("@tinker-ts/hub/files")> {
   try {
-    await rename(replacement, target);
-  } catch (error) {
-    if (isReplaced) await rename(aside, target);
-    throw error;
+    return await import("@tinker-ts/hub/files");
+  } catch (cause) {
+    throw new DependencyError("@tinker-ts/hub", "to download checkpoints", { cause });
   }
 }
 

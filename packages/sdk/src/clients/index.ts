@@ -8,7 +8,9 @@ export type {
   RenderChatOptions,
   Tokenizer,
 } from "@tinker-ts/hub";
-export type { DownloadProgress } from "../checkpoints/download-archive.js";
+export type { DownloadProgress } from "../checkpoints/download-file.js";
+export type { DownloadedFile } from "../checkpoints/download-to.js";
+export type { UploadProgress } from "../checkpoints/upload-checkpoint.js";
 export type { DownloadedCheckpoint } from "../checkpoints/download-checkpoint.js";
 export { ApiFuture } from "../futures/api-future.js";
 export type { FutureState, FutureStatus, FutureTimings } from "../futures/future-status.js";
@@ -36,12 +38,15 @@ export type {
   AuditLogOptions,
   BillingUsageOptions,
   DownloadCheckpointOptions,
+  DownloadTraceOptions,
   ListTrainingRunsOptions,
   PageOptions,
   ScopeOptions,
+  UploadCheckpointOptions,
 } from "./rest-options.js";
 export type { RetryConfig } from "./retry-config.js";
-export { SamplingClient, type SampleOptions } from "./sampling-client.js";
+export { SamplingClient, type SampleOptions, type StreamOptions } from "./sampling-client.js";
+export type { SampledToken, SampleStream } from "./sampling/sample-stream.js";
 export type { SamplingSource } from "./sampling-source.js";
 export type { SamplingClientState } from "./sampling/transfer-state.js";
 export {

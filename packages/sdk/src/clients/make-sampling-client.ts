@@ -12,11 +12,11 @@ export async function makeSamplingClient(
 ): Promise<SamplingClient> {
   session.join();
   const client = new RemoteSamplingClient(session, samplingSessionId, retryConfig);
-  const { plan, runtime, handler } = session.connection;
+  const { plan, runtime, isInside } = session.connection;
   // What answers inside this thread cannot be asked from another one; only an explicit wish is refused.
   const isAsked =
     plan.options.sideThread ??
-    (!handler && readSwitch(runtime.env, "TINKER_SUBPROCESS_SAMPLING", false));
+    (!isInside && readSwitch(runtime.env, "TINKER_SUBPROCESS_SAMPLING", false));
   if (!isAsked) return client;
   const { SideSamplingClient } = await import("./side-thread/side-sampling-client.js");
   return new SideSamplingClient(client, session);

@@ -1,4 +1,5 @@
 import type { DownloadedCheckpoint } from "../checkpoints/download-checkpoint.js";
+import type { DownloadedFile } from "../checkpoints/download-to.js";
 import { ConflictError, type APIError } from "../errors/api-error.js";
 import { ArgumentError } from "../errors/argument-error.js";
 import type { OperationOptions } from "../futures/operation.js";
@@ -25,9 +26,11 @@ import type {
   AuditLogOptions,
   BillingUsageOptions,
   DownloadCheckpointOptions,
+  DownloadTraceOptions,
   ListTrainingRunsOptions,
   PageOptions,
   ScopeOptions,
+  UploadCheckpointOptions,
 } from "./rest-options.js";
 import { checkTtl } from "./training/checkpoint-arguments.js";
 
@@ -131,6 +134,20 @@ export class RestClient {
     });
   }
 
+  /**
+   * Uploads the files of a PEFT adapter as a checkpoint of a run of one's own. An addition of this
+   * project's server; others answer 404 or 405.
+   */
+  async uploadCheckpoint(path: string, options: UploadCheckpointOptions): Promise<void> {
+    const { directory, onProgress = () => {} } = options;
+    if (!directory) throw new ArgumentError("directory", "must name the folder of the adapter");
+    const params = checkpointParams(path);
+    await this.#with("uploadCheckpoint", options, async (connection, signal) => {
+      const { uploadCheckpoint } = await import("../checkpoints/upload-checkpoint.js");
+      return uploadCheckpoint(connection, { directory, params, onProgress }, signal);
+    });
+  }
+
   /** Deletes a checkpoint for good. */
   async deleteCheckpoint(
     trainingRunId: string,
@@ -212,6 +229,20 @@ export class RestClient {
     });
   }
 
+  /** Lets the server write a trace of a session and downloads it to a file. */
+  async downloadSessionTrace(
+    sessionId: string,
+    options: DownloadTraceOptions,
+  ): Promise<DownloadedFile> {
+    const { file, onProgress = () => {} } = options;
+    if (!file) throw new ArgumentError("file", "must name the file to write");
+    return this.#with("downloadSessionTrace", options, async (connection, signal) => {
+      const { downloadTo } = await import("../checkpoints/download-to.js");
+      const getUrl = () => this.exportSessionTrace(sessionId, { signal });
+      return downloadTo(connection, getUrl, { file, onProgress }, signal);
+    });
+  }
+
   /** What a sampler samples from. */
   async getSampler(samplerId: string, options: OperationOptions = {}): Promise<GetSamplerResponse> {
     return this.#call("getSampler", null, options, { params: { samplerId } });
@@ -289,7 +320,7 @@ function isRetryableExceptConflict(error: APIError): boolean {
   return error.isRetryable && !(error instanceof ConflictError);
 }
 
-function checkpointParams(path: string): Readonly<Record<string, string>> {
+function checkpointParams(path: string): { trainingRunId: string; checkpointId: string } {
   const { trainingRunId, checkpointId } = CheckpointPath.parse(path);
   return { trainingRunId, checkpointId };
 }

@@ -1,4 +1,5 @@
-import type { DownloadProgress } from "../checkpoints/download-archive.js";
+import type { DownloadProgress } from "../checkpoints/download-file.js";
+import type { UploadProgress } from "../checkpoints/upload-checkpoint.js";
 import type { OperationOptions } from "../futures/operation.js";
 
 /** Whose things to look at: one's own, or everything one may see. */
@@ -60,4 +61,20 @@ export interface DownloadCheckpointOptions extends OperationOptions {
   readonly overwrite?: boolean | undefined;
   /** Hears of every piece that arrived. */
   readonly onProgress?: ((progress: DownloadProgress) => void) | undefined;
+}
+
+/** Where a downloaded trace goes. */
+export interface DownloadTraceOptions extends OperationOptions {
+  /** The file to write; its folder is made too. */
+  readonly file: string;
+  /** Hears of every piece that arrived. */
+  readonly onProgress?: ((progress: DownloadProgress) => void) | undefined;
+}
+
+/** What is uploaded as a checkpoint. */
+export interface UploadCheckpointOptions extends OperationOptions {
+  /** A folder with `adapter_config.json` and `adapter_model.safetensors`. */
+  readonly directory: string;
+  /** Hears of every piece that was sent. */
+  readonly onProgress?: ((progress: UploadProgress) => void) | undefined;
 }

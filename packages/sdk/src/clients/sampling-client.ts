@@ -4,6 +4,7 @@ import type { RuntimeOptions } from "../runtime/runtime.js";
 import type { Tokenizer } from "@tinker-ts/hub";
 import type { ModelInputLike } from "../types/model-input.js";
 import type { SampleResponse, SamplingParamsInput } from "../types/sampling.js";
+import type { SampleStream } from "./sampling/sample-stream.js";
 import type { SamplingClientState } from "./sampling/transfer-state.js";
 
 /** What to sample. */
@@ -32,6 +33,15 @@ export interface SampleOptions extends OperationOptions {
   readonly topkPromptLogprobs?: number | undefined;
 }
 
+/** What to sample token by token. */
+export interface StreamOptions extends SampleOptions {
+  /**
+   * Turns tokens into text; null leaves texts out.
+   * @default the tokenizer of the model, where one can be had
+   */
+  readonly tokenizer?: Tokenizer | null | undefined;
+}
+
 /**
  * Samples from one set of weights. Made by a `ServiceClient` or a `TrainingClient`. Any number of
  * samples may be asked for at once; limits and retries are seen to inside.
@@ -51,6 +61,12 @@ export abstract class SamplingClient implements AsyncDisposable {
 
   /** Continues a prompt. */
   abstract sample(options: SampleOptions): ApiFuture<SampleResponse>;
+
+  /**
+   * Continues a prompt and gives out tokens as they are sampled. Works with every server: one that cannot
+   * stream delivers all tokens at the end, and `isLive` says so.
+   */
+  abstract stream(options: StreamOptions): SampleStream;
 
   /** The logprob of every prompt token under the model; null where there is none (the first). */
   abstract computeLogprobs(

@@ -75,12 +75,20 @@ export class APIConnectionError extends APIError {
   }
 }
 
+/** What an `APITimeoutError` carries besides its message. */
+export interface APITimeoutErrorOptions extends APIConnectionErrorOptions {
+  readonly hasBegun?: boolean;
+}
+
 /** The answer did not arrive in time. */
 export class APITimeoutError extends APIConnectionError {
   override readonly name: string = "APITimeoutError";
+  /** Whether a part of the answer had arrived. */
+  readonly hasBegun: boolean;
 
-  constructor(message = "Request timed out.", options: APIConnectionErrorOptions = {}) {
+  constructor(message = "Request timed out.", options: APITimeoutErrorOptions = {}) {
     super(message, { code: "timeout", ...options });
+    this.hasBegun = options.hasBegun ?? false;
   }
 }
 

@@ -15,6 +15,7 @@ export {
   type APIConnectionErrorOptions,
   type APIErrorOptions,
   type APIStatusErrorOptions,
+  type APITimeoutErrorOptions,
   type Attempt,
   type FailedRequest,
 } from "./api-error.js";

@@ -125,6 +125,11 @@ export class Operation {
     this.#change("paused", reason, this.#queueState);
   }
 
+  /** It waits here because the server wants it later. */
+  heldBack(reason: string): void {
+    this.#change("queued", reason, this.#queueState);
+  }
+
   resumed(): void {
     this.#change("running", null, this.#queueState);
   }
@@ -163,7 +168,10 @@ export class Operation {
 
   #timeoutError(timeoutMs: number, startedAt: number): APITimeoutError {
     const ids = this.#requestIds.length > 0 ? ` (request ${this.#requestIds.join(", ")})` : "";
-    const reason = this.#reason === null ? "" : `, paused because ${this.#reason}`;
+    const reason =
+      this.#reason === null
+        ? ""
+        : `, ${this.#state === "queued" ? "held back" : "paused"} because ${this.#reason}`;
     return new APITimeoutError(
       `${this.name} of ${this.subject} was not finished after ${timeoutMs} ms; it was ${this.#state}${reason}${ids}.${this.runtime.retries.lastFailureSince(startedAt)}`,
       { attempts: this.attempts },

@@ -1,14 +1,16 @@
-import { APIError, APIStatusError, toAttempt } from "../errors/api-error.js";
+import { APIError, APIStatusError, APITimeoutError, toAttempt } from "../errors/api-error.js";
 import { RequestExpiredError, ResultError } from "../errors/request-failed-error.js";
+import { retry, type RetryPolicy } from "../runtime/retry.js";
 import { sleep } from "../runtime/sleep.js";
 import { billingPauseMs } from "../session/billing-pause.js";
 import { jsonBody } from "../transport/api.js";
 import type { Headers, HttpResponse } from "../transport/message.js";
 import { encodeJson } from "../wire/json-codec.js";
+import { routes } from "../wire/routes.js";
 import type { WireTypeName, WireValue } from "../wire/wire-types.js";
 import { readPollAnswer } from "./poll-answer.js";
 import type { AcceptedRequest, PollContext } from "./poll-context.js";
-import { PollPolicy } from "./poll-policy.js";
+import { PollPolicy, type PollDecision } from "./poll-policy.js";
 import { PollReporter } from "./poll-reporter.js";
 
 /** Asks for the result of an accepted request until it is there. */
@@ -19,6 +21,7 @@ export function pollFuture<N extends WireTypeName>(
   return new Poller(request, context).run();
 }
 
+const { timeoutMs: usualPatienceMs, maxAnswerBytes: usualMaxBytes = 0 } = routes.retrieveFuture;
 const protoTypes: ReadonlySet<string> = new Set(["SampleResponse", "ForwardBackwardOutput"]);
 
 /**
@@ -33,8 +36,11 @@ class Poller<N extends WireTypeName> {
   readonly #context: PollContext;
   readonly #reporter: PollReporter;
   readonly #policy = new PollPolicy();
-  #iteration = 0;
+  #iteration = -1;
   #askedAt = 0;
+  #patienceMs = 0;
+  #decision: PollDecision = { kind: "fatal" };
+  #isHeldPoll = false;
   #reservedBytes: number | undefined;
   #isPausedByBilling = false;
 
@@ -45,14 +51,19 @@ class Poller<N extends WireTypeName> {
   }
 
   async run(): Promise<WireValue<N>> {
-    const { connection } = this.#context;
-    const acceptedAt = connection.runtime.clock.now();
+    const { connection, signal } = this.#context;
+    const { clock } = connection.runtime;
+    const acceptedAt = clock.now();
     try {
       for (;;) {
-        const response = await this.#askSafely();
-        const value = response && (await this.#read(response, acceptedAt));
+        const response = await retry(() => this.#ask(), this.#asking, { clock, signal }).catch(
+          (error: unknown) => this.#explain(error),
+        );
+        this.#policy.answered();
+        if (this.#isPausedByBilling) this.#context.operation.resumed();
+        this.#isPausedByBilling = false;
+        const value = await this.#read(response, acceptedAt);
         if (value !== undefined) return value;
-        this.#iteration++;
       }
     } finally {
       if (this.#reservedBytes !== undefined) {
@@ -61,29 +72,22 @@ class Poller<N extends WireTypeName> {
     }
   }
 
-  async #askSafely(): Promise<HttpResponse | undefined> {
-    try {
-      const response = await this.#ask();
-      this.#policy.answered();
-      if (this.#isPausedByBilling) this.#context.operation.resumed();
-      this.#isPausedByBilling = false;
-      return response;
-    } catch (error) {
-      if (!(error instanceof APIError)) throw error;
-      await this.#afterFailure(error);
-      return undefined;
-    }
-  }
-
   #ask(): Promise<HttpResponse> {
     const { connection, operation, signal } = this.#context;
     const { requestId } = this.#request;
     operation.polled();
     this.#askedAt = connection.runtime.clock.now();
+    this.#patienceMs = connection.pollPatience.currentMs;
+    this.#iteration++;
     const allowMetadataOnly = this.#reservedBytes === undefined;
     const body = jsonBody(encodeJson("FutureRetrieveRequest", { requestId, allowMetadataOnly }));
-    const headers = this.#headers();
-    return connection.api.exchange("retrieveFuture", body, { headers, signal });
+    return connection.api.exchange("retrieveFuture", body, {
+      headers: this.#headers(),
+      signal,
+      timeoutMs: this.#patienceMs,
+      // What was announced may be larger than what is usual.
+      maxAnswerBytes: Math.max(usualMaxBytes, 2 * (this.#reservedBytes ?? 0)),
+    });
   }
 
   #headers(): Headers {
@@ -97,6 +101,9 @@ class Poller<N extends WireTypeName> {
       ...(this.#iteration === 0
         ? { "x-tinker-create-promise-roundtrip-time": String(roundTripMs / 1000) }
         : {}),
+      ...(this.#patienceMs === usualPatienceMs
+        ? {}
+        : { "x-stainless-read-timeout": String(this.#patienceMs / 1000) }),
       ...(wantsProto ? { accept: acceptProto(dialect.isSettled) } : {}),
     };
   }
@@ -142,30 +149,52 @@ class Poller<N extends WireTypeName> {
     this.#reservedBytes = sizeBytes;
   }
 
-  async #afterFailure(error: APIError): Promise<void> {
-    const { connection, operation } = this.#context;
+  /** How asking goes on after a failure, as the policy decides. */
+  readonly #asking: RetryPolicy = {
+    shouldRetry: (error) => {
+      if (!(error instanceof APIError)) return false;
+      this.#decision = this.#decide(error);
+      return this.#decision.kind === "retry" || this.#decision.kind === "billing";
+    },
+    delayFor: () => (this.#decision.kind === "retry" ? this.#decision.delayMs : billingPauseMs),
+    onFailure: (error, delayMs) => {
+      if (!(error instanceof APIError)) return;
+      const { operation } = this.#context;
+      if (this.#decision.kind === "billing") {
+        this.#isPausedByBilling = true;
+        operation.paused(error.message);
+        return;
+      }
+      if (this.#isHeldPoll) return;
+      this.#reporter.pollFailed(error, this.#decision, this.#iteration);
+      const isPending = error instanceof APIStatusError && error.status === 408;
+      if (delayMs !== null && !isPending) operation.failedAttempt(toAttempt(error, delayMs));
+    },
+  };
+
+  #decide(error: APIError): PollDecision {
+    const { billing, pollPatience, runtime } = this.#context.connection;
+    this.#isHeldPoll =
+      error instanceof APITimeoutError &&
+      !error.hasBegun &&
+      pollPatience.lengthen(this.#patienceMs);
+    if (this.#isHeldPoll) return { kind: "retry", delayMs: 0 };
+    const { clock } = runtime;
+    const decision = this.#policy.decide(error, clock.now() - this.#askedAt, clock.wallTime());
+    const isUnpaid = decision.kind === "billing" && !billing.shouldPause(error.message);
+    return isUnpaid ? { kind: "fatal" } : decision;
+  }
+
+  #explain(error: unknown): never {
+    if (!(error instanceof APIError) || this.#context.signal.aborted) throw error;
     const { requestId } = this.#request;
-    const heldMs = connection.runtime.clock.now() - this.#askedAt;
-    const decision = this.#policy.decide(error, heldMs);
-    if (decision.kind === "billing" && connection.billing.shouldPause(error.message)) {
-      this.#isPausedByBilling = true;
-      operation.paused(error.message);
-      return this.#pause(billingPauseMs);
-    }
-    const isRetried = decision.kind === "retry";
-    this.#reporter.pollFailed(error, decision, this.#iteration);
-    if (decision.kind === "expired") throw new RequestExpiredError(requestId, { cause: error });
-    if (!isRetried) {
-      throw new ResultError(
-        requestId,
-        `The result of request ${requestId} could not be fetched: ${error.message}`,
-        { cause: error },
-      );
-    }
-    if (!(error instanceof APIStatusError && error.status === 408)) {
-      operation.failedAttempt(toAttempt(error, decision.delayMs));
-    }
-    return this.#pause(decision.delayMs);
+    if (this.#decision.kind === "expired")
+      throw new RequestExpiredError(requestId, { cause: error });
+    throw new ResultError(
+      requestId,
+      `The result of request ${requestId} could not be fetched: ${error.message}`,
+      { cause: error },
+    );
   }
 
   async #pause(delayMs: number): Promise<void> {

@@ -1,3 +1,4 @@
+import { askedDelayMs } from "../transport/retry-policy.js";
 import { APIConnectionError, APIStatusError, type APIError } from "../errors/api-error.js";
 
 /** What to do after a poll without a usable answer. */
@@ -19,7 +20,7 @@ const longestQuickPauseMs = 1_000;
 /**
  * Decides how polling goes on.
  *
- * - No answer, and 429: growing waits of 1, 2, 4 ... 30 s, reset by any other answer.
+ * - No answer, and 429: growing waits of 1, 2, 4 ... 30 s, or as the server asks; reset by any other answer.
  * - 408 and `try_again` are how the server ends a long poll: asked again at once. A server that
  *   answers so without holding the poll is asked with short growing pauses instead.
  * - 5xx: asked again at once, but a row of them with growing pauses, so that a server in trouble is
@@ -43,10 +44,12 @@ export class PollPolicy {
   }
 
   /** After a poll that failed; `heldMs` is how long it took. */
-  decide(error: APIError, heldMs: number): PollDecision {
+  decide(error: APIError, heldMs: number, wallTimeMs: number): PollDecision {
     const status = error instanceof APIStatusError ? error.status : null;
     if (error instanceof APIConnectionError || status === 429) {
-      return retry(Math.min(1000 * 2 ** this.#connectionFailures++, longestWaitMs));
+      const delayMs = Math.min(1000 * 2 ** this.#connectionFailures++, longestWaitMs);
+      const headers = error instanceof APIStatusError ? error.headers : undefined;
+      return retry(askedDelayMs(headers, wallTimeMs) ?? delayMs);
     }
     if (status === 402) return { kind: "billing" };
     this.#connectionFailures = 0;

@@ -27,14 +27,18 @@ export class RetryReports {
     this.#events = events;
   }
 
-  /** Work in the background is nobody's wait, so people do not hear of it. */
-  report(retry: Retry, isBackground = false): void {
+  /**
+   * Work in the background is nobody's wait, so people do not hear of it. What is repeated at short
+   * intervals is worth telling however short they are.
+   */
+  report(retry: Retry, { isBackground = false, isRepeated = false } = {}): void {
     if (this.#events.isActive) this.#events.emit({ type: "retry", ...retry });
     const { endpoint, status, message, delayMs } = retry;
     const now = this.#clock.now();
     if (!isBackground) this.#latest = { retry, at: now };
     // What is unpaid is told by the billing pause.
-    if (isBackground || delayMs < worthTellingMs || status === paymentRequired) return;
+    if (isBackground || status === paymentRequired) return;
+    if (delayMs < worthTellingMs && !isRepeated) return;
     if (now - this.#lastLoggedAt < logEveryMs) return;
     this.#lastLoggedAt = now;
     this.#logger.warn(

@@ -6,13 +6,14 @@ import type { Runtime } from "../runtime/runtime.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
 import type { Api } from "../transport/api.js";
 import type { BaseUrl } from "../transport/base-url.js";
-import type { FetchHandler } from "../transport/fetch-transport.js";
+import type { Send } from "../transport/message.js";
 import type { TokenExchange } from "../transport/token-exchange.js";
 import type { ClientConfigResponse, ClientDynamicConfigResponse } from "../types/service.js";
 import type { BillingPause } from "./billing-pause.js";
 import type { ConnectionPlan } from "./connection-plan.js";
 import type { DialectChoice } from "./dialect.js";
 import type { DynamicConfig } from "./dynamic-config.js";
+import { PollPatience } from "./poll-patience.js";
 import { executeWithRetries } from "./execute-with-retries.js";
 
 /** What a copy of a connection in another thread needs to go on without asking the server. */
@@ -33,7 +34,9 @@ export interface ConnectionParts {
   readonly telemetry: TelemetrySink;
   readonly tokens: TokenExchange | undefined;
   readonly baseUrl: BaseUrl;
-  readonly handler: FetchHandler | undefined;
+  readonly isInside: boolean;
+  /** Sends without a credential, to any address. */
+  readonly send: Send;
   readonly closeTransport: () => Promise<void>;
 }
 
@@ -41,6 +44,7 @@ export interface ConnectionParts {
 export interface RetryOptions {
   readonly signal?: Cancellation | undefined;
   readonly isRetryable?: (error: APIError) => boolean;
+  readonly leaves?: (error: APIError) => boolean;
   readonly onAttempt?: ((attempt: Attempt) => void) | undefined;
   readonly telemetry?: TelemetrySink;
 }
@@ -51,9 +55,12 @@ export class Connection {
   readonly #closing = new AbortController();
   /** Bytes of large results that may be on their way at once. */
   readonly inflightResponses: ByteSemaphore;
+  /** How long polls wait for an answer. */
+  readonly pollPatience: PollPatience;
 
   constructor(parts: ConnectionParts) {
     this.#parts = parts;
+    this.pollPatience = new PollPatience(parts.plan.runtime);
     this.inflightResponses = new ByteSemaphore(parts.config.inflightResponseBytesSemaphoreSize);
   }
 
@@ -94,9 +101,14 @@ export class Connection {
     return this.#parts.baseUrl;
   }
 
-  /** Answers in place of the network, where something does. */
-  get handler(): FetchHandler | undefined {
-    return this.#parts.handler;
+  /** Whether requests are answered inside this process or by the caller, and not over the network. */
+  get isInside(): boolean {
+    return this.#parts.isInside;
+  }
+
+  /** Sends without a credential, to any address: pools, redirects and the `fetch` option apply. */
+  get send(): Send {
+    return this.#parts.send;
   }
 
   /** The token that stands for the key, when the server exchanges keys. */

@@ -1,8 +1,8 @@
 import { APIError, APIStatusError, toAttempt, type Attempt } from "../errors/api-error.js";
 import { isUserError } from "../errors/tinker-error.js";
 import type { Cancellation } from "../runtime/cancellation.js";
+import { retry, type RetryPolicy } from "../runtime/retry.js";
 import type { Runtime } from "../runtime/runtime.js";
-import { sleep } from "../runtime/sleep.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
 import { billingPauseMs, type BillingPause } from "./billing-pause.js";
 
@@ -19,63 +19,101 @@ export interface RetryContext {
   readonly signal?: Cancellation | undefined;
   /** Replaces the usual judgement of what may succeed later. */
   readonly isRetryable?: (error: APIError) => boolean;
+  /** What the caller sees to itself, 402 included. */
+  readonly leaves?: (error: APIError) => boolean;
   /** Hears of every attempt that failed. */
   readonly onAttempt?: ((attempt: Attempt) => void) | undefined;
 }
 
 /**
  * Tries a call for up to five minutes: lost connections, 408, 409, 429 and 5xx are waited out with
- * growing pauses; 402 is waited out as long as the billing pause lasts. The error that remains
- * carries every attempt.
- *
- * Nearly all calls succeed at once, by the thousand; the loop, which takes memory, is for the others.
+ * growing pauses. 402 is waited out as long as the billing pause lasts, and that time does not count. The
+ * error that remains carries every attempt.
  */
 export function executeWithRetries<T>(action: () => Promise<T>, context: RetryContext): Promise<T> {
-  const startedAt = context.runtime.clock.now();
-  return action().catch((error: unknown) =>
-    executeAgain(action, context, startedAt, () => Promise.reject(error)),
-  );
+  const { runtime, signal } = context;
+  return retry(action, new CallRetryPolicy(context), { clock: runtime.clock, signal });
 }
 
-async function executeAgain<T>(
-  action: () => Promise<T>,
-  context: RetryContext,
-  startedAt: number,
-  first: () => Promise<T>,
-): Promise<T> {
-  const { runtime, billing, endpoint, signal } = context;
-  const { clock, retries } = runtime;
-  const attempts: Attempt[] = [];
-  let attempt = first;
-  for (let count = 0; ; attempt = action) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (!(error instanceof APIError)) throw error;
-      const elapsedMs = clock.now() - startedAt;
-      const isBillingPause =
-        error instanceof APIStatusError &&
-        error.status === 402 &&
-        elapsedMs < windowMs &&
-        billing.shouldPause(error.message);
-      const isRetryable = isBillingPause || (context.isRetryable ?? maySucceedLater)(error);
-      if (!isBillingPause) report(error, isRetryable, count, startedAt, context);
-      if (!isRetryable || elapsedMs >= windowMs) {
-        error.attempts = [...attempts, ...attemptsOf(error, null)];
-        throw error;
-      }
-      const delayMs = isBillingPause
-        ? billingPauseMs
-        : Math.min(1000 * 2 ** count, longestWaitMs, windowMs - elapsedMs);
-      const made = attemptsOf(error, delayMs);
-      attempts.push(...made);
-      for (const failed of made) context.onAttempt?.(failed);
-      const { status, message } = toAttempt(error, delayMs);
-      retries.report({ endpoint, by: "call", status, message, delayMs });
-      await sleep(clock, delayMs, signal);
-      if (!isBillingPause) count++;
-    }
+class CallRetryPolicy implements RetryPolicy {
+  readonly #context: RetryContext;
+  readonly #startedAt: number;
+  readonly #attempts: Attempt[] = [];
+  #retries = 0;
+  #pausedMs = 0;
+  #isBillingPause = false;
+
+  constructor(context: RetryContext) {
+    this.#context = context;
+    this.#startedAt = context.runtime.clock.now();
   }
+
+  shouldRetry(error: unknown): boolean {
+    if (!(error instanceof APIError)) return false;
+    const { billing, leaves, isRetryable = maySucceedLater } = this.#context;
+    if (leaves?.(error)) return false;
+    this.#isBillingPause = isPaymentRequired(error) && billing.shouldPause(error.message);
+    return this.#isBillingPause || (isRetryable(error) && this.#leftMs > 0);
+  }
+
+  delayFor(): number {
+    if (this.#isBillingPause) {
+      this.#pausedMs += billingPauseMs;
+      return billingPauseMs;
+    }
+    return Math.min(1000 * 2 ** this.#retries++, longestWaitMs, this.#leftMs);
+  }
+
+  onFailure(error: unknown, delayMs: number | null): void {
+    if (!(error instanceof APIError)) return;
+    const { runtime, endpoint, onAttempt, leaves } = this.#context;
+    if (leaves?.(error)) return;
+    if (!this.#isBillingPause) this.#tellTelemetry(error, delayMs !== null);
+    const made = attemptsOf(error, delayMs);
+    this.#attempts.push(...made);
+    if (delayMs === null) {
+      error.attempts = this.#attempts;
+      return;
+    }
+    for (const failed of made) onAttempt?.(failed);
+    const { status, message } = toAttempt(error, delayMs);
+    runtime.retries.report({ endpoint, by: "call", status, message, delayMs });
+  }
+
+  get #elapsedMs(): number {
+    return this.#context.runtime.clock.now() - this.#startedAt;
+  }
+
+  get #leftMs(): number {
+    return windowMs + this.#pausedMs - this.#elapsedMs;
+  }
+
+  #tellTelemetry(error: APIError, isRetried: boolean): void {
+    const { runtime, telemetry, endpoint } = this.#context;
+    const isUser = isUserError(error);
+    const now = runtime.clock.wallTime();
+    telemetry.log(
+      "InternalClientHolder.execute_with_retries.exception",
+      isRetried || isUser ? "WARNING" : "ERROR",
+      {
+        func: endpoint,
+        exception: error.message,
+        exception_type: error.name,
+        exception_stack: error.stack ?? null,
+        status_code: error instanceof APIStatusError ? error.status : null,
+        is_retryable: isRetried,
+        is_user_error: isUser,
+        attempt_count: isRetried ? this.#retries - 1 : this.#retries,
+        start_time: (now - this.#elapsedMs) / 1000,
+        current_time: now / 1000,
+        elapsed_time: this.#elapsedMs / 1000,
+      },
+    );
+  }
+}
+
+function isPaymentRequired(error: APIError): boolean {
+  return error instanceof APIStatusError && error.status === 402;
 }
 
 /** The usual judgement; a server that says "do not retry" is believed. */
@@ -88,32 +126,4 @@ function maySucceedLater(error: APIError): boolean {
 function attemptsOf(error: APIError, delayMs: number | null): Attempt[] {
   const last = error.attempts.at(-1) ?? toAttempt(error, null);
   return [...error.attempts.slice(0, -1), { ...last, delayMs }];
-}
-
-function report(
-  error: APIError,
-  isRetryable: boolean,
-  attemptCount: number,
-  startedAt: number,
-  { runtime: { clock }, telemetry, endpoint }: RetryContext,
-): void {
-  const isUser = isUserError(error);
-  const elapsedMs = clock.now() - startedAt;
-  telemetry.log(
-    "InternalClientHolder.execute_with_retries.exception",
-    isRetryable || isUser ? "WARNING" : "ERROR",
-    {
-      func: endpoint,
-      exception: error.message,
-      exception_type: error.name,
-      exception_stack: error.stack ?? null,
-      status_code: error instanceof APIStatusError ? error.status : null,
-      is_retryable: isRetryable,
-      is_user_error: isUser,
-      attempt_count: attemptCount,
-      start_time: (clock.wallTime() - elapsedMs) / 1000,
-      current_time: clock.wallTime() / 1000,
-      elapsed_time: elapsedMs / 1000,
-    },
-  );
 }

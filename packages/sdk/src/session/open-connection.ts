@@ -78,7 +78,8 @@ export async function openConnection(
       telemetry,
       tokens,
       baseUrl: transport.baseUrl,
-      handler: transport.handler,
+      isInside: transport.isInside,
+      send: transport.send,
       closeTransport: transport.close,
     });
   } catch (error) {

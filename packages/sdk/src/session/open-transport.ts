@@ -1,10 +1,10 @@
 import { localBaseUrl, parseBaseUrl, type BaseUrl } from "../transport/base-url.js";
 import { withDecompression } from "../transport/decompression.js";
 import { withEmptyBadRequestAsConnectionError } from "../transport/empty-bad-request.js";
-import { openFetchTransport, type FetchHandler } from "../transport/fetch-transport.js";
-import type { Transport } from "../transport/message.js";
+import { openFetchTransport } from "../transport/fetch-transport.js";
+import type { Send, Transport } from "../transport/message.js";
+import { openNetwork } from "../transport/network.js";
 import { withRedirects } from "../transport/redirects.js";
-import { openSocketTransport } from "../transport/socket-transport.js";
 import type { ConnectionPlan } from "./connection-plan.js";
 import { joinLocalServer } from "./local-server.js";
 
@@ -14,34 +14,41 @@ const localAddress: BaseUrl = { origin: "http://local.invalid", prefix: "" };
 /** A way to a server. */
 export interface OpenedTransport extends Transport {
   readonly baseUrl: BaseUrl;
-  /** Answers in place of the network, where something does. */
-  readonly handler: FetchHandler | undefined;
+  /** Whether requests are answered inside this process or by the caller, and not over the network. */
+  readonly isInside: boolean;
 }
 
 /** Opens the way to the server: sockets, a handler, or the engine of this process. */
 export async function openTransport(plan: ConnectionPlan): Promise<OpenedTransport> {
   const { options, baseUrl, runtime } = plan;
+  const { clock } = runtime;
   if (baseUrl === localBaseUrl) {
     const server = await joinLocalServer();
-    const transport = openFetchTransport(server.fetch, runtime.clock);
+    const local = openFetchTransport(server.fetch, clock);
+    const network = openNetwork(clock, options.sockets);
     const close = async (): Promise<void> => {
-      await transport.close();
+      await Promise.all([local.close(), network.close()]);
       await server.close();
     };
-    return layered({ send: transport.send, close }, localAddress, server.fetch);
+    // The engine of this process answers for its own addresses alone.
+    const send: Send = (request) =>
+      (request.origin === localAddress.origin ? local : network).send(request);
+    return { ...layered({ send, close }), baseUrl: localAddress, isInside: true };
   }
   const transport = options.fetch
-    ? openFetchTransport(options.fetch, runtime.clock)
-    : openSocketTransport(runtime.clock, options.sockets);
-  return layered(transport, parseBaseUrl(baseUrl), options.fetch);
+    ? openFetchTransport(options.fetch, clock)
+    : openNetwork(clock, options.sockets);
+  return {
+    ...layered(transport),
+    baseUrl: parseBaseUrl(baseUrl),
+    isInside: options.fetch !== undefined,
+  };
 }
 
 // From the socket outwards: a proxy's empty 400, then compression, then redirects.
-function layered(
-  { send, close }: Transport,
-  baseUrl: BaseUrl,
-  handler: FetchHandler | undefined,
-): OpenedTransport {
-  const layers = withRedirects(withDecompression(withEmptyBadRequestAsConnectionError(send)));
-  return { send: layers, close, baseUrl, handler };
+function layered({ send, close }: Transport): Transport {
+  return {
+    send: withRedirects(withDecompression(withEmptyBadRequestAsConnectionError(send))),
+    close,
+  };
 }

@@ -65,16 +65,19 @@ export class SampleGate {
     return this.#backoffUntil !== undefined && this.#clock.now() < this.#backoffUntil;
   }
 
-  /** The server has too much: nobody sends for a while. */
-  backOff(sizeBytes: number): void {
-    const pauseMs = sizeBytes <= largeRequestBytes ? 1_000 : 5_000;
-    this.#backoffUntil = this.#clock.now() + pauseMs;
+  /** The server has too much: nobody sends for a while, or for as long as it asks; says how long. */
+  backOff(sizeBytes: number, askedMs?: number): number {
+    const pauseMs = askedMs ?? (sizeBytes <= largeRequestBytes ? 1_000 : 5_000);
+    const until = this.#clock.now() + pauseMs;
+    this.#backoffUntil = Math.max(this.#backoffUntil ?? until, until);
+    return pauseMs;
   }
 
   /** Waits until nobody has to hold back any more. */
   async waitForBackoff(signal: Cancellation): Promise<void> {
     while (this.isBackingOff) {
-      await sleep(this.#clock, checkEveryMs, signal);
+      const leftMs = (this.#backoffUntil ?? 0) - this.#clock.now();
+      await sleep(this.#clock, Math.min(checkEveryMs, leftMs), signal);
     }
   }
 

@@ -1,7 +1,8 @@
-import { APIError, APIStatusError } from "../errors/api-error.js";
+import { APIError, APIResponseValidationError, APIStatusError } from "../errors/api-error.js";
 import type { CancelTimer } from "../runtime/clock.js";
 import { defer, type Deferred } from "../runtime/deferred.js";
 import { platform } from "../runtime/platform.js";
+import { retry, type RetryPolicy } from "../runtime/retry.js";
 import type { Runtime } from "../runtime/runtime.js";
 import { sleep } from "../runtime/sleep.js";
 import { sdkVersion } from "../runtime/version.js";
@@ -159,25 +160,36 @@ class Telemetry implements TelemetrySink {
 
   /** Sends until it is accepted or hopeless; false when telemetry was stopped meanwhile. */
   async #sendBatch(events: TelemetryEventInput[]): Promise<boolean> {
-    const { clock, logger } = this.#runtime;
     const { signal } = this.#stopping;
-    for (let delayMs = resendAfterMs; ; delayMs = Math.min(delayMs * 2, longestResendDelayMs)) {
-      try {
-        await this.#api.call("telemetry", this.#toRequest(events), { isBackground: true, signal });
-        this.#isStuck = false;
-        return true;
-      } catch (error) {
-        if (error instanceof APIStatusError && statusesOfMissingEndpoints.has(error.status)) {
-          logger.debug("telemetry: the server does not take any");
-          this.stop();
-        }
-        if (signal.aborted) return false;
-        if (!(error instanceof APIError)) return true;
-        logger.debug(`telemetry: will be sent again: ${error.message}`);
-        await sleep(clock, delayMs, signal, true).catch(() => {});
+    const send = () =>
+      this.#api.call("telemetry", this.#toRequest(events), { isBackground: true, signal });
+    const surroundings = { clock: this.#runtime.clock, signal, isBackground: true };
+    try {
+      await retry(send, this.#resending, surroundings);
+      this.#isStuck = false;
+    } catch (error) {
+      if (signal.aborted) return false;
+      if (error instanceof APIStatusError) {
+        this.#runtime.logger.debug("telemetry: the server does not take any");
+        this.stop();
+        return false;
       }
     }
+    return true;
   }
+
+  /** A 2xx means that the server has the events, whatever else it says. */
+  readonly #resending: RetryPolicy = {
+    shouldRetry: (error) =>
+      error instanceof APIError &&
+      !(error instanceof APIResponseValidationError) &&
+      !(error instanceof APIStatusError && statusesOfMissingEndpoints.has(error.status)),
+    delayFor: (_, failures) => Math.min(resendAfterMs * 2 ** failures, longestResendDelayMs),
+    onFailure: (error, delayMs) => {
+      if (delayMs === null) return;
+      this.#runtime.logger.debug(`telemetry: will be sent again: ${(error as Error).message}`);
+    },
+  };
 
   #toRequest(events: TelemetryEventInput[]): RequestOf<"telemetry"> {
     return {

@@ -11,7 +11,7 @@ import type { WireInput, WireTypeName, WireValue } from "../wire/wire-types.js";
 import type { BaseUrl } from "./base-url.js";
 import { endpointPath, type Query } from "./endpoint-path.js";
 import { sendWithRetries } from "./http-retries.js";
-import type { Headers, HttpRequest, HttpResponse, Send } from "./message.js";
+import type { Headers, HttpRequest, HttpResponse, RequestBody, Send } from "./message.js";
 
 type BodyTypes = {
   [N in RouteName]: (typeof routes)[N]["request"] extends infer T extends WireTypeName
@@ -45,6 +45,12 @@ export interface CallOptions {
   /** Replaces the client's default; 0 is a single attempt. */
   readonly maxRetries?: number;
   readonly pool?: Pool;
+  /** Replaces the route's own timeout. */
+  readonly timeoutMs?: number;
+  /** Allows more than the route does. */
+  readonly maxAnswerBytes?: number;
+  /** Hands a good answer on part by part. */
+  readonly streams?: boolean;
   readonly isBackground?: boolean;
   readonly followsRedirects?: boolean;
   /**
@@ -56,7 +62,7 @@ export interface CallOptions {
 
 /** A body that is ready to be sent. */
 export interface EncodedBody {
-  readonly content: string | Uint8Array;
+  readonly content: RequestBody;
   /** What to say about it when it is not plain JSON. */
   readonly headers?: Headers;
 }
@@ -105,7 +111,16 @@ export class Api {
 
   /** Sends a ready body and returns the raw answer; rejects for every status other than 2xx. */
   exchange(name: RouteName, body: EncodedBody | null, options: CallOptions): Promise<HttpResponse> {
-    const route: Route = routes[name];
+    return this.exchangeAt(routes[name], name, body, options);
+  }
+
+  /** Does the same at an endpoint that is not in the table of routes. */
+  exchangeAt(
+    route: Route,
+    name: string,
+    body: EncodedBody | null,
+    options: CallOptions,
+  ): Promise<HttpResponse> {
     return sendWithRetries(this.#send, this.#toRequest(route, body, options), {
       maxRetries: options.maxRetries ?? (route.retry === "http" ? this.#settings.maxRetries : 0),
       retriesConflicts: options.retriesConflicts ?? true,
@@ -124,9 +139,10 @@ export class Api {
       }) as unknown as ResponseOf<N>;
     } catch (error) {
       if (!(error instanceof WireError)) throw error;
+      const body = new TextDecoder().decode(response.body);
       throw new APIResponseValidationError(
-        `The answer of ${route.method} ${route.path} is not what was promised: ${error.message}`,
-        { status: response.status, cause: error, body: new TextDecoder().decode(response.body) },
+        `The answer of ${route.method} ${route.path} is not what was promised: ${error.message}. The server said: ${excerpt(body)}`,
+        { status: response.status, cause: error, body },
       );
     }
   }
@@ -147,7 +163,7 @@ export class Api {
 
   #toRequest(route: Route, body: EncodedBody | null, options: CallOptions): HttpRequest {
     const { baseUrl, query, timeoutMs } = this.#settings;
-    const ownTimeoutMs = route.timeoutMs ?? timeoutMs;
+    const ownTimeoutMs = options.timeoutMs ?? route.timeoutMs ?? timeoutMs;
     const ownQuery = options.query ? { ...query, ...toWireNames(options.query) } : query;
     const path = endpointPath(route.path, options.params, ownQuery);
     return {
@@ -157,6 +173,8 @@ export class Api {
       commonHeaders: this.#commonHeaders(route),
       headers: {
         ...(route.method === "GET" ? undefined : { "x-idempotency-key": idempotencyKey() }),
+        // Whoever reads parts as they come wants them as they are.
+        ...(options.streams ? { "accept-encoding": "identity" } : undefined),
         ...body?.headers,
         ...options.headers,
       },
@@ -164,11 +182,22 @@ export class Api {
       retryCount: 0,
       pool: options.pool ?? route.pool,
       timeoutMs: ownTimeoutMs,
+      maxAnswerBytes: options.maxAnswerBytes ?? route.maxAnswerBytes ?? defaultMaxAnswerBytes,
+      streams: options.streams ?? false,
       isBackground: options.isBackground ?? false,
       followsRedirects: options.followsRedirects ?? true,
       signal: options.signal,
     };
   }
+}
+
+const defaultMaxAnswerBytes = 2 ** 26;
+const excerptLength = 300;
+
+/** The beginning of what a server said, for an error message. */
+export function excerpt(text: string): string {
+  if (text.trim() === "") return "nothing";
+  return text.length <= excerptLength ? text : `${text.slice(0, excerptLength)}…`;
 }
 
 /** A JSON body. */

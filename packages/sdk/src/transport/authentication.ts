@@ -1,6 +1,8 @@
 import { APIConnectionError } from "../errors/api-error.js";
+import { CredentialError } from "../errors/credential-error.js";
 import type { CredentialProvider } from "./credentials.js";
 import { describeRequest, type Headers, type HttpRequest, type Send } from "./message.js";
+import { problemOfHeaderValue } from "./sendable-header.js";
 
 /**
  * Puts the credential of the moment on every request. A provider that fails counts as a lost
@@ -27,6 +29,9 @@ class SignedHeaders {
   of(headers: Headers, credential: string): Headers {
     const known = this.#known.get(headers);
     if (known?.["x-api-key"] === credential) return known;
+    const problem = problemOfHeaderValue(credential);
+    // Trying again would not make it any better.
+    if (problem) throw new CredentialError(`The credential ${problem}.`);
     const signed = { ...headers, "x-api-key": credential };
     this.#known.set(headers, signed);
     return signed;

@@ -1,4 +1,5 @@
 import { CredentialError } from "../errors/credential-error.js";
+import { problemOfHeaderValue } from "./sendable-header.js";
 import { readVariable, type Environment } from "../runtime/environment.js";
 
 /** Tells the credential for the next request; undefined when none is needed. */
@@ -62,7 +63,13 @@ function isUsable(key: string | undefined): boolean {
 function checkKey({ key, isRequired }: CredentialSource): void {
   if (key === undefined) {
     if (isRequired) throw new CredentialError(`No API key: ${howToGetOne}.`);
-  } else if (!isUsable(key)) {
+    return;
+  }
+  const problem = problemOfHeaderValue(key);
+  if (problem) {
+    throw new CredentialError(`The API key ${problem}; check TINKER_API_KEY or apiKey.`);
+  }
+  if (!isUsable(key)) {
     throw new CredentialError(
       'The API key must start with "tml-" (or be a token that starts with "eyJ"); check TINKER_API_KEY or apiKey.',
     );

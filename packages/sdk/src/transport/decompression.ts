@@ -1,21 +1,34 @@
-import { APIConnectionError } from "../errors/api-error.js";
-import { describeRequest, type HttpResponse, type Send } from "./message.js";
+import { APIConnectionError, APIResponseValidationError } from "../errors/api-error.js";
+import { WireError } from "../errors/wire-error.js";
+import { abortable } from "../runtime/abortable.js";
+import { tooLargeError } from "./answer-bounds.js";
+import { describeRequest, type HttpRequest, type HttpResponse, type Send } from "./message.js";
 
 /** Encodings offered to servers. */
 export const acceptedEncodings = "gzip, deflate, br";
 
-/** Most bytes that an answer may unpack to. */
-const maxUnpackedBytes = 2 ** 31 - 1;
+/** Names under which servers send a body as it is. */
+const plainEncodings = new Set(["", "identity", "none"]);
 
 type Unpack = (packed: Uint8Array) => Promise<Uint8Array>;
 
-/** Unpacks answers that the server compressed; one that does not unpack was damaged on its way. */
+/**
+ * Unpacks answers that the server compressed; one that does not unpack was damaged on its way. Streamed
+ * answers are left as they are: whoever wants one asks for it unpacked.
+ */
 export function withDecompression(send: Send): Send {
   return (request) =>
     send(request).then((response) => {
       const encoding = response.headers["content-encoding"];
-      if (encoding === undefined || encoding === "identity") return response;
-      return unpack(response, encoding).catch((cause: unknown) => {
+      if (encoding === undefined || response.parts) return response;
+      const steps = encoding
+        .split(",")
+        .map((step) => step.trim().toLowerCase())
+        .filter((step) => !plainEncodings.has(step));
+      if (steps.length === 0) return response;
+      return abortable(unpack(response, request, steps), request.signal).catch((cause: unknown) => {
+        request.signal?.throwIfAborted();
+        if (cause instanceof APIResponseValidationError) throw cause;
         throw new APIConnectionError(`Connection error: the answer's ${encoding} data is broken.`, {
           cause,
           request: describeRequest(request),
@@ -24,25 +37,48 @@ export function withDecompression(send: Send): Send {
     });
 }
 
-async function unpack(response: HttpResponse, encoding: string): Promise<HttpResponse> {
-  const { promisify } = await import("node:util");
-  const zlib = await import("node:zlib");
-  const { decompressZstd } = await import("../wire/zstd.js");
-  const limit = { maxOutputLength: maxUnpackedBytes };
-  const gunzip: Unpack = (packed) => promisify(zlib.gunzip)(packed, limit);
-  const unpackers: Readonly<Record<string, Unpack>> = {
-    gzip: gunzip,
-    "x-gzip": gunzip,
-    deflate: (packed) => promisify(zlib.inflate)(packed, limit),
-    br: (packed) => promisify(zlib.brotliDecompress)(packed, limit),
-    zstd: (packed) => decompressZstd(packed, maxUnpackedBytes),
-  };
+async function unpack(
+  response: HttpResponse,
+  request: HttpRequest,
+  steps: readonly string[],
+): Promise<HttpResponse> {
+  const unpackers = await loadUnpackers(request.maxAnswerBytes);
   let { body } = response;
-  const steps = encoding.split(",").map((step) => step.trim().toLowerCase());
   for (const step of steps.toReversed()) {
     const unpackStep = Object.hasOwn(unpackers, step) ? unpackers[step] : undefined;
     if (!unpackStep) throw new Error(`unknown content encoding ${step}`);
-    if (body.byteLength > 0) body = await unpackStep(body);
+    if (body.byteLength === 0) continue;
+    body = await unpackStep(body).catch((error: unknown) => {
+      throw isTooLarge(error) ? tooLargeError(request, response.status) : error;
+    });
   }
   return { ...response, body };
+}
+
+async function loadUnpackers(maxBytes: number): Promise<Readonly<Record<string, Unpack>>> {
+  const { promisify } = await import("node:util");
+  const zlib = await import("node:zlib");
+  const { decompressZstd } = await import("../wire/zstd.js");
+  const limit = { maxOutputLength: maxBytes };
+  const gunzip: Unpack = (packed) => promisify(zlib.gunzip)(packed, limit);
+  const inflate: Unpack = (packed) => promisify(zlib.inflate)(packed, limit);
+  const inflateRaw: Unpack = (packed) => promisify(zlib.inflateRaw)(packed, limit);
+  return {
+    gzip: gunzip,
+    "x-gzip": gunzip,
+    // Some servers mean the bare algorithm, without the frame that the name stands for.
+    deflate: (packed) => (hasZlibFrame(packed) ? inflate(packed) : inflateRaw(packed)),
+    br: (packed) => promisify(zlib.brotliDecompress)(packed, limit),
+    zstd: (packed) => decompressZstd(packed, maxBytes),
+  };
+}
+
+function hasZlibFrame([first = 0, second = 0]: Uint8Array): boolean {
+  return (first & 0x0f) === 8 && (first * 256 + second) % 31 === 0;
+}
+
+function isTooLarge(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof WireError) return error.problem.includes("larger than");
+  return "code" in error && error.code === "ERR_BUFFER_TOO_LARGE";
 }

@@ -2,9 +2,17 @@ import type { Dispatcher } from "undici";
 import { APIConnectionError, APITimeoutError } from "../errors/api-error.js";
 import { onAbort } from "../runtime/cancellation.js";
 import type { CancelTimer, Clock } from "../runtime/clock.js";
+import { silenceError, slowestAnswerBytesPerMs, tooLargeError } from "./answer-bounds.js";
 import type { Lease } from "./connection-pool.js";
 import { headerList } from "./header-list.js";
-import { describeRequest, type HttpRequest, type HttpResponse } from "./message.js";
+import {
+  describeRequest,
+  isSuccess,
+  type HttpRequest,
+  type HttpResponse,
+  type UploadParts,
+} from "./message.js";
+import { PartQueue } from "./part-queue.js";
 
 /** A request that got no answer for this long is parked. */
 const parkAfterMs = 100;
@@ -18,6 +26,8 @@ const slowestUploadBytesPerMs = 64;
  *
  * One timer serves two purposes in turn: first it parks the request, then it watches for silence.
  * Activity only notes the time; the timer looks at the note when it fires and sleeps on.
+ *
+ * An answer is collected, within its bounds, or handed on part by part where the request says so.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly answer: Promise<HttpResponse>;
@@ -26,6 +36,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #clock: Clock;
   readonly #isUsableAfter: (response: HttpResponse) => boolean;
   readonly #parts: Uint8Array[] = [];
+  #queue: PartQueue | undefined;
+  #receivedBytes = 0;
   readonly #stopListening: () => void;
   #settle!: { resolve: (response: HttpResponse) => void; reject: (error: unknown) => void };
   #controller: Dispatcher.DispatchController | undefined;
@@ -61,10 +73,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Sends the request. */
   start(): void {
     if (this.#isOver) return;
-    const { method, path, body } = this.#request;
+    const { method, path, body: given } = this.#request;
     const headers = headerList(this.#request);
+    const body = typeof given === "function" ? this.#watched(given) : given;
     this.#lease.connection.client.dispatch(
-      { method, path, headers, body, headersTimeout: 0, bodyTimeout: 0 },
+      { method, path, headers, body, headersTimeout: 0, bodyTimeout: 0 } as DispatchOptions,
       this,
     );
   }
@@ -86,15 +99,29 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }
     this.#patienceMs = this.#request.timeoutMs;
     this.#answeredAt = this.#quietSince = this.#clock.now();
+    if (this.#request.streams && isSuccess({ status })) this.#openQueue();
+    else if (Number(this.#headers["content-length"]) > this.#request.maxAnswerBytes) {
+      this.#giveUp(tooLargeError(this.#request, status));
+    }
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
-    this.#parts.push(part);
+    if (this.#isOver) return;
     this.#quietSince = this.#clock.now();
+    if (this.#queue) return this.#queue.push(part);
+    this.#receivedBytes += part.byteLength;
+    if (this.#receivedBytes > this.#request.maxAnswerBytes) {
+      return this.#giveUp(tooLargeError(this.#request, this.#status));
+    }
+    this.#parts.push(part);
   }
 
   onResponseEnd(): void {
     if (this.#isOver) return;
+    if (this.#queue) {
+      this.#end(true);
+      return this.#queue.end();
+    }
     const body = this.#parts.length === 1 ? this.#parts[0]! : Buffer.concat(this.#parts);
     const downloadMs = this.#clock.now() - this.#answeredAt;
     const response = { status: this.#status, headers: this.#headers, body, downloadMs };
@@ -105,31 +132,71 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     if (this.#isOver) return;
     this.#end(false);
-    this.#settle.reject(toConnectionError(error, this.#request, this.#controller !== undefined));
+    this.#fail(toConnectionError(error, this.#request, this.#controller !== undefined));
   }
 
   #onTimer(): void {
     this.#lease.park();
-    const leftMs = this.#quietSince + this.#patienceMs - this.#clock.now();
+    const now = this.#clock.now();
+    if (this.#queue?.isPaused) this.#quietSince = now;
+    const leftMs = Math.min(this.#quietSince + this.#patienceMs, this.#answerDueAt()) - now;
     if (leftMs > 0) {
       this.#cancelTimer = this.#clock.schedule(leftMs, () => this.#onTimer());
       return;
     }
+    const wasSent = this.#controller !== undefined;
+    const isSilent = now - this.#quietSince >= this.#patienceMs;
+    const what = this.#status === 0 ? "no answer" : "no further part of its answer";
     this.#giveUp(
-      new APITimeoutError(
-        `Request timed out: ${this.#request.method} ${this.#request.path} got ${
-          this.#status === 0 ? "no answer" : "no further part of its answer"
-        } for ${Math.round(this.#patienceMs)} ms.`,
-        { request: describeRequest(this.#request), wasSent: this.#controller !== undefined },
-      ),
+      isSilent
+        ? silenceError(this.#request, what, this.#patienceMs, wasSent)
+        : silenceError(this.#request, "too little of its answer", now - this.#answeredAt, wasSent),
     );
+  }
+
+  /** When an answer that is read as a whole must be complete, at the pace it has had so far. */
+  #answerDueAt(): number {
+    if (this.#status === 0 || this.#queue) return Number.POSITIVE_INFINITY;
+    const graceMs = this.#receivedBytes / slowestAnswerBytesPerMs;
+    return this.#answeredAt + this.#request.timeoutMs + graceMs;
+  }
+
+  #openQueue(): void {
+    const queue = new PartQueue({
+      pause: () => this.#controller?.pause(),
+      resume: () => this.#controller?.resume(),
+      cancel: () => this.#giveUp(undefined),
+    });
+    this.#queue = queue;
+    this.#lease.park();
+    this.#settle.resolve({
+      status: this.#status,
+      headers: this.#headers,
+      body: new Uint8Array(),
+      downloadMs: 0,
+      parts: queue,
+    });
+  }
+
+  /** What is being uploaded is no silence. */
+  async *#watched(parts: UploadParts): AsyncGenerator<Uint8Array> {
+    for await (const part of parts()) {
+      this.#quietSince = this.#clock.now();
+      yield part;
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (this.#queue) this.#queue.fail(error);
+    else this.#settle.reject(error);
   }
 
   #giveUp(reason: unknown): void {
     if (this.#isOver) return;
     this.#end(false);
     this.#controller?.abort(new Error("the request was given up"));
-    this.#settle.reject(reason);
+    if (this.#queue) this.#queue.abort(reason);
+    else this.#settle.reject(reason);
   }
 
   #end(isConnectionUsable: boolean): void {
@@ -140,8 +207,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
+/** undici's types know Node's streams only; any async iterable does. */
+type DispatchOptions = Dispatcher.DispatchOptions;
+
 function bodySize({ body }: HttpRequest): number {
-  return body === null ? 0 : body.length;
+  return body === null || typeof body === "function" ? 0 : body.length;
 }
 
 function toConnectionError(

@@ -1,7 +1,13 @@
-import { APIConnectionError, APIError, toAttempt, type Attempt } from "../errors/api-error.js";
+import {
+  APIConnectionError,
+  APIError,
+  APIStatusError,
+  toAttempt,
+  type Attempt,
+} from "../errors/api-error.js";
+import { retry, type RetryPolicy } from "../runtime/retry.js";
 import type { Runtime } from "../runtime/runtime.js";
-import { sleep } from "../runtime/sleep.js";
-import type { HttpRequest, HttpResponse, Send } from "./message.js";
+import { isSuccess, type HttpRequest, type HttpResponse, type Send } from "./message.js";
 import { toStatusError } from "./response-error.js";
 import { retryDelayMs, shouldRetry } from "./retry-policy.js";
 
@@ -18,61 +24,62 @@ export interface HttpRetryOptions {
  * Tries one HTTP call again when no answer arrives or the answer asks for it. The idempotency key
  * stays the same over all attempts; a header counts them. What is left at the end is the answer, or
  * the error with every attempt that was made.
- *
- * Nearly all calls succeed at once, by the thousand; the loop, which takes memory, is for the others.
  */
 export function sendWithRetries(
   send: Send,
   request: HttpRequest,
   options: HttpRetryOptions,
 ): Promise<HttpResponse> {
-  return send(request).then(
-    (response) =>
-      isSuccess(response)
-        ? response
-        : sendAgain(send, request, options, () => Promise.resolve(response)),
-    (error: unknown) => sendAgain(send, request, options, () => Promise.reject(error)),
+  const { signal, isBackground } = request;
+  const { clock } = options.runtime;
+  return retry(
+    (index) =>
+      send(index === 0 ? request : { ...request, retryCount: index }).then((response) => {
+        if (isSuccess(response)) return response;
+        throw toStatusError(response, request);
+      }),
+    new HttpRetryPolicy(options, isBackground),
+    { clock, signal, isBackground },
   );
 }
 
-async function sendAgain(
-  send: Send,
-  request: HttpRequest,
-  options: HttpRetryOptions,
-  first: () => Promise<HttpResponse>,
-): Promise<HttpResponse> {
-  const { clock, random, retries } = options.runtime;
-  const attempts: Attempt[] = [];
-  for (let retryIndex = 0; ; retryIndex++) {
-    let failure: APIError;
-    let response: HttpResponse | undefined;
-    try {
-      response = await (retryIndex === 0 ? first() : send({ ...request, retryCount: retryIndex }));
-      if (isSuccess(response)) return response;
-      failure = toStatusError(response, request);
-      const isFinalConflict = response.status === 409 && !options.retriesConflicts;
-      if (isFinalConflict || !shouldRetry(response)) throw failure;
-    } catch (error) {
-      if (!(error instanceof APIConnectionError)) throw withAttempts(error, attempts);
-      failure = error;
-    }
-    if (retryIndex >= options.maxRetries) throw withAttempts(failure, attempts);
-    const delayMs = retryDelayMs(retryIndex, response?.headers, clock.wallTime(), random);
-    const attempt = toAttempt(failure, delayMs);
-    attempts.push(attempt);
-    const { status, message } = attempt;
-    const { endpoint } = options;
-    retries.report({ endpoint, by: "http", status, message, delayMs }, request.isBackground);
-    await sleep(clock, delayMs, request.signal, request.isBackground);
+/** Lost connections, and what the server asks to be tried again; a limited number of times. */
+class HttpRetryPolicy implements RetryPolicy {
+  readonly #options: HttpRetryOptions;
+  readonly #isBackground: boolean;
+  #attempts: Attempt[] | undefined;
+
+  constructor(options: HttpRetryOptions, isBackground: boolean) {
+    this.#options = options;
+    this.#isBackground = isBackground;
   }
-}
 
-function isSuccess({ status }: HttpResponse): boolean {
-  return status >= 200 && status < 300;
-}
+  shouldRetry(error: unknown, failures: number): boolean {
+    if (failures >= this.#options.maxRetries) return false;
+    if (error instanceof APIConnectionError) return true;
+    if (!(error instanceof APIStatusError)) return false;
+    const isFinalConflict = error.status === 409 && !this.#options.retriesConflicts;
+    return !isFinalConflict && shouldRetry(error);
+  }
 
-function withAttempts(error: unknown, earlier: readonly Attempt[]): unknown {
-  if (!(error instanceof APIError)) return error;
-  error.attempts = [...earlier, toAttempt(error, null)];
-  return error;
+  delayFor(error: unknown, failures: number): number {
+    const { clock, random } = this.#options.runtime;
+    const headers = error instanceof APIStatusError ? error.headers : undefined;
+    return retryDelayMs(failures, headers, clock.wallTime(), random);
+  }
+
+  onFailure(error: unknown, delayMs: number | null): void {
+    if (!(error instanceof APIError)) return;
+    const attempt = toAttempt(error, delayMs);
+    this.#attempts ??= [];
+    this.#attempts.push(attempt);
+    if (delayMs === null) {
+      error.attempts = this.#attempts;
+      return;
+    }
+    const { endpoint, runtime } = this.#options;
+    const { status, message } = attempt;
+    const report = { endpoint, by: "http", status, message, delayMs } as const;
+    runtime.retries.report(report, { isBackground: this.#isBackground });
+  }
 }

@@ -4,6 +4,12 @@ import type { Pool } from "../wire/routes.js";
 /** Header names are lower case throughout. */
 export type Headers = Readonly<Record<string, string>>;
 
+/** A body that is made while it is sent; called anew for every attempt. */
+export type UploadParts = () => AsyncIterable<Uint8Array>;
+
+/** What a request carries. */
+export type RequestBody = string | Uint8Array | UploadParts;
+
 /** One HTTP request, with everything that the layers around the socket need to know. */
 export interface HttpRequest {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
@@ -15,25 +21,32 @@ export interface HttpRequest {
   readonly commonHeaders: Headers;
   /** Headers of this request; they win over the common ones. */
   readonly headers: Headers;
-  readonly body: string | Uint8Array | null;
+  readonly body: RequestBody | null;
   /** How many attempts went before this one. */
   readonly retryCount: number;
   readonly pool: Pool;
   /** Longest silence: until the answer begins, and between its parts. */
   readonly timeoutMs: number;
+  /** Most bytes of an answer that is read as a whole, as they arrive and unpacked. */
+  readonly maxAnswerBytes: number;
+  /** The parts of a good answer are handed on as they arrive; any other is read as a whole. */
+  readonly streams: boolean;
   /** Nobody waits for it, so it must not keep the process alive. */
   readonly isBackground: boolean;
   readonly followsRedirects: boolean;
   readonly signal: Cancellation | undefined;
 }
 
-/** A complete answer. */
+/** An answer: complete, or complete up to its body. */
 export interface HttpResponse {
   readonly status: number;
   readonly headers: Headers;
+  /** Empty when the answer is streamed. */
   readonly body: Uint8Array;
   /** From the first byte of the answer to the last. */
   readonly downloadMs: number;
+  /** The body of a streamed answer, to be read once; whoever stops early hangs up. */
+  readonly parts?: AsyncIterable<Uint8Array>;
 }
 
 /** Exchanges one request for its answer; rejects when no complete answer arrives. */
@@ -49,4 +62,9 @@ export interface Transport {
 /** The request as errors tell of it; without credentials. */
 export function describeRequest(request: HttpRequest): { method: string; url: string } {
   return { method: request.method, url: request.origin + request.path };
+}
+
+/** Whether a status says that all is well. */
+export function isSuccess({ status }: Pick<HttpResponse, "status">): boolean {
+  return status >= 200 && status < 300;
 }

@@ -1,29 +1,59 @@
-import type { Headers, HttpRequest, HttpResponse, Send } from "./message.js";
+import { APIStatusError, statusError } from "../errors/api-error.js";
+import {
+  describeRequest,
+  type Headers,
+  type HttpRequest,
+  type HttpResponse,
+  type Send,
+} from "./message.js";
 
 const maxRedirects = 5;
-const secretHeaders = new Set(["x-api-key", "cf-access-client-id", "cf-access-client-secret"]);
+
+/** What another server may see: how to answer, and what the body is. Everything else may be a secret. */
+const harmlessHeaders = new Set([
+  "accept",
+  "accept-encoding",
+  "content-type",
+  "content-encoding",
+  "user-agent",
+  "range",
+  "if-range",
+]);
 
 /**
  * Follows redirects: every kind for GET, and those that keep method and body (307, 308) for the
- * others; the rest are answers. Credentials never go to another origin.
+ * others; the rest are answers. To another origin go neither credentials nor the caller's own headers;
+ * when that server then wants a credential, the error says why it got none.
  */
 export function withRedirects(send: Send): Send {
-  const follow = (request: HttpRequest, left: number): Promise<HttpResponse> =>
+  const follow = (request: HttpRequest, left: number, firstOrigin: string): Promise<HttpResponse> =>
     send(request).then((response) => {
       const target = left > 0 && request.followsRedirects && targetOf(response, request);
-      return target ? follow(redirected(request, target), left - 1) : response;
+      if (target) return follow(redirected(request, target), left - 1, firstOrigin);
+      const isUnauthorized = response.status === 401 || response.status === 403;
+      if (isUnauthorized && request.origin !== firstOrigin)
+        throw keptBack(response, request, firstOrigin);
+      return response;
     });
-  return (request) => follow(request, maxRedirects);
+  return (request) => follow(request, maxRedirects, request.origin);
 }
 
-function targetOf({ status, headers }: HttpResponse, request: HttpRequest): URL | undefined {
+function targetOf(response: HttpResponse, request: HttpRequest): URL | undefined {
+  const { status, headers } = response;
   if (status < 300 || status >= 400) return undefined;
   const keepsMethod = status === 307 || status === 308;
   const isRedirect = keepsMethod || status === 301 || status === 302 || status === 303;
   const location = headers["location"];
   if (!isRedirect || !location || (request.method !== "GET" && !keepsMethod)) return undefined;
   const base = request.origin + request.path;
-  return URL.canParse(location, base) ? new URL(location, base) : undefined;
+  if (!URL.canParse(location, base)) return undefined;
+  const target = new URL(location, base);
+  if (target.protocol === "http:" || target.protocol === "https:") return target;
+  throw new APIStatusError(
+    status,
+    `${base} redirects to a ${target.protocol} address, which is not followed; only http and https are.`,
+    { headers, request: describeRequest(request) },
+  );
 }
 
 function redirected(request: HttpRequest, target: URL): HttpRequest {
@@ -31,11 +61,21 @@ function redirected(request: HttpRequest, target: URL): HttpRequest {
   if (target.origin === request.origin) return next;
   return {
     ...next,
-    commonHeaders: withoutSecrets(request.commonHeaders),
-    headers: withoutSecrets(request.headers),
+    commonHeaders: harmless(request.commonHeaders),
+    headers: harmless(request.headers),
   };
 }
 
-function withoutSecrets(headers: Headers): Headers {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !secretHeaders.has(name)));
+function harmless(headers: Headers): Headers {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => harmlessHeaders.has(name)));
+}
+
+function keptBack(
+  { status, headers }: HttpResponse,
+  request: HttpRequest,
+  firstOrigin: string,
+): APIStatusError {
+  const error = statusError(status, { headers, request: describeRequest(request) });
+  error.message = `Error code: ${status} - ${firstOrigin} redirected to ${request.origin}, and the key was not sent there; if that server is meant, set baseUrl to its address.`;
+  return error;
 }

@@ -4,7 +4,10 @@ import type { Headers, HttpResponse } from "./message.js";
 const maxAskedDelayMs = 60_000;
 
 /** Whether an answer is worth another attempt; the server's own word counts more than the status. */
-export function shouldRetry({ status, headers }: HttpResponse): boolean {
+export function shouldRetry({
+  status,
+  headers,
+}: Pick<HttpResponse, "status" | "headers">): boolean {
   const asked = headers["x-should-retry"];
   if (asked === "true") return true;
   if (asked === "false") return false;
@@ -18,12 +21,19 @@ export function retryDelayMs(
   wallTimeMs: number,
   random: () => number,
 ): number {
-  const asked = headers && askedDelayMs(headers, wallTimeMs);
-  if (asked !== undefined && asked > 0 && asked <= maxAskedDelayMs) return asked;
-  return Math.min(500 * 2 ** retryIndex, 10_000) * (1 - 0.25 * random());
+  return (
+    askedDelayMs(headers, wallTimeMs) ??
+    Math.min(500 * 2 ** retryIndex, 10_000) * (1 - 0.25 * random())
+  );
 }
 
-function askedDelayMs(headers: Headers, wallTimeMs: number): number | undefined {
+/** How long a server asks to be left alone; undefined when it does not, or for longer than is believed. */
+export function askedDelayMs(headers: Headers | undefined, wallTimeMs: number): number | undefined {
+  const asked = headers && readDelayMs(headers, wallTimeMs);
+  return asked !== undefined && asked > 0 && asked <= maxAskedDelayMs ? asked : undefined;
+}
+
+function readDelayMs(headers: Headers, wallTimeMs: number): number | undefined {
   const milliseconds = asNumber(headers["retry-after-ms"]);
   if (milliseconds !== undefined) return milliseconds;
   const text = headers["retry-after"];

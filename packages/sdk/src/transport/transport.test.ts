@@ -26,6 +26,8 @@ const request: HttpRequest = {
   retryCount: 2,
   pool: "train",
   timeoutMs: 1,
+  maxAnswerBytes: 1000,
+  streams: false,
   isBackground: false,
   followsRedirects: true,
   signal: undefined,

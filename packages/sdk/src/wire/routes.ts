@@ -1,7 +1,15 @@
 import type { WireTypeName } from "./wire-types.js";
 
 /** Kinds of work that have connections of their own, so that none can starve another. */
-export type Pool = "session" | "sample" | "train" | "redirect" | "retrieve" | "telemetry" | "setup";
+export type Pool =
+  | "session"
+  | "sample"
+  | "train"
+  | "redirect"
+  | "retrieve"
+  | "telemetry"
+  | "setup"
+  | "storage";
 
 /**
  * Who tries again, and how.
@@ -31,8 +39,11 @@ export interface Route {
   readonly retry: RetryClass;
   /** Replaces the default timeouts (connect 5 s, everything else 60 s). */
   readonly timeoutMs?: number;
+  /** Most bytes that a client reads of an answer, packed or not; 64 MiB unless told otherwise. */
+  readonly maxAnswerBytes?: number;
 }
 
+const longList = { maxAnswerBytes: 2 ** 28 } as const;
 const defaults = { pool: "train", retry: "http" } as const;
 const run = "/api/v1/training_runs/{trainingRunId}";
 const checkpoint = `${run}/checkpoints/{checkpointId}`;
@@ -89,11 +100,14 @@ export const routes = {
     ...plain("POST", "/api/v1/stream_sample", "SampleRequest"),
     pool: "sample",
     retry: "outer",
+    // The first token may have to wait for its turn.
+    timeoutMs: 300_000,
   },
   retrieveFuture: post("retrieve_future", "FutureRetrieveRequest", "FutureRetrieveResponse", {
     pool: "retrieve",
     retry: "outer",
     timeoutMs: 45_000,
+    maxAnswerBytes: 2 ** 29,
   }),
   telemetry: post("telemetry", "TelemetrySendRequest", "TelemetryResponse", {
     pool: "telemetry",
@@ -113,6 +127,7 @@ export const routes = {
   setCheckpointTtl: plain("PUT", `${checkpoint}/ttl`, "SetCheckpointTtlRequest"),
   listUserCheckpoints: get("/api/v1/checkpoints", "CheckpointsListResponse", {
     query: ["limit", "offset"],
+    ...longList,
   }),
   weightsInfo: post("weights_info", "WeightsInfoRequest", "WeightsInfoResponse"),
   listSessions: get("/api/v1/sessions", "ListSessionsResponse", {
@@ -125,17 +140,19 @@ export const routes = {
   getAuditLog: get("/api/v1/audit", "AuditLogResponse", {
     query: ["event_type", "day"],
     pool: "redirect",
+    ...longList,
   }),
   getBillingUsage: get("/api/v1/billing/usage/events", "BillingUsageResponse", {
     query: ["starting_on", "ending_before"],
+    ...longList,
   }),
-  getTokenizer: get("/api/v1/tokenizer", "GetTokenizerResponse", { query: ["model"] }),
+  getTokenizer: get("/api/v1/tokenizer", "GetTokenizerResponse", { query: ["model"], ...longList }),
 } as const satisfies Record<string, Route>;
 
 /** The name of an endpoint. */
 export type RouteName = keyof typeof routes;
 
-type Extra = Partial<Pick<Route, "query" | "pool" | "retry" | "timeoutMs">>;
+type Extra = Partial<Pick<Route, "query" | "pool" | "retry" | "timeoutMs" | "maxAnswerBytes">>;
 type Base = { readonly pool: Pool; readonly retry: RetryClass } & Extra;
 
 function get<const R extends WireTypeName>(path: string, response: R, extra: Extra = {}) {

@@ -158,7 +158,7 @@ describe("a download", () => {
     misdeeds = Array.from({ length: 5 }, () => breakAfter(0));
     const directory = path.join(folder, "target");
     await expect(open(service).downloadCheckpoint(checkpoint, { directory })).rejects.toThrow(
-      /connection broke/,
+      /^Connection error: /,
     );
     expect(asked).toHaveLength(5);
     expect(await leftovers()).toEqual([]);

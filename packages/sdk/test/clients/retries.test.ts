@@ -133,7 +133,7 @@ describe("one HTTP call", () => {
 
   it("is patient with an answer that is slow but keeps coming", async ({ service }) => {
     service.clock.isManual = true;
-    const text = JSON.stringify(capabilities);
+    const text = JSON.stringify({ ...capabilities, padding: "x".repeat(100_000) });
     let send = (_part: string): void => {};
     service.server.script("getServerCapabilities", (response) => {
       response.writeHead(200, { "content-length": text.length });
@@ -142,13 +142,36 @@ describe("one HTTP call", () => {
     });
     const call = service.client({ timeoutMs: 30_000 }).getServerCapabilities();
     await service.server.until(() => service.server.requestsTo("getServerCapabilities").length > 0);
-    for (const part of text) {
+    for (let at = 0; at < text.length; at += 10_000) {
       await settle(10);
       await service.clock.advance(9_000);
-      send(part);
+      send(text.slice(at, at + 10_000));
     }
     expect((await call).supportedModels).toMatchObject([{ modelName: "m" }]);
     expect(service.server.requestsTo("getServerCapabilities")).toHaveLength(1);
+  });
+
+  it("gives up on an answer that drips without end", async ({ service }) => {
+    service.clock.isManual = true;
+    let send = (_part: string): void => {};
+    service.server.script("getServerCapabilities", (response) => {
+      response.writeHead(200);
+      response.flushHeaders();
+      send = (part) => void response.write(part);
+    });
+    const call = service.client({ timeoutMs: 30_000, maxRetries: 0 }).getServerCapabilities({
+      timeoutMs: 100_000,
+    });
+    call.catch(() => {});
+    await service.server.until(() => service.server.requestsTo("getServerCapabilities").length > 0);
+    await settle(10);
+    for (let seconds = 0; seconds < 100; seconds += 5) {
+      await service.clock.advance(5_000);
+      send(" ");
+      await settle(10);
+    }
+    const { attempts } = await failure(call);
+    expect(attempts[0]!.message).toMatch(/too little of its answer in 300\d\d ms/);
   });
 
   it("refuses a 2xx answer of the wrong shape, type or encoding", async ({ service }) => {

@@ -3,6 +3,7 @@ import {
   ArgumentError,
   RequestFailedError,
   ResultError,
+  type ClientEvent,
   type SamplingClient,
   type ServiceClientOptions,
 } from "tinker-ts";
@@ -73,14 +74,38 @@ describeDialects(() => {
   });
 
   describe("429 on a sample", () => {
-    it("is waited out with the same number, not counted as a failure", async ({ service }) => {
+    it("is waited out with the same number", async ({ service }) => {
       const sampling = await open(service);
       service.server.script("sample", bare(429), bare(429));
       const future = sampling.sample({ prompt: [1] });
       await future;
       expect(seqIds(service)).toEqual([0, 0, 0]);
       expect(service.clock.sleeps).toEqual([1000, 1000]);
-      expect(future.attempts).toEqual([]);
+      expect(future.attempts).toMatchObject([{ status: 429, delayMs: 1000 }, { status: 429 }]);
+    });
+
+    it("that does not end is logged, told to listeners and quoted by the timeout", async ({
+      service,
+    }) => {
+      const events: ClientEvent[] = [];
+      const client = service.client({ onEvent: (event) => events.push(event) });
+      const sampling = await client.createSamplingClient({ baseModel: "m" });
+      service.server.handle("sample", () => json({ error: "the queue is full" }, 429));
+      const future = sampling.sample({ prompt: [1], timeoutMs: 30_000 });
+      await expect(future).rejects.toThrow(/held back because .*the queue is full/);
+      expect(future.attempts.length).toBeGreaterThan(20);
+      expect(service.log.filter((text) => text.startsWith("warn"))).toEqual([
+        expect.stringMatching(/^warn sample keeps failing.*queue is full/),
+      ]);
+      const retries = events.filter(({ type }) => type === "retry");
+      expect(retries[0]).toMatchObject({ endpoint: "sample", by: "sample", status: 429 });
+    });
+
+    it("is waited out for as long as the server asks", async ({ service }) => {
+      const sampling = await open(service);
+      service.server.script("sample", bare(429, { "retry-after": "2.5" }));
+      await sampling.sample({ prompt: [1] });
+      expect(service.clock.now()).toBe(2500);
     });
 
     it("holds back longer for large prompts", async ({ service }) => {

@@ -87,6 +87,7 @@ export class ScriptedServer {
   readonly #handlers = new Map<RouteName, Handler>();
   readonly #scripts = new Map<RouteName, Reply[]>();
   readonly #watchers = new Set<() => void>();
+  readonly #paths = new Map<string, Reply[]>();
   readonly #brokenUploads: RouteName[] = [];
 
   private constructor(server: Server) {
@@ -111,6 +112,11 @@ export class ScriptedServer {
 
   script(endpoint: RouteName, ...replies: readonly Reply[]): void {
     this.#scripts.set(endpoint, [...(this.#scripts.get(endpoint) ?? []), ...replies]);
+  }
+
+  /** Answers requests to a path that is no endpoint of the API, one after the other. */
+  answerPath(method: string, path: string, ...replies: readonly Reply[]): void {
+    this.#paths.set(`${method} ${path}`, [...replies]);
   }
 
   /** Ends the connection of the next request to an endpoint while its body is still arriving. */
@@ -152,7 +158,9 @@ export class ScriptedServer {
     const watchers = [...this.#watchers];
     this.#watchers.clear();
     for (const watcher of watchers) watcher();
-    const scripted = request.endpoint && this.#scripts.get(request.endpoint)?.shift();
+    const scripted =
+      this.#paths.get(`${request.method} ${request.path}`)?.shift() ??
+      (request.endpoint && this.#scripts.get(request.endpoint)?.shift());
     const handler = request.endpoint && this.#handlers.get(request.endpoint);
     const reply =
       scripted ?? (await handler?.(request)) ?? json({ error: "no such endpoint" }, 404);

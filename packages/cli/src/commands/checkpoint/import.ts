@@ -1,14 +1,10 @@
-import { stat } from "node:fs/promises";
 import path from "node:path";
-import { Readable } from "node:stream";
 import { defineCommand, type CommandContext } from "../../command.js";
 import { readAdapterConfig } from "../../connect/adapter-config.js";
-import { refusalOf } from "../../connect/refusal.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
 import { CliError } from "../../errors/cli-error.js";
+import { describeError } from "../../output/describe-error.js";
 import { formatSize } from "../../output/formats.js";
-
-const wantedFiles = ["adapter_config.json", "adapter_model.safetensors", "optimizer.safetensors"];
 
 /** `checkpoint import` */
 export const command = defineCommand({
@@ -49,8 +45,9 @@ export const command = defineCommand({
         userMetadata: { imported_from: path.basename(folder) },
         ...open.bounds,
       });
-      await upload(context, open, folder, `${training.modelId}/checkpoints/${kind}/${name}`);
-      return { runId: training.modelId, path: `tinker://${training.modelId}/${kind}/${name}` };
+      const target = `tinker://${training.modelId}/${kind}/${name}`;
+      await upload(context, open, folder, target);
+      return { runId: training.modelId, path: target };
     });
     context.output.result({
       json: () => ({
@@ -75,43 +72,30 @@ export const command = defineCommand({
 
 async function upload(
   { output, signal }: CommandContext,
-  { fetchPath }: OpenService,
+  { rest }: OpenService,
   folder: string,
   target: string,
 ): Promise<void> {
-  const tar = await import("tar");
-  const files: string[] = [];
-  let totalBytes = 0;
-  for (const name of wantedFiles) {
-    const found = await stat(path.join(folder, name)).catch(() => undefined);
-    if (!found) continue;
-    files.push(name);
-    totalBytes += found.size;
-  }
   const progress = output.progress("Uploading");
-  async function* archive(): AsyncGenerator<Uint8Array> {
-    let sentBytes = 0;
-    for await (const part of tar.c({ cwd: folder, portable: true }, files)) {
-      sentBytes += part.length;
-      progress.update(sentBytes, totalBytes, formatSize(sentBytes));
-      yield part;
+  try {
+    await rest.uploadCheckpoint(target, {
+      directory: folder,
+      signal,
+      onProgress: ({ sentBytes, totalBytes }) =>
+        progress.update(sentBytes, totalBytes, formatSize(sentBytes)),
+    });
+  } catch (cause) {
+    const { code } = cause as { readonly code?: string };
+    if (code === "http_400" || code === "http_409") {
+      throw new CliError("The server refused the adapter.", describeError(cause).detail, { cause });
     }
-  }
-  const response = await fetchPath(`/api/v1/training_runs/${target}/archive`, {
-    method: "PUT",
-    headers: { "content-type": "application/x-tar" },
-    body: Readable.toWeb(Readable.from(archive())) as ReadableStream<Uint8Array>,
-    // Streams can only be sent while nothing is expected back.
-    duplex: "half",
-    signal,
-  }).finally(() => progress.end());
-  if (response.ok) return;
-  const reason = await refusalOf(response);
-  if (response.status === 404 || response.status === 405) {
+    if (code !== "http_404" && code !== "http_405") throw cause;
     throw new CliError(
       "This server cannot take adapters.",
       "Use a server of this project: 'tinker-ts serve', or --base-url local:.",
+      { cause },
     );
+  } finally {
+    progress.end();
   }
-  throw new CliError("The server refused the adapter.", reason);
 }

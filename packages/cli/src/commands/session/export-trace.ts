@@ -1,12 +1,6 @@
-import { mkdir, rm } from "node:fs/promises";
-import { createWriteStream } from "node:fs";
 import path from "node:path";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import type { ReadableStream } from "node:stream/web";
-import { defineCommand, type CommandContext } from "../../command.js";
-import { withService, type OpenService } from "../../connect/with-service.js";
-import { CliError } from "../../errors/cli-error.js";
+import { defineCommand } from "../../command.js";
+import { withService } from "../../connect/with-service.js";
 import { formatSize } from "../../output/formats.js";
 
 /** `session export-trace` */
@@ -26,14 +20,20 @@ export const command = defineCommand({
     const { output, terminal } = context;
     output.note("Exporting the trace; this can take a while.");
     await withService(context, async (open) => {
-      const url = await open.rest.exportSessionTrace(sessionId, open.bounds);
       if (options.urlOnly) {
+        const url = await open.rest.exportSessionTrace(sessionId, open.bounds);
         if (output.isJson) output.json({ session_id: sessionId, url });
         else output.line(url);
         return;
       }
-      const file = path.resolve(terminal.cwd, options.output ?? defaultName(sessionId));
-      const sizeBytes = await save(context, open, url, file);
+      const progress = output.progress("Downloading");
+      const { file, sizeBytes } = await open.rest
+        .downloadSessionTrace(sessionId, {
+          file: path.resolve(terminal.cwd, options.output ?? defaultName(sessionId)),
+          onProgress: ({ receivedBytes, totalBytes }) => progress.update(receivedBytes, totalBytes),
+          ...open.bounds,
+        })
+        .finally(() => progress.end());
       output.result({
         json: () => ({ session_id: sessionId, destination: file, file_size_bytes: sizeBytes }),
         table: () => ({
@@ -52,33 +52,4 @@ export const command = defineCommand({
 
 function defaultName(sessionId: string): string {
   return `${sessionId.replace(/[^\w.-]/g, "_")}.pftrace`;
-}
-
-async function save(
-  { signal, output }: CommandContext,
-  { fetchUrl }: OpenService,
-  url: string,
-  file: string,
-): Promise<number> {
-  const response = await fetchUrl(url, signal);
-  if (!response.ok || !response.body) {
-    throw new CliError(
-      "The trace could not be downloaded.",
-      `The server answered ${response.status}.`,
-    );
-  }
-  await mkdir(path.dirname(file), { recursive: true });
-  const progress = output.progress("Downloading");
-  let sizeBytes = 0;
-  const body = Readable.fromWeb(response.body as ReadableStream<Uint8Array>);
-  body.on("data", (part: Uint8Array) => progress.update((sizeBytes += part.length), null));
-  try {
-    await pipeline(body, createWriteStream(file), { signal });
-  } catch (error) {
-    await rm(file, { force: true });
-    throw error;
-  } finally {
-    progress.end();
-  }
-  return sizeBytes;
 }

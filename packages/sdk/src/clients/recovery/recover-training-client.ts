@@ -1,7 +1,7 @@
 import { CancelledError } from "../../errors/cancelled-error.js";
 import { TinkerError } from "../../errors/tinker-error.js";
 import type { OperationOptions } from "../../futures/operation.js";
-import { sleep } from "../../runtime/sleep.js";
+import { retry } from "../../runtime/retry.js";
 import type { ServiceClient } from "../service-client.js";
 import type { TrainingClient } from "../training-client.js";
 import { isLostRun } from "./is-lost-run.js";
@@ -27,27 +27,29 @@ async function recover(
 ): Promise<RecoveredTraining> {
   const policy = completePolicy(options);
   const { signal } = options;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const checkpointPath =
-        policy.checkpoint === "latest"
-          ? await latestCheckpoint(service, trainingRunId, fallbackPath, signal)
-          : policy.checkpoint;
-      policy.onAttempt?.(attempt, checkpointPath);
-      const client = policy.withOptimizer
-        ? await service.createTrainingClientFromStateWithOptimizer(checkpointPath, { signal })
-        : await service.createTrainingClientFromState(checkpointPath, { signal });
-      const recovered = { client, checkpointPath };
-      policy.onRecovered?.(recovered);
-      return recovered;
-    } catch (error) {
-      const isLast = attempt >= policy.maxAttempts || signal?.aborted === true;
-      const delayMs = Math.min(policy.backoffBaseMs * 2 ** (attempt - 1), policy.backoffMaxMs);
-      policy.onFailure?.(error, isLast ? null : delayMs);
-      if (isLast) throw error;
-      await sleep(service.runtime.clock, delayMs, signal);
-    }
-  }
+  const attempt = async (index: number): Promise<RecoveredTraining> => {
+    const checkpointPath =
+      policy.checkpoint === "latest"
+        ? await latestCheckpoint(service, trainingRunId, fallbackPath, signal)
+        : policy.checkpoint;
+    policy.onAttempt?.(index + 1, checkpointPath);
+    const client = policy.withOptimizer
+      ? await service.createTrainingClientFromStateWithOptimizer(checkpointPath, { signal })
+      : await service.createTrainingClientFromState(checkpointPath, { signal });
+    const recovered = { client, checkpointPath };
+    policy.onRecovered?.(recovered);
+    return recovered;
+  };
+  return retry(
+    attempt,
+    {
+      shouldRetry: (_, failures) => failures + 1 < policy.maxAttempts,
+      delayFor: (_, failures) =>
+        Math.min(policy.backoffBaseMs * 2 ** failures, policy.backoffMaxMs),
+      onFailure: (error, delayMs) => policy.onFailure?.(error, delayMs),
+    },
+    { clock: service.runtime.clock, signal },
+  );
 }
 
 /**

@@ -1,5 +1,5 @@
 import { APIStatusError } from "../../errors/api-error.js";
-import { sleep } from "../../runtime/sleep.js";
+import { retry, type RetryPolicy } from "../../runtime/retry.js";
 import { Timestamp } from "../../schema/timestamp.js";
 import type { Connection } from "../../session/connection.js";
 import type { CheckpointArchiveUrlResponse } from "../../types/weights.js";
@@ -19,21 +19,19 @@ export async function archiveUrl(
   signal: AbortSignal,
 ): Promise<CheckpointArchiveUrlResponse> {
   const { clock, logger } = connection.runtime;
+  const packing: RetryPolicy = {
+    shouldRetry: (error, failures) =>
+      error instanceof APIStatusError && error.status === 503 && failures + 1 < maxAsks,
+    delayFor: () => askEveryMs,
+    onFailure: (_, delayMs, failures) => {
+      if (delayMs === null) return;
+      if (failures === 0) logger.info("the server is packing the checkpoint archive; waiting");
+      else if (failures >= quietWaits) logger.info("the checkpoint archive is still being packed");
+    },
+  };
   return connection.retrying(
     "getCheckpointArchiveUrl",
-    async () => {
-      for (let ask = 1; ; ask++) {
-        try {
-          return await askOnce(connection, params, signal);
-        } catch (error) {
-          const isPacking = error instanceof APIStatusError && error.status === 503;
-          if (!isPacking || ask === maxAsks) throw error;
-          if (ask === 1) logger.info("the server is packing the checkpoint archive; waiting");
-          else if (ask > quietWaits) logger.info("the checkpoint archive is still being packed");
-          await sleep(clock, askEveryMs, signal);
-        }
-      }
-    },
+    () => retry(() => askOnce(connection, params, signal), packing, { clock, signal }),
     { signal },
   );
 }

@@ -1,26 +1,36 @@
-import { APIStatusError } from "../../errors/api-error.js";
+import { APIStatusError, toAttempt, type APIError } from "../../errors/api-error.js";
 import type { Operation } from "../../futures/operation.js";
-import type { Session } from "../../session/session.js";
+import { retry, type RetryPolicy } from "../../runtime/retry.js";
 import type { EncodedBody } from "../../transport/api.js";
-import type { UntypedAPIFuture } from "../../types/futures.js";
+import { askedDelayMs } from "../../transport/retry-policy.js";
+import type { SamplingHost } from "./sampling-host.js";
 
-const headers = { "x-tinker-sampling-backpressure": "1" };
+/** Refusals in a row that are nothing to speak of. */
+const patientFailures = 3;
+
+/** A sample that is handed in, and how. */
+export interface Dispatch<T> {
+  readonly sizeBytes: number;
+  readonly encode: () => EncodedBody;
+  /** Sends the body; a single attempt. */
+  readonly send: (body: EncodedBody) => Promise<T>;
+}
 
 /**
- * Hands one sample in, within the limits of the session. 429 (and 402 while the billing pause lasts)
- * is the server's way to say "later": the request keeps its number and its place and is sent again
- * when the backoff is over.
+ * Hands one sample in, within the limits of its host. 429 (and 402 while the billing pause lasts) is
+ * the server's way to say "later": the request keeps its number and its place and is sent again when
+ * the backoff is over.
  */
-export async function dispatchSample(
-  session: Session,
+export async function dispatchSample<T>(
+  host: SamplingHost,
   operation: Operation,
-  sizeBytes: number,
-  encode: () => EncodedBody,
-): Promise<UntypedAPIFuture> {
-  const { sampleGate, runtime } = session;
+  { sizeBytes, encode, send }: Dispatch<T>,
+): Promise<T> {
+  const { sampleGate, runtime } = host;
   const { clock } = runtime;
+  const { signal, failedAttempt: onAttempt } = operation;
   const startedAt = clock.now();
-  const permit = await sampleGate.enter(sizeBytes, operation.signal);
+  const permit = await sampleGate.enter(sizeBytes, signal);
   try {
     const enteredAt = clock.now();
     operation.add("waitMs", enteredAt - startedAt);
@@ -28,7 +38,12 @@ export async function dispatchSample(
     const body = encode();
     operation.spent("encodeMs", enteredAt);
     const sentAt = clock.now();
-    const accepted = await sendUntilAccepted(session, operation, sizeBytes, body);
+    const attempt = async (): Promise<T> => {
+      if (sampleGate.isBackingOff) await sampleGate.waitForBackoff(signal);
+      return host.retrying("sample", () => send(body), { signal, onAttempt, leaves: isLater });
+    };
+    const policy = new LaterPolicy(host, operation, sizeBytes);
+    const accepted = await retry(attempt, policy, { clock, signal });
     operation.spent("submitMs", sentAt);
     return accepted;
   } finally {
@@ -36,34 +51,42 @@ export async function dispatchSample(
   }
 }
 
-async function sendUntilAccepted(
-  session: Session,
-  operation: Operation,
-  sizeBytes: number,
-  body: EncodedBody,
-): Promise<UntypedAPIFuture> {
-  const { connection, sampleGate } = session;
-  const { signal, failedAttempt: onAttempt } = operation;
-  const send = async (): Promise<UntypedAPIFuture | undefined> => {
-    try {
-      const response = await connection.api.exchange("sample", body, { headers, signal });
-      return connection.api.read("sample", response);
-    } catch (error) {
-      if (isLater(error, session)) return undefined;
-      throw error;
-    }
-  };
-  for (;;) {
-    if (sampleGate.isBackingOff) await sampleGate.waitForBackoff(signal);
-    const accepted = await session.retrying("sample", send, { signal, onAttempt });
-    if (accepted) return accepted;
-    sampleGate.backOff(sizeBytes);
+/** Holds everybody back for a while and tells why; the waiting itself is done at the gate. */
+class LaterPolicy implements RetryPolicy {
+  readonly #host: SamplingHost;
+  readonly #operation: Operation;
+  readonly #sizeBytes: number;
+
+  constructor(host: SamplingHost, operation: Operation, sizeBytes: number) {
+    this.#host = host;
+    this.#operation = operation;
+    this.#sizeBytes = sizeBytes;
+  }
+
+  shouldRetry(error: unknown): boolean {
+    if (!(error instanceof APIStatusError)) return false;
+    if (error.status === 429) return true;
+    return error.status === 402 && this.#host.connection.billing.shouldPause(error.message);
+  }
+
+  delayFor(): number {
+    return 0;
+  }
+
+  onFailure(error: unknown, delayMs: number | null, failures: number): void {
+    if (delayMs === null || !(error instanceof APIStatusError)) return;
+    const { sampleGate, runtime } = this.#host;
+    const askedMs = askedDelayMs(error.headers, runtime.clock.wallTime());
+    const pauseMs = sampleGate.backOff(this.#sizeBytes, askedMs);
+    const { status, message } = error;
+    this.#operation.failedAttempt(toAttempt(error, pauseMs));
+    this.#operation.heldBack(message);
+    const report = { endpoint: "sample", by: "sample", status, message, delayMs: pauseMs } as const;
+    runtime.retries.report(report, { isRepeated: failures >= patientFailures });
   }
 }
 
-/** Whether the server wants the request later. */
-function isLater(error: unknown, { connection }: Session): boolean {
-  if (!(error instanceof APIStatusError)) return false;
-  if (error.status === 429) return true;
-  return error.status === 402 && connection.billing.shouldPause(error.message);
+/** Not for the retry loop: the policy above sees to it. */
+function isLater(error: APIError): boolean {
+  return error instanceof APIStatusError && (error.status === 429 || error.status === 402);
 }

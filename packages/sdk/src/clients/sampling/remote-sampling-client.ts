@@ -1,6 +1,7 @@
 import { ResultError } from "../../errors/request-failed-error.js";
 import { ApiFuture } from "../../futures/api-future.js";
 import { checkBounds, Operation, type OperationOptions } from "../../futures/operation.js";
+import { abortable } from "../../runtime/abortable.js";
 import type { OperationName } from "../../runtime/events.js";
 import type { Session } from "../../session/session.js";
 import type { Tokenizer } from "@tinker-ts/hub";
@@ -8,15 +9,20 @@ import type { ModelInputLike } from "../../types/model-input.js";
 import type { GetSamplerResponse, SampleResponse } from "../../types/sampling.js";
 import { bounded } from "../bounded.js";
 import { completeRetryConfig, type RetryConfig } from "../retry-config.js";
-import { SamplingClient, type SampleOptions } from "../sampling-client.js";
+import { SamplingClient, type SampleOptions, type StreamOptions } from "../sampling-client.js";
+import { runStream } from "./run-stream.js";
 import { checkSampleCall } from "./sample-call.js";
+import { SampleStream, TokenQueue } from "./sample-stream.js";
 import { Sampler } from "./sampler.js";
 import { transferState, type SamplingClientState } from "./transfer-state.js";
 
 /** Samples at a server. */
 export class RemoteSamplingClient extends SamplingClient {
+  readonly #session: Session;
   readonly #sampler: Sampler;
   readonly #onClose: () => Promise<void>;
+  override readonly samplingSessionId: string;
+  #ownTokenizer: Promise<Tokenizer | null> | undefined;
 
   constructor(
     session: Session,
@@ -26,22 +32,25 @@ export class RemoteSamplingClient extends SamplingClient {
   ) {
     super();
     const config = completeRetryConfig(retryConfig);
-    this.#sampler = new Sampler(session, samplingSessionId, config, options.firstSeqId);
+    this.#session = session;
+    this.samplingSessionId = samplingSessionId;
+    this.#sampler = new Sampler(session, { samplingSessionId }, config, options.firstSeqId);
     this.#onClose = options.onClose ?? (() => Promise.resolve());
-  }
-
-  override get samplingSessionId(): string {
-    return this.#sampler.samplingSessionId;
   }
 
   override sample(options: SampleOptions): ApiFuture<SampleResponse> {
     const call = checkSampleCall(options);
-    const sampler = this.#sampler;
-    return this.#start("sample", options, (operation) =>
-      sampler.session.connection.config.sampleNoRetries
-        ? sampler.sampleOnce(call, operation)
-        : sampler.sampleWithRetries(call, operation),
-    );
+    return this.#start("sample", options, (operation) => this.#sampler.sample(call, operation));
+  }
+
+  override stream(options: StreamOptions): SampleStream {
+    const call = checkSampleCall(options);
+    const tokens = new TokenQueue();
+    const response = this.#start("sample", options, (operation) => {
+      const tokenizer = this.#tokenizerFor(options, operation);
+      return runStream({ sampler: this.#sampler, call, operation, tokens, tokenizer });
+    });
+    return new SampleStream(response, tokens);
   }
 
   override computeLogprobs(
@@ -65,7 +74,7 @@ export class RemoteSamplingClient extends SamplingClient {
   }
 
   override async getTokenizer(options: OperationOptions = {}): Promise<Tokenizer> {
-    const { session } = this.#sampler;
+    const session = this.#session;
     return bounded("getTokenizer", options, session, async (signal) => {
       const modelName = await this.getBaseModel({ signal });
       const { loadModelTokenizer } = await import("../../tokenizers/load-model-tokenizer.js");
@@ -74,15 +83,30 @@ export class RemoteSamplingClient extends SamplingClient {
   }
 
   override transfer(): SamplingClientState {
-    return transferState(this.#sampler);
+    return transferState(this.#session, this.samplingSessionId, this.#sampler.retryConfig);
   }
 
   override close(): Promise<void> {
     return this.#onClose();
   }
 
+  /** Without a tokenizer a stream has no texts, which is no reason not to sample. */
+  async #tokenizerFor(
+    { tokenizer }: StreamOptions,
+    { signal }: Operation,
+  ): Promise<Tokenizer | null> {
+    if (tokenizer !== undefined) return tokenizer;
+    this.#ownTokenizer ??= this.getTokenizer().catch((error: unknown) => {
+      this.#session.runtime.logger.info(`streams have no texts: ${String(error)}`);
+      this.#ownTokenizer = undefined;
+      return null;
+    });
+    return abortable(this.#ownTokenizer, signal);
+  }
+
   #describe(options: OperationOptions): Promise<GetSamplerResponse> {
-    const { session, samplingSessionId: samplerId } = this.#sampler;
+    const session = this.#session;
+    const { samplingSessionId: samplerId } = this;
     const { api } = session.connection;
     return bounded("getSampler", options, session, (signal) =>
       session.retrying(
@@ -99,8 +123,7 @@ export class RemoteSamplingClient extends SamplingClient {
     work: (operation: Operation) => Promise<T>,
   ): ApiFuture<T> {
     checkBounds(options);
-    const { session, samplingSessionId } = this.#sampler;
-    const operation = new Operation(name, samplingSessionId, session.runtime);
-    return ApiFuture.start(operation, options, session, () => work(operation));
+    const operation = new Operation(name, this.samplingSessionId, this.#session.runtime);
+    return ApiFuture.start(operation, options, this.#session, () => work(operation));
   }
 }

@@ -9,9 +9,9 @@ import { RequestExpiredError } from "../../errors/request-failed-error.js";
 import { isUserError } from "../../errors/tinker-error.js";
 import type { Operation } from "../../futures/operation.js";
 import type { CancelTimer } from "../../runtime/clock.js";
+import { retry, type RetryPolicy } from "../../runtime/retry.js";
 import type { Runtime } from "../../runtime/runtime.js";
 import { Semaphore } from "../../runtime/semaphore.js";
-import { sleep } from "../../runtime/sleep.js";
 import type { TelemetrySink } from "../../telemetry/sink.js";
 import type { CompleteRetryConfig } from "../retry-config.js";
 
@@ -78,38 +78,28 @@ export class RetryHandler {
     }
   }
 
-  // Nearly all calls succeed at once; the loop, which takes memory, is for the others.
-  #repeat<T>(call: RetriedCall<T>): Promise<T> {
-    const startedAt = this.#runtime.clock.now();
-    return call
-      .attempt()
-      .catch((error: unknown) => this.#attemptAgain(call, startedAt, () => Promise.reject(error)));
+  #repeat<T>({ attempt, operation }: RetriedCall<T>): Promise<T> {
+    const { clock } = this.#runtime;
+    const { signal } = operation;
+    return retry(attempt, this.#policyFor(operation), { clock, signal });
   }
 
-  async #attemptAgain<T>(
-    { attempt, operation }: RetriedCall<T>,
-    startedAt: number,
-    first: () => Promise<T>,
-  ): Promise<T> {
+  #policyFor(operation: Operation): RetryPolicy {
     const { clock, random, retries } = this.#runtime;
-    const { signal } = operation;
-    for (let count = 0; ; count++) {
-      try {
-        return await (count === 0 ? first() : attempt());
-      } catch (error) {
-        if (signal.aborted) throw error;
-        const { enableRetries, isRetryable = mayBeRetried } = this.#config;
-        const isRetried = enableRetries && isRetryable(error);
-        this.#report(error, isRetried, count, startedAt);
-        if (!isRetried) throw error;
-        const delayMs = delayOf(count, this.#config, random);
+    const { enableRetries, isRetryable = mayBeRetried } = this.#config;
+    const startedAt = clock.now();
+    return {
+      shouldRetry: (error) => enableRetries && isRetryable(error),
+      delayFor: (_, failures) => delayOf(failures, this.#config, random),
+      onFailure: (error, delayMs, failures) => {
+        this.#report(error, delayMs !== null, failures, startedAt);
+        if (delayMs === null) return;
         const failed = toFailedAttempt(error, delayMs);
         operation.failedAttempt(failed);
         const { status, message } = failed;
         retries.report({ endpoint: "sample", by: "sample", status, message, delayMs });
-        await sleep(clock, delayMs, signal);
-      }
-    }
+      },
+    };
   }
 
   #logCounts(): void {

@@ -1,31 +1,31 @@
-import type { Session } from "../../session/session.js";
 import type { CompleteRetryConfig } from "../retry-config.js";
 import { RetryHandler } from "./retry-handler.js";
+import type { SamplingHost } from "./sampling-host.js";
 
 const maxHandlers = 100;
-const handlersBySession = new WeakMap<Session, Map<string, RetryHandler>>();
+const handlersByHost = new WeakMap<SamplingHost, Map<string, RetryHandler>>();
 const judges = new WeakMap<object, number>();
 let judgeCount = 0;
 
-/** The handler that equal sampling clients of a session share; the server's flags count. */
+/** The handler that equal sampling clients of a host share; the server's flags count. */
 export function retryHandlerFor(
-  session: Session,
-  samplingSessionId: string,
+  host: SamplingHost,
+  targetName: string,
   retryConfig: CompleteRetryConfig,
 ): RetryHandler {
-  const { config } = session.connection;
+  const { config } = host.connection;
   const effective = {
     ...retryConfig,
     enableStuckDetection: retryConfig.enableStuckDetection && config.sampleEnableStuckDetection,
   };
-  const handlers = handlersBySession.get(session) ?? new Map<string, RetryHandler>();
-  handlersBySession.set(session, handlers);
-  const key = JSON.stringify([samplingSessionId, effective, judgeId(effective.isRetryable)]);
+  const handlers = handlersByHost.get(host) ?? new Map<string, RetryHandler>();
+  handlersByHost.set(host, handlers);
+  const key = JSON.stringify([targetName, effective, judgeId(effective.isRetryable)]);
   const existing = handlers.get(key);
   if (existing) return existing;
   const handler = new RetryHandler(
-    session.runtime,
-    session.telemetry,
+    host.runtime,
+    host.telemetry,
     effective,
     Math.max(1, config.sampleMaxConcurrentRequests),
   );

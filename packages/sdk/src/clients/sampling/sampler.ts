@@ -1,8 +1,8 @@
 import type { Operation } from "../../futures/operation.js";
 import { pollFuture } from "../../futures/poll-future.js";
 import { QueueStateLog } from "../../session/queue-state-log.js";
-import type { Session } from "../../session/session.js";
-import { jsonBody } from "../../transport/api.js";
+import { jsonBody, type EncodedBody } from "../../transport/api.js";
+import type { HttpResponse } from "../../transport/message.js";
 import type { SampleResponse } from "../../types/sampling.js";
 import { encodeJson } from "../../wire/json-codec.js";
 import { estimatePromptBytes } from "../byte-estimate.js";
@@ -11,49 +11,80 @@ import { dispatchSample } from "./dispatch-sample.js";
 import type { RetryHandler } from "./retry-handler.js";
 import { retryHandlerFor } from "./retry-handlers.js";
 import type { SampleCall } from "./sample-call.js";
+import { nameOfTarget, type SampleTarget, type SamplingHost } from "./sampling-host.js";
 
-/** Makes samples of one sampling session. */
+const headers = { "x-tinker-sampling-backpressure": "1" };
+
+/** Makes samples from one set of weights. */
 export class Sampler {
-  readonly session: Session;
-  readonly samplingSessionId: string;
+  readonly host: SamplingHost;
+  readonly target: SampleTarget;
   readonly retryConfig: CompleteRetryConfig;
   readonly #handler: RetryHandler;
   readonly #queueLog: QueueStateLog;
   #nextSeqId: number;
 
   constructor(
-    session: Session,
-    samplingSessionId: string,
+    host: SamplingHost,
+    target: SampleTarget,
     retryConfig: CompleteRetryConfig,
     firstSeqId = 0,
   ) {
-    this.session = session;
-    this.samplingSessionId = samplingSessionId;
+    this.host = host;
+    this.target = target;
     this.retryConfig = retryConfig;
-    this.#handler = retryHandlerFor(session, samplingSessionId, retryConfig);
+    this.#handler = retryHandlerFor(host, nameOfTarget(target), retryConfig);
     this.#nextSeqId = firstSeqId;
-    const subject = { activity: "Sampling", name: samplingSessionId } as const;
-    this.#queueLog = new QueueStateLog(session.runtime, subject);
+    const subject = { activity: "Sampling", name: nameOfTarget(target) } as const;
+    this.#queueLog = new QueueStateLog(host.runtime, subject);
+  }
+
+  /** Samples as the server's flags want it: until it succeeds, or once. */
+  sample(call: SampleCall, operation: Operation): Promise<SampleResponse> {
+    return this.host.connection.config.sampleNoRetries
+      ? this.#sampleOnce(call, operation)
+      : this.sampleWithRetries(call, operation);
   }
 
   /** Samples until it succeeds. */
   sampleWithRetries(call: SampleCall, operation: Operation): Promise<SampleResponse> {
-    return this.#handler.run({ attempt: () => this.sampleOnce(call, operation), operation });
+    return this.#handler.run({ attempt: () => this.#sampleOnce(call, operation), operation });
+  }
+
+  /** Opens a stream of tokens; rejects like any call where the server has none. */
+  openStream(call: SampleCall, operation: Operation): Promise<HttpResponse> {
+    const { connection } = this.host;
+    const { signal } = operation;
+    return dispatchSample(this.host, operation, {
+      sizeBytes: estimatePromptBytes(call.prompt),
+      encode: () => this.#encode(call),
+      send: (body) =>
+        connection.api.exchange("streamSample", body, { headers, signal, streams: true }),
+    });
   }
 
   /** Hands one request in, under a number of its own, and waits for its result. */
-  async sampleOnce(call: SampleCall, operation: Operation): Promise<SampleResponse> {
-    const { session, samplingSessionId } = this;
-    const seqId = this.#nextSeqId++;
-    const sizeBytes = estimatePromptBytes(call.prompt);
-    const { requestId } = await dispatchSample(session, operation, sizeBytes, () =>
-      jsonBody(encodeJson("SampleRequest", { ...call, samplingSessionId, seqId })),
-    );
+  async #sampleOnce(call: SampleCall, operation: Operation): Promise<SampleResponse> {
+    const { connection, telemetry } = this.host;
+    const { signal } = operation;
+    // Without a session there is nothing that numbers would count in.
+    const numbered = "samplingSessionId" in this.target ? { seqId: this.#nextSeqId++ } : {};
+    const { requestId } = await dispatchSample(this.host, operation, {
+      sizeBytes: estimatePromptBytes(call.prompt),
+      encode: () => this.#encode(call, numbered),
+      send: async (body) => {
+        const response = await connection.api.exchange("sample", body, { headers, signal });
+        return connection.api.read("sample", response);
+      },
+    });
     operation.accepted(requestId);
-    const { connection, telemetry } = session;
     return pollFuture(
       { requestId, requestType: "Sample", resultType: "SampleResponse", roundTripMs: 0 },
-      { connection, telemetry, queueLog: this.#queueLog, operation, signal: operation.signal },
+      { connection, telemetry, queueLog: this.#queueLog, operation, signal },
     );
+  }
+
+  #encode(call: SampleCall, numbered: { readonly seqId?: number } = {}): EncodedBody {
+    return jsonBody(encodeJson("SampleRequest", { ...call, ...this.target, ...numbered }));
   }
 }

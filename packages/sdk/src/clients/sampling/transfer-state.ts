@@ -1,11 +1,11 @@
 import { TinkerError } from "../../errors/tinker-error.js";
 import type { ConnectionOptions } from "../../session/connection-plan.js";
 import type { ConnectionSnapshot } from "../../session/connection.js";
+import type { Session } from "../../session/session.js";
 import { noTelemetry } from "../../telemetry/sink.js";
 import { localBaseUrl } from "../../transport/base-url.js";
 import { accessHeaders } from "../../transport/default-headers.js";
-import type { RetryConfig } from "../retry-config.js";
-import type { Sampler } from "./sampler.js";
+import type { CompleteRetryConfig, RetryConfig } from "../retry-config.js";
 
 /** A sampling client as plain data: can be posted to a worker. Holds the credential; keep it secret. */
 export interface SamplingClientState {
@@ -24,9 +24,11 @@ export interface SamplingClientState {
 }
 
 /** Describes a sampling client so that another thread can go on with it. */
-export function transferState(sampler: Sampler): SamplingClientState {
-  const { session, samplingSessionId } = sampler;
-  const { isRetryable, ...retryConfig } = sampler.retryConfig;
+export function transferState(
+  session: Session,
+  samplingSessionId: string,
+  { isRetryable, ...retryConfig }: CompleteRetryConfig,
+): SamplingClientState {
   const { plan } = session.connection;
   const { fetch, defaultHeaders, defaultQuery, sockets, dialect } = plan.options;
   if (fetch || plan.baseUrl === localBaseUrl) {

@@ -6,8 +6,9 @@ import type { Session } from "../../session/session.js";
 import type { Tokenizer } from "@tinker-ts/hub";
 import { ModelInput, type ModelInputLike } from "../../types/model-input.js";
 import type { SampleResponse } from "../../types/sampling.js";
-import { SamplingClient, type SampleOptions } from "../sampling-client.js";
+import { SamplingClient, type SampleOptions, type StreamOptions } from "../sampling-client.js";
 import { checkSampleCall } from "../sampling/sample-call.js";
+import type { SampleStream } from "../sampling/sample-stream.js";
 import type { SamplingClientState } from "../sampling/transfer-state.js";
 import type { SideCall } from "./messages.js";
 import { sharedSideThread, type SideThread } from "./side-thread.js";
@@ -50,6 +51,11 @@ export class SideSamplingClient extends SamplingClient {
     const { signal: _signal, timeoutMs: _timeoutMs, prompt, ...rest } = options;
     const plain = { ...rest, prompt: { chunks: ModelInput.from(prompt).chunks } };
     return this.#start("sample", options, { method: "sample", options: plain });
+  }
+
+  /** Tokens one by one are no work worth another thread. */
+  override stream(options: StreamOptions): SampleStream {
+    return this.#client.stream(options);
   }
 
   override computeLogprobs(

@@ -1,0 +1,152 @@
+import { open, type FileHandle } from "node:fs/promises";
+import { APIConnectionError, APIStatusError } from "../errors/api-error.js";
+import { ArgumentError } from "../errors/argument-error.js";
+import { retry, type RetryPolicy } from "../runtime/retry.js";
+import type { Connection } from "../session/connection.js";
+import type { HttpResponse } from "../transport/message.js";
+import { openUrl } from "../transport/open-url.js";
+
+const maxAttempts = 5;
+const firstDelayMs = 1_000;
+const silenceMs = 60_000;
+
+/** How far a download is. */
+export interface DownloadProgress {
+  /** Bytes that are on disk. */
+  readonly receivedBytes: number;
+  /** Bytes of the whole file; null when the server does not say. */
+  readonly totalBytes: number | null;
+}
+
+/** What a download needs to know. */
+export interface FileDownload {
+  readonly connection: Connection;
+  /** Asks for a signed address; they expire. */
+  readonly getUrl: () => Promise<string>;
+  readonly file: string;
+  readonly onProgress: (progress: DownloadProgress) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Downloads to a file, brings it to disk and returns its size. A connection that breaks is taken up
+ * again where it broke, if the server can do that; a file of another length than promised is refused.
+ */
+export async function downloadFile(download: FileDownload): Promise<number> {
+  const file = await open(download.file, "w");
+  try {
+    const sizeBytes = await new Downloader(download, file).run();
+    await file.sync();
+    return sizeBytes;
+  } finally {
+    await file.close();
+  }
+}
+
+class Downloader implements RetryPolicy {
+  readonly #download: FileDownload;
+  readonly #file: FileHandle;
+  #url: string | undefined;
+  #receivedBytes = 0;
+  #totalBytes: number | null = null;
+  #etag: string | undefined;
+  #bytesBefore = 0;
+  #failuresInARow = 0;
+
+  constructor(download: FileDownload, file: FileHandle) {
+    this.#download = download;
+    this.#file = file;
+  }
+
+  async run(): Promise<number> {
+    const { connection, getUrl, signal } = this.#download;
+    const { clock } = connection.runtime;
+    const attempt = async (): Promise<number> => {
+      this.#url ??= await getUrl();
+      this.#bytesBefore = this.#receivedBytes;
+      await this.#receive(this.#url);
+      return this.#receivedBytes;
+    };
+    return retry(attempt, this, { clock, signal });
+  }
+
+  /** Broken connections and servers in trouble; 401, 403 and 410 mean that the address has expired. */
+  shouldRetry(error: unknown): boolean {
+    // An attempt that brought something counts as a first one.
+    if (this.#receivedBytes > this.#bytesBefore) this.#failuresInARow = 0;
+    if (++this.#failuresInARow >= maxAttempts) return false;
+    if (!(error instanceof APIStatusError)) return error instanceof APIConnectionError;
+    const { isRetryable, status } = error;
+    return isRetryable || [401, 403, 410].includes(status) || isRangeRefused(error);
+  }
+
+  delayFor(): number {
+    return firstDelayMs * 2 ** (this.#failuresInARow - 1);
+  }
+
+  onFailure(error: unknown): void {
+    if (error instanceof APIStatusError) this.#url = undefined;
+    if (isRangeRefused(error)) this.#receivedBytes = 0;
+  }
+
+  async #receive(url: string): Promise<void> {
+    const { connection, signal, onProgress } = this.#download;
+    const { runtime, send, baseUrl } = connection;
+    const headers = rangeHeaders(this.#receivedBytes, this.#etag);
+    const address = readAddress(url, baseUrl.origin);
+    const response = await openUrl(send, address, {
+      headers,
+      timeoutMs: silenceMs,
+      signal,
+      runtime,
+    });
+    this.#startAt(firstByteOf(response));
+    this.#etag = response.headers["etag"];
+    const length = response.headers["content-length"];
+    this.#totalBytes = length === undefined ? null : this.#receivedBytes + Number(length);
+    for await (const part of response.parts ?? []) {
+      await this.#file.write(part, 0, part.byteLength, this.#receivedBytes);
+      this.#receivedBytes += part.byteLength;
+      onProgress({ receivedBytes: this.#receivedBytes, totalBytes: this.#totalBytes });
+    }
+    await this.#file.truncate(this.#receivedBytes);
+    if (this.#totalBytes !== null && this.#receivedBytes !== this.#totalBytes) {
+      throw new APIConnectionError(
+        `The download has ${this.#receivedBytes} bytes instead of the ${this.#totalBytes} promised.`,
+      );
+    }
+  }
+
+  /** What arrives goes where it belongs; a part that was not asked for means to begin anew. */
+  #startAt(firstByte: number): void {
+    const isAsked = firstByte === this.#receivedBytes;
+    this.#receivedBytes = isAsked ? firstByte : 0;
+    if (isAsked || firstByte === 0) return;
+    throw new APIConnectionError("The server sent another part of the file than asked for.");
+  }
+}
+
+function rangeHeaders(firstByte: number, etag: string | undefined): Record<string, string> {
+  if (firstByte === 0) return {};
+  return { range: `bytes=${firstByte}-`, ...(etag === undefined ? {} : { "if-range": etag }) };
+}
+
+/** A part that does not say where it belongs belongs nowhere. */
+function firstByteOf({ status, headers }: HttpResponse): number {
+  if (status !== 206) return 0;
+  return Number(/^bytes (\d+)-/.exec(headers["content-range"] ?? "")?.[1] ?? Number.NaN);
+}
+
+/** The file is shorter than what was received of it: it is another one now. */
+function isRangeRefused(error: unknown): boolean {
+  return error instanceof APIStatusError && error.status === 416;
+}
+
+function readAddress(url: string, origin: string): URL {
+  const address = URL.canParse(url, origin) ? new URL(url, origin) : undefined;
+  if (address?.protocol === "http:" || address?.protocol === "https:") return address;
+  throw new ArgumentError(
+    "url",
+    `the server gave ${JSON.stringify(url)}, which cannot be downloaded`,
+  );
+}

@@ -1,0 +1,56 @@
+import type { Cancellation } from "./cancellation.js";
+import type { Clock } from "./clock.js";
+import { sleep } from "./sleep.js";
+
+/** Decides what is tried again and when; the mechanism is `retry`. */
+export interface RetryPolicy {
+  /** Whether another try is worth it; `failures` counts the ones before this error. */
+  shouldRetry(error: unknown, failures: number): boolean;
+  /** The pause before that try, in milliseconds. */
+  delayFor(error: unknown, failures: number): number;
+  /** Hears of every failure and of the pause that follows it; null when no further try does. */
+  onFailure?(error: unknown, delayMs: number | null, failures: number): void;
+}
+
+/** What surrounds tries. */
+export interface RetrySurroundings {
+  readonly clock: Clock;
+  readonly signal?: Cancellation | undefined;
+  /** Nobody waits, so pauses must not keep the process alive. */
+  readonly isBackground?: boolean;
+}
+
+/**
+ * Tries until it succeeds or the policy has had enough. One who gives up meanwhile hears their own
+ * reason: it is neither a failure nor worth another try, whatever kind of error the reason is.
+ *
+ * Nearly all calls succeed at once, by the thousand; the loop, which takes memory, is for the others.
+ */
+export function retry<T>(
+  attempt: (index: number) => Promise<T>,
+  policy: RetryPolicy,
+  surroundings: RetrySurroundings,
+): Promise<T> {
+  return attempt(0).catch((error: unknown) => tryAgain(attempt, policy, surroundings, error));
+}
+
+async function tryAgain<T>(
+  attempt: (index: number) => Promise<T>,
+  policy: RetryPolicy,
+  { clock, signal, isBackground }: RetrySurroundings,
+  firstError: unknown,
+): Promise<T> {
+  let error = firstError;
+  for (let failures = 0; ; failures++) {
+    signal?.throwIfAborted();
+    const delayMs = policy.shouldRetry(error, failures) ? policy.delayFor(error, failures) : null;
+    policy.onFailure?.(error, delayMs, failures);
+    if (delayMs === null) throw error;
+    if (delayMs > 0) await sleep(clock, delayMs, signal, isBackground);
+    try {
+      return await attempt(failures + 1);
+    } catch (next) {
+      error = next;
+    }
+  }
+}
