@@ -2,8 +2,7 @@ import type { Adapter } from "./adapter.js";
 import type { BaseModel } from "./base-model.js";
 import { EngineError } from "./errors.js";
 import { openModelFolder } from "./files/model-folder.js";
-import type { LoraAdapter } from "./files/peft/adapter.js";
-import { targetsOfFlags } from "./files/lora-modules.js";
+import { loraTargetsOf, type LoraAdapter } from "./files/peft/adapter.js";
 import { readOptimizer } from "./files/peft/optimizer-file.js";
 import { readAdapter } from "./files/peft/read-adapter.js";
 import { writeAdapter } from "./files/peft/write-adapter.js";
@@ -32,7 +31,7 @@ export async function saveAdapter(
   const flags = { trainAttn, trainMlp, trainUnembed };
   const state = await adapter.exportState({ optimizer });
   const { tensors } = state;
-  const targets = targetsOfFlags(flags);
+  const targets = loraTargetsOf(tensors);
   await writeAdapter(
     folder,
     { rank, alpha, seed, ...flags, targets, baseModel, tensors },

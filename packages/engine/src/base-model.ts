@@ -3,7 +3,7 @@ import { EngineError } from "./errors.js";
 import type { LoraFlags } from "./files/lora-modules.js";
 import type { ModelConfig } from "./files/model-config.js";
 import { FullTuning } from "./full-tuning.js";
-import type { Site } from "./model/sites.js";
+import { sitesOfFlags, type Site } from "./model/sites.js";
 import type { ModelInfo } from "./runtime/protocol.js";
 import type { WorkerClient } from "./runtime/worker-client.js";
 import type { SampleOptions } from "./sample/request.js";
@@ -72,7 +72,7 @@ export class BaseModel {
     }
     if (!Number.isFinite(alpha) || alpha <= 0) throw invalid("alpha", alpha, "a number above 0");
     if (!Number.isSafeInteger(seed)) throw invalid("seed", seed, "a whole number");
-    const sites = adaptedSites(flags);
+    const sites = adaptedSites(this.config, flags);
     const info = await this.#client.call("createAdapter", {
       model: this.#id,
       rank,
@@ -119,11 +119,8 @@ export class BaseModel {
   }
 }
 
-function adaptedSites({ trainAttn, trainMlp, trainUnembed }: LoraFlags): readonly Site[] {
-  const sites: Site[] = [];
-  if (trainAttn) sites.push("q", "k", "v", "o");
-  if (trainMlp) sites.push("gate", "up", "down");
-  if (trainUnembed) sites.push("head");
+function adaptedSites(config: ModelConfig, flags: LoraFlags): readonly Site[] {
+  const sites = sitesOfFlags(config, flags);
   if (sites.length > 0) return sites;
   throw new EngineError(
     "nothing_to_train",

@@ -1,5 +1,13 @@
 export { EngineError, type EngineErrorCategory } from "./errors.js";
-export { parseModelConfig, type ModelConfig, type RopeConfig } from "./files/model-config.js";
+export {
+  parseModelConfig,
+  type Architecture,
+  type LayerKind,
+  type ModelConfig,
+  type RopeConfig,
+  type RopeScaling,
+  type Rotation,
+} from "./files/model-config.js";
 export { openModelFolder, readModelConfig, type ModelFolder } from "./files/model-folder.js";
 export { SafetensorsFile, type ReadBytesOptions } from "./files/safetensors.js";
 export {
@@ -19,6 +27,7 @@ export {
 } from "./files/lora-modules.js";
 export {
   adapterTensorShapes,
+  loraTargetsOf,
   type LoraAdapter,
   type NamedTensor,
   type NamedTensors,

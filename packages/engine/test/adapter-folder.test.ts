@@ -1,7 +1,17 @@
-import { Engine, loadAdapter, saveAdapter, type BaseModel } from "@tinker-ts/engine";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import {
+  Engine,
+  loadAdapter,
+  mergeAdapter,
+  readAdapter,
+  saveAdapter,
+  type Adapter,
+  type BaseModel,
+} from "@tinker-ts/engine";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { raggedData } from "./support/engine-data.js";
-import { readExpected } from "./support/fixture-model.js";
+import { families, fixtureData, readExpected } from "./support/fixture-model.js";
 import { fixture } from "./support/fixtures.js";
 import { useTemporaryFolder } from "./support/temporary-folder.js";
 
@@ -34,18 +44,39 @@ describe("adapter folders", () => {
     );
   });
 
-  it("load adapters from elsewhere", async () => {
-    const expected = readExpected("qwen3");
-    const adapter = await loadAdapter(model, fixture("qwen3/adapter"));
-    const data = expected.data.map(({ tokens, target_tokens, weights }) => ({
-      tokens,
-      inputs: {
-        target_tokens: { data: target_tokens, shape: [tokens.length] },
-        weights: { data: weights, shape: [tokens.length] },
-      },
-    }));
-    const { outputs } = await adapter.forward(data, crossEntropy);
-    expect(outputs[0]?.logprobs[3]).toBeCloseTo(expected.lora_logprobs[0]?.[3] ?? NaN, 4);
+  it.each(families)("carry adapters of %s in and out, and into a merged model", async (family) => {
+    const expected = readExpected(family);
+    const data = fixtureData(expected, "cross_entropy");
+    const base = fixture(`${family}/model`);
+    const own = await engine.loadModel(base);
+    const differenceOf = async (adapter: Adapter) => {
+      const { outputs } = await adapter.forward(data, crossEntropy);
+      const differences = expected.lora_logprobs.flatMap((logprobs, index) =>
+        logprobs.map((value, i) => Math.abs(value - (outputs[index]?.logprobs[i] ?? NaN))),
+      );
+      return Math.max(...differences);
+    };
+    const foreign = await loadAdapter(own, fixture(`${family}/adapter`));
+    expect(await differenceOf(foreign)).toBeLessThan(1e-4);
+
+    await saveAdapter(foreign, temporary(family));
+    const targetsIn = async (folder: string) => {
+      const text = await readFile(path.join(folder, "adapter_config.json"), "utf8");
+      const config: { target_modules: string[] } = JSON.parse(text);
+      return config.target_modules.toSorted();
+    };
+    expect(await targetsIn(temporary(family))).toEqual(
+      await targetsIn(fixture(`${family}/adapter`)),
+    );
+    expect(await differenceOf(await loadAdapter(own, temporary(family)))).toBeLessThan(1e-4);
+
+    const { config } = own;
+    const adapter = await readAdapter(temporary(family), { config });
+    await mergeAdapter({ base, adapter, output: temporary(`${family}-merged`) });
+    const merged = await engine.loadModel(temporary(`${family}-merged`));
+    expect(await differenceOf(await merged.createAdapter({ rank: 1 }))).toBeLessThan(1e-4);
+    await own.unload();
+    await merged.unload();
   });
 
   it("say when there is no optimizer to load", async () => {

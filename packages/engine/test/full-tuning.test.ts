@@ -1,17 +1,20 @@
 import { Engine, type BaseModel, type FullTuning, type NamedTensors } from "@tinker-ts/engine";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { countingDatum, raggedData } from "./support/engine-data.js";
-import { families } from "./support/fixture-model.js";
 import { fixture } from "./support/fixtures.js";
 
 const crossEntropy = { lossFn: "cross_entropy" } as const;
-const data = [...raggedData(4, 30), countingDatum(20, 12)];
+// The first one has token 0, which some of the models embed as zeros: no slope can be measured there.
+const data = [...raggedData(5, 30).slice(1), countingDatum(20, 12)];
 
 function tensor(tensors: NamedTensors, name: string) {
   const found = tensors.get(name);
   if (found === undefined) throw new Error(`no tensor ${name}`);
   return found;
 }
+
+// Families with weights or factors that the others do not have.
+const families = ["qwen3", "gemma3", "olmo2", "granite", "phi3"];
 
 describe.each(families)("training all weights of %s", (family) => {
   let engine: Engine;
@@ -39,6 +42,8 @@ describe.each(families)("training all weights of %s", (family) => {
       if (!name.includes("lora_A")) continue;
       const module = name.slice("base_model.model.".length, -".lora_A.weight".length);
       const [, inputs = 0] = shape;
+      // A tied unembedding shares its gradient with the embedding.
+      if (module === "lm_head" && model.config.tiedEmbeddings) continue;
       const ofWeight = tensor(gradient, `${module}.weight`).data;
       const ofB = tensor(ofAdapter, name.replace("lora_A", "lora_B")).data;
       const largest = ofB.reduce((max, value) => Math.max(max, Math.abs(value)), 0);
@@ -55,7 +60,7 @@ describe.each(families)("training all weights of %s", (family) => {
   it.each([
     "model.embed_tokens.weight",
     "model.norm.weight",
-    "model.layers.1.input_layernorm.weight",
+    "model.layers.1.post_attention_layernorm.weight",
   ])("gives the slope of the loss along %s", async (name) => {
     const { tensors } = await tuning.exportState();
     const slope = tensor(gradient, name).data;

@@ -13,7 +13,34 @@ const longRotation = {
   originalContextLength: 32,
 } as const;
 
-/** Small models of every family, in shapes that no kernel likes. */
+/** What families differ in, in any combination. */
+const features = fc
+  .record(
+    {
+      qkNormSpan: fc.constantFrom("head", "all"),
+      norms: fc.constantFrom("before", "after", "around"),
+      normsPlusOne: fc.boolean(),
+      activation: fc.constantFrom("silu", "gelu"),
+      fusedProjections: fc.boolean(),
+      attentionScale: fc.double({ min: 0.1, max: 0.4, noNaN: true }),
+      embeddingScale: fc.double({ min: 0.5, max: 4, noNaN: true }),
+      residualScale: fc.double({ min: 0.2, max: 1, noNaN: true }),
+      logitScale: fc.double({ min: 0.2, max: 1, noNaN: true }),
+    },
+    { requiredKeys: [] },
+  )
+  .map((some): Partial<ModelConfig> => some);
+
+const layerKinds = fc.array(
+  fc.record({
+    // Queries that see next to nothing have next to no gradient to compare.
+    window: fc.option(fc.integer({ min: 4, max: 300 })),
+    rotation: fc.option(fc.constantFrom("rope", "localRope")),
+  }),
+  { minLength: 3, maxLength: 3 },
+);
+
+/** Small models of every family and between them, in shapes that no kernel likes. */
 const configs: fc.Arbitrary<ModelConfig> = fc
   .record({
     architecture: fc.constantFrom("llama", "qwen2", "qwen3"),
@@ -28,14 +55,23 @@ const configs: fc.Arbitrary<ModelConfig> = fc
     tiedEmbeddings: fc.boolean(),
     biases: fc.boolean(),
     scaled: fc.boolean(),
+    partial: fc.double({ min: 0.2, max: 1, noNaN: true }),
+    features,
+    layerKinds,
   })
-  .map(({ kvHeads, group, halfHeadDim, biases, scaled, ...rest }) => ({
+  .map(({ kvHeads, group, halfHeadDim, biases, scaled, partial, features: some, ...rest }) => ({
     ...rest,
+    ...some,
     kvHeads,
     heads: kvHeads * group,
     headDim: 2 * halfHeadDim,
     normEpsilon: 1e-6,
     rope: { theta: 10_000, scaling: scaled && rest.architecture === "llama" ? longRotation : null },
+    localRope: {
+      theta: 1000,
+      scaling: scaled ? { kind: "linear", factor: 3 } : null,
+      rotaryDim: Math.ceil(2 * halfHeadDim * partial),
+    },
     contextLength: 700,
     qkvBias: biases || rest.architecture === "qwen2",
     outputBias: biases && rest.architecture !== "qwen2",
@@ -63,7 +99,9 @@ function randomWeights(config: ModelConfig, random: RandomStream): NamedTensors 
     [...expectedTensors(config)].map(([name, shape]) => {
       const length = shape.reduce((product, dim) => product * dim, 1);
       const data = normals(length, (shape[1] ?? 9) ** -0.5, random);
-      if (name.endsWith("norm.weight")) for (const i of data.keys()) data[i]! += 1;
+      if (name.endsWith("norm.weight") && config.normsPlusOne !== true) {
+        for (const i of data.keys()) data[i]! += 1;
+      }
       return [name, { shape, data }];
     }),
   );
@@ -154,6 +192,73 @@ it("gives any shape of model the same gradient in one call and in many", { timeo
     ),
     { numRuns: runs },
   );
+});
+
+it("reads a sample again when its length changes how it rotates", async () => {
+  const factors = (first: number) => Array.from({ length: 4 }, (_, pair) => first + pair);
+  const usual = 40;
+  const config: ModelConfig = {
+    architecture: "phi3",
+    vocabSize: 64,
+    hiddenSize: 32,
+    intermediateSize: 48,
+    layers: 2,
+    heads: 4,
+    kvHeads: 2,
+    headDim: 12,
+    normEpsilon: 1e-6,
+    rope: {
+      theta: 10_000,
+      rotaryDim: 8,
+      scaling: {
+        kind: "longrope",
+        shortFactors: factors(1),
+        longFactors: factors(5),
+        originalContextLength: usual,
+        attentionFactor: 1.2,
+      },
+    },
+    contextLength: 200,
+    tiedEmbeddings: false,
+    qkvBias: false,
+    outputBias: false,
+    mlpBias: false,
+    qkNorm: false,
+    fusedProjections: true,
+    bosTokenId: null,
+    eosTokenIds: [],
+  };
+  const { model, adapter, random } = await randomModel(config, 4, 3);
+  const snapshot = await adapter.snapshot();
+  const prompts = [usual - 9, usual, usual + 30].map((length) =>
+    Array.from({ length }, () => Math.floor(random.next() * config.vocabSize)),
+  );
+  const sampled = await Promise.all(
+    prompts.map((prompt) =>
+      model.sample({ adapter: snapshot, prompt, maxTokens: 20, numSamples: 2, seed: 5 }),
+    ),
+  );
+  for (const [index, { samples }] of sampled.entries()) {
+    for (const { tokens, logprobs } of samples) {
+      const all = [...(prompts[index] ?? []), ...tokens];
+      // Each token is told from those before it, and by their number.
+      const data = [...tokens.keys()].map((drawn) =>
+        continuation(all.slice(0, all.length - tokens.length + drawn + 1)),
+      );
+      const { outputs } = await adapter.forward(data, crossEntropy);
+      const trained = Float32Array.from(outputs, (output) => output.logprobs.at(-1) ?? NaN);
+      expect(largestDifference(logprobs, trained)).toBeLessThan(1e-4);
+    }
+  }
+  const alone = await model.sample({
+    adapter: snapshot,
+    prompt: prompts[0] ?? [],
+    maxTokens: 20,
+    numSamples: 2,
+    seed: 5,
+  });
+  expect(alone.samples).toEqual(sampled[0]?.samples);
+  await model.unload();
 });
 
 it("gives a lone head the same sample beside others, also with more threads than heads", async () => {

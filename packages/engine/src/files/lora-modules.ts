@@ -1,11 +1,11 @@
 import type { ModelConfig } from "./model-config.js";
 import { expectedTensors } from "./tensor-names.js";
 
-/** Projections of the attention block that can carry an adapter. */
-export const attentionTargets = ["q_proj", "k_proj", "v_proj", "o_proj"] as const;
+/** Projections of the attention block that can carry an adapter; a model has those that its family has. */
+export const attentionTargets = ["q_proj", "k_proj", "v_proj", "qkv_proj", "o_proj"] as const;
 
 /** Projections of the feed-forward block that can carry an adapter. */
-export const mlpTargets = ["gate_proj", "up_proj", "down_proj"] as const;
+export const mlpTargets = ["gate_proj", "up_proj", "gate_up_proj", "down_proj"] as const;
 
 /** The unembedding, which can carry an adapter too. */
 export const unembedTargets = ["lm_head"] as const;
@@ -44,7 +44,7 @@ export function isLoraTarget(name: unknown): name is LoraTarget {
   return loraTargets.some((target) => target === name);
 }
 
-/** The targets that a set of flags covers. */
+/** The targets that a set of flags covers, of whichever family. */
 export function targetsOfFlags(flags: LoraFlags): LoraTarget[] {
   return [
     ...(flags.trainAttn ? attentionTargets : []),

@@ -4,7 +4,7 @@ import { engineErrorOf } from "../../test/support/expect-engine-error.js";
 import { fixture } from "../../test/support/fixtures.js";
 import { parseModelConfig } from "./model-config.js";
 
-// The three published families, as their config.json files stand on the hub (version 4 spelling).
+// The published families, as their config.json files stand on the hub (version 4 spelling).
 const llama32 = {
   architectures: ["LlamaForCausalLM"],
   attention_bias: false,
@@ -72,6 +72,152 @@ const qwen3 = {
   rope_scaling: null,
   sliding_window: null,
 };
+
+const gemma3 = {
+  architectures: ["Gemma3ForCausalLM"],
+  attention_bias: false,
+  attn_logit_softcapping: null,
+  bos_token_id: 2,
+  cache_implementation: "hybrid",
+  eos_token_id: [1, 106],
+  final_logit_softcapping: null,
+  head_dim: 256,
+  hidden_activation: "gelu_pytorch_tanh",
+  hidden_size: 1152,
+  intermediate_size: 6912,
+  max_position_embeddings: 32768,
+  model_type: "gemma3_text",
+  num_attention_heads: 4,
+  num_hidden_layers: 26,
+  num_key_value_heads: 1,
+  query_pre_attn_scalar: 256,
+  rms_norm_eps: 1e-6,
+  rope_local_base_freq: 10000,
+  rope_scaling: null,
+  rope_theta: 1000000,
+  sliding_window: 512,
+  sliding_window_pattern: 6,
+  vocab_size: 262144,
+};
+
+const mistral = {
+  architectures: ["MistralForCausalLM"],
+  bos_token_id: 1,
+  eos_token_id: 2,
+  hidden_act: "silu",
+  hidden_size: 4096,
+  intermediate_size: 14336,
+  max_position_embeddings: 32768,
+  model_type: "mistral",
+  num_attention_heads: 32,
+  num_hidden_layers: 32,
+  num_key_value_heads: 8,
+  rms_norm_eps: 1e-5,
+  rope_theta: 10000,
+  sliding_window: 4096,
+  tie_word_embeddings: false,
+  vocab_size: 32000,
+};
+
+const olmo2 = {
+  architectures: ["Olmo2ForCausalLM"],
+  attention_bias: false,
+  eos_token_id: 100257,
+  hidden_act: "silu",
+  hidden_size: 2048,
+  intermediate_size: 8192,
+  max_position_embeddings: 4096,
+  model_type: "olmo2",
+  num_attention_heads: 16,
+  num_hidden_layers: 16,
+  num_key_value_heads: 16,
+  rms_norm_eps: 1e-6,
+  rope_scaling: null,
+  rope_theta: 500000,
+  tie_word_embeddings: false,
+  vocab_size: 100352,
+};
+
+const smollm3 = {
+  architectures: ["SmolLM3ForCausalLM"],
+  attention_bias: false,
+  eos_token_id: 128012,
+  hidden_act: "silu",
+  hidden_size: 2048,
+  intermediate_size: 11008,
+  max_position_embeddings: 65536,
+  max_window_layers: 28,
+  mlp_bias: false,
+  model_type: "smollm3",
+  no_rope_layer_interval: 4,
+  num_attention_heads: 16,
+  num_hidden_layers: 36,
+  num_key_value_heads: 4,
+  rms_norm_eps: 1e-6,
+  rope_theta: 5000000,
+  sliding_window: null,
+  use_sliding_window: false,
+  vocab_size: 128256,
+};
+
+const granite = {
+  architectures: ["GraniteForCausalLM"],
+  attention_bias: false,
+  attention_multiplier: 0.015625,
+  bos_token_id: 0,
+  embedding_multiplier: 12,
+  eos_token_id: 0,
+  hidden_act: "silu",
+  hidden_size: 2048,
+  intermediate_size: 8192,
+  logits_scaling: 8,
+  max_position_embeddings: 131072,
+  mlp_bias: false,
+  model_type: "granite",
+  num_attention_heads: 32,
+  num_hidden_layers: 40,
+  num_key_value_heads: 8,
+  residual_multiplier: 0.22,
+  rms_norm_eps: 1e-5,
+  rope_scaling: null,
+  rope_theta: 10000000,
+  tie_word_embeddings: true,
+  vocab_size: 49155,
+};
+
+const phi4mini = {
+  architectures: ["Phi3ForCausalLM"],
+  attention_bias: false,
+  bos_token_id: 199999,
+  eos_token_id: 199999,
+  full_attn_mod: 1,
+  hidden_act: "silu",
+  hidden_size: 3072,
+  intermediate_size: 8192,
+  lm_head_bias: false,
+  max_position_embeddings: 131072,
+  mlp_bias: false,
+  model_type: "phi3",
+  num_attention_heads: 24,
+  num_hidden_layers: 32,
+  num_key_value_heads: 8,
+  original_max_position_embeddings: 4096,
+  partial_rotary_factor: 0.75,
+  rms_norm_eps: 1e-5,
+  rope_scaling: {
+    long_factor: Array.from({ length: 48 }, (_, pair) => 1 + pair),
+    short_factor: Array(48).fill(1),
+    type: "longrope",
+  },
+  rope_theta: 10000,
+  sliding_window: 262144,
+  tie_word_embeddings: true,
+  vocab_size: 200064,
+};
+
+function windowsOf(config: object): readonly (number | null)[] {
+  return parseModelConfig(config).layerKinds?.map(({ window }) => window) ?? [];
+}
 
 async function fixtureConfig(name: string): Promise<JsonObject> {
   return readJsonObject(fixture(`${name}/model/config.json`));
@@ -183,13 +329,150 @@ describe("supported models", () => {
     expect(parseModelConfig({ ...rest, architectures: undefined }).architecture).toBe("qwen2");
   });
 
-  it("accepts a sliding window that no sequence can reach", () => {
+  it("leaves out a sliding window that no sequence can leave", () => {
     const windowed = { ...qwen25, use_sliding_window: true };
-    expect(parseModelConfig(windowed).contextLength).toBe(32768);
+    expect(parseModelConfig(windowed).layerKinds).toBeUndefined();
     const above = { ...windowed, sliding_window: 4096, max_window_layers: 24 };
-    expect(parseModelConfig(above).layers).toBe(24);
+    expect(parseModelConfig(above).layerKinds).toBeUndefined();
     const none = { ...windowed, sliding_window: null };
-    expect(parseModelConfig(none).layers).toBe(24);
+    expect(parseModelConfig(none).layerKinds).toBeUndefined();
+  });
+
+  it("gives the layers that a Qwen chooses a window", () => {
+    const windowed = { ...qwen25, use_sliding_window: true, sliding_window: 4096 };
+    expect(windowsOf(windowed).indexOf(4096)).toBe(21);
+    expect(new Set(windowsOf(windowed).slice(21))).toEqual(new Set([4096]));
+    const types = ["sliding_attention", ...Array(23).fill("full_attention")];
+    expect(windowsOf({ ...windowed, layer_types: types }).slice(0, 3)).toEqual([4096, null, null]);
+  });
+
+  it("reads Gemma 3 with two rotations, norms around and windows in five of six layers", () => {
+    const config = parseModelConfig(gemma3);
+    expect(config).toMatchObject({
+      architecture: "gemma3",
+      headDim: 256,
+      rope: { theta: 1000000, scaling: null },
+      localRope: { theta: 10000, scaling: null },
+      tiedEmbeddings: true,
+      qkNorm: true,
+      norms: "around",
+      normsPlusOne: true,
+      activation: "gelu",
+      attentionScale: 1 / 16,
+      embeddingScale: Math.sqrt(1152),
+      eosTokenIds: [1, 106],
+    });
+    expect(config.layerKinds?.slice(3, 7)).toEqual([
+      { window: 512, rotation: "localRope" },
+      { window: 512, rotation: "localRope" },
+      { window: null, rotation: "rope" },
+      { window: 512, rotation: "localRope" },
+    ]);
+  });
+
+  it("reads Gemma 3 alike in the spelling of transformers 5", () => {
+    const {
+      rope_theta: _,
+      rope_local_base_freq: __,
+      sliding_window_pattern: ___,
+      ...rest
+    } = gemma3;
+    const types = Array.from({ length: 26 }, (____, layer) =>
+      layer % 6 === 5 ? "full_attention" : "sliding_attention",
+    );
+    const rope = { rope_type: "default", rope_theta: 1000000 };
+    const current = {
+      ...rest,
+      layer_types: types,
+      rope_parameters: {
+        full_attention: rope,
+        sliding_attention: { ...rope, rope_theta: 10000 },
+      },
+    };
+    expect(parseModelConfig(current)).toEqual(parseModelConfig(gemma3));
+    const scaling = { factor: 8, rope_type: "linear" };
+    const scaled = parseModelConfig({
+      ...current,
+      rope_parameters: { ...current.rope_parameters, full_attention: { ...rope, ...scaling } },
+    });
+    expect(scaled).toEqual(parseModelConfig({ ...gemma3, rope_scaling: scaling }));
+    expect(scaled.rope).toEqual({ theta: 1000000, scaling: { kind: "linear", factor: 8 } });
+    expect(scaled.localRope?.scaling).toBeNull();
+  });
+
+  it("reads Mistral with one window for all layers, or none", () => {
+    expect(new Set(windowsOf(mistral))).toEqual(new Set([4096]));
+    const { sliding_window: _, ...silent } = mistral;
+    expect(new Set(windowsOf(silent))).toEqual(new Set([4096]));
+    expect(parseModelConfig({ ...mistral, sliding_window: null }).layerKinds).toBeUndefined();
+  });
+
+  it("reads OLMo 2 with norms after its blocks and over all heads", () => {
+    expect(parseModelConfig(olmo2)).toMatchObject({
+      qkNorm: true,
+      qkNormSpan: "all",
+      norms: "after",
+    });
+    const { rms_norm_eps: _, ...silent } = olmo2;
+    expect(parseModelConfig(silent).normEpsilon).toBe(1e-5);
+  });
+
+  it("reads SmolLM3 with layers that do not rotate", () => {
+    const rotations = (config: object) =>
+      parseModelConfig(config).layerKinds?.map(({ rotation }) => rotation);
+    expect(rotations(smollm3)?.slice(2, 5)).toEqual(["rope", null, "rope"]);
+    const flags = Array.from({ length: 36 }, (_, layer) => (layer === 1 ? 0 : 1));
+    expect(rotations({ ...smollm3, no_rope_layers: flags })?.indexOf(null)).toBe(1);
+    const windowed = { ...smollm3, use_sliding_window: true, sliding_window: 512 };
+    expect(windowsOf(windowed).slice(2, 5)).toEqual([null, 512, null]);
+    expect(parseModelConfig(smollm3).tiedEmbeddings).toBe(true);
+  });
+
+  it("reads Granite with its four multipliers", () => {
+    expect(parseModelConfig({ ...granite, attention_bias: true, mlp_bias: true })).toMatchObject({
+      attentionScale: 0.015625,
+      embeddingScale: 12,
+      residualScale: 0.22,
+      logitScale: 1 / 8,
+      qkvBias: true,
+      mlpBias: true,
+    });
+  });
+
+  it("reads Phi-4-mini with fused projections and a partial rotation of two lengths", () => {
+    const config = parseModelConfig(phi4mini);
+    expect(config).toMatchObject({ fusedProjections: true, qkvBias: false, mlpBias: false });
+    expect(config.layerKinds).toBeUndefined();
+    expect(config.rope).toMatchObject({
+      rotaryDim: 96,
+      scaling: {
+        kind: "longrope",
+        originalContextLength: 4096,
+        attentionFactor: Math.sqrt(1 + Math.log(32) / Math.log(4096)),
+      },
+    });
+    const { rope_scaling: scaling, partial_rotary_factor: factor, rope_theta: theta } = phi4mini;
+    const { type, ...rest } = scaling;
+    const current = {
+      ...phi4mini,
+      rope_scaling: undefined,
+      partial_rotary_factor: undefined,
+      rope_theta: undefined,
+      rope_parameters: {
+        ...rest,
+        rope_type: type,
+        rope_theta: theta,
+        partial_rotary_factor: factor,
+      },
+    };
+    expect(parseModelConfig(current)).toEqual(config);
+    const first = { ...phi4mini, rope_scaling: { ...scaling, type: "su" } };
+    expect(parseModelConfig(first)).toEqual(config);
+  });
+
+  it("leaves out special tokens beyond the vocabulary", () => {
+    const beyond = { ...qwen25, eos_token_id: [151936, 7], bos_token_id: 999999 };
+    expect(parseModelConfig(beyond)).toMatchObject({ eosTokenIds: [7], bosTokenId: null });
   });
 });
 
@@ -201,8 +484,8 @@ describe("models that are refused by name", () => {
   const cases: [what: string, config: object, words: string[]][] = [
     [
       "another architecture",
-      { ...llama32, architectures: ["MistralForCausalLM"] },
-      ["MistralForCausalLM", "LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM"],
+      { ...llama32, architectures: ["Gemma2ForCausalLM"] },
+      ["Gemma2ForCausalLM", "LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM"],
     ],
     [
       "a classifier",
@@ -247,16 +530,50 @@ describe("models that are refused by name", () => {
     ["a scaling without its factor", scaling({ factor: undefined }), ["factor", "is missing"]],
     ["a scaling without a band", scaling({ high_freq_factor: 1 }), ["high_freq_factor"]],
     [
-      "a sliding window in use",
-      { ...qwen25, use_sliding_window: true, sliding_window: 4096 },
-      ["use_sliding_window", "32768"],
-    ],
-    [
-      "sliding layers",
+      "kinds of some layers only",
       { ...qwen3, sliding_window: 4096, layer_types: ["full_attention", "sliding_attention"] },
-      ["layer_types"],
+      ["layer_types", "28 layers"],
     ],
     ["other kinds of layers", { ...qwen3, layer_types: ["linear_attention"] }, ["layer_types"]],
+    [
+      "windows where a family has none",
+      { ...llama32, layer_types: Array(16).fill("sliding_attention") },
+      ["layer_types", "full attention"],
+    ],
+    [
+      "two kinds of layers where a family has one",
+      { ...mistral, layer_types: ["full_attention", ...Array(31).fill("sliding_attention")] },
+      ["layer_types", "one kind"],
+    ],
+    ["no window at all", { ...mistral, sliding_window: 0 }, ["sliding_window", "0"]],
+    ["soft caps on scores", { ...gemma3, attn_logit_softcapping: 50 }, ["attn_logit_softcapping"]],
+    [
+      "soft caps on logits",
+      { ...gemma3, final_logit_softcapping: 30 },
+      ["final_logit_softcapping"],
+    ],
+    [
+      "sight of later tokens",
+      { ...gemma3, use_bidirectional_attention: true },
+      ["use_bidirectional_attention"],
+    ],
+    ["a composite Gemma", { ...gemma3, model_type: "gemma3", text_config: {} }, ["text_config"]],
+    [
+      "factors of another number",
+      { ...phi4mini, rope_scaling: { ...phi4mini.rope_scaling, long_factor: [1, 2] } },
+      ["long_factor", "list of 48 numbers"],
+    ],
+    [
+      "rotation of more than a head",
+      { ...phi4mini, partial_rotary_factor: 1.5 },
+      ["partial_rotary_factor", "128"],
+    ],
+    [
+      "rotation flags for some layers only",
+      { ...smollm3, no_rope_layers: [1, 1, 1, 0] },
+      ["no_rope_layers", "36 layers"],
+    ],
+    ["a multiplier of nothing", { ...granite, logits_scaling: 0 }, ["logits_scaling", "0"]],
     ["a missing size", { ...llama32, hidden_size: undefined }, ["hidden_size", "is missing"]],
     ["a size that is no number", { ...llama32, vocab_size: "128256" }, ["vocab_size", '"128256"']],
     [
@@ -270,11 +587,7 @@ describe("models that are refused by name", () => {
       { ...qwen25, num_attention_heads: 10 },
       ["head_dim", "is missing"],
     ],
-    [
-      "an end token beyond the vocabulary",
-      { ...qwen25, eos_token_id: 151936 },
-      ["eos_token_id", "151935"],
-    ],
+    ["an end token that is none", { ...qwen25, eos_token_id: -1 }, ["eos_token_id", "-1"]],
   ];
 
   it.each(cases)("%s", async (_, config, words) => {

@@ -11,11 +11,42 @@ export const unembeddingName = "lm_head.weight";
 
 /** A tensor of one layer, as Hugging Face names it after `model.layers.N.`. */
 export type LayerTensor =
-  | "input_layernorm.weight"
-  | "post_attention_layernorm.weight"
-  | `self_attn.${"q" | "k" | "v" | "o"}_proj.${"weight" | "bias"}`
+  | `${"input" | "post_attention" | "pre_feedforward" | "post_feedforward"}_layernorm.weight`
+  | `self_attn.${"q" | "k" | "v" | "qkv" | "o"}_proj.${"weight" | "bias"}`
   | `self_attn.${"q" | "k"}_norm.weight`
-  | `mlp.${"gate" | "up" | "down"}_proj.${"weight" | "bias"}`;
+  | `mlp.${"gate" | "up" | "gate_up" | "down"}_proj.${"weight" | "bias"}`;
+
+/** The norms of a layer by what they stand before or after. */
+export interface LayerNorms {
+  readonly beforeAttention?: LayerTensor;
+  readonly afterAttention?: LayerTensor;
+  readonly beforeMlp?: LayerTensor;
+  readonly afterMlp?: LayerTensor;
+}
+
+// One name means two things: the norm after attention where there is one, otherwise that before the
+// feed-forward block, which also comes after attention.
+const normTensors: Readonly<Record<NonNullable<ModelConfig["norms"]>, LayerNorms>> = {
+  before: {
+    beforeAttention: "input_layernorm.weight",
+    beforeMlp: "post_attention_layernorm.weight",
+  },
+  after: {
+    afterAttention: "post_attention_layernorm.weight",
+    afterMlp: "post_feedforward_layernorm.weight",
+  },
+  around: {
+    beforeAttention: "input_layernorm.weight",
+    afterAttention: "post_attention_layernorm.weight",
+    beforeMlp: "pre_feedforward_layernorm.weight",
+    afterMlp: "post_feedforward_layernorm.weight",
+  },
+};
+
+/** The norms that a model's layers have. */
+export function layerNorms({ norms = "before" }: ModelConfig): LayerNorms {
+  return normTensors[norms];
+}
 
 /** The full name of a layer's tensor; layers count from zero. */
 export function layerTensorName(layer: number, tensor: LayerTensor): string {
@@ -39,32 +70,47 @@ function layerTensors(config: ModelConfig): [LayerTensor, readonly number[]][] {
   const { hiddenSize, intermediateSize, headDim } = config;
   const queries = config.heads * headDim;
   const keys = config.kvHeads * headDim;
+  const wholeNorm = config.qkNormSpan === "all";
+  const norms = layerNorms(config);
   type Tensors = [LayerTensor, readonly number[]][];
   const only = (present: boolean, tensors: Tensors): Tensors => (present ? tensors : []);
+  const norm = (name: LayerTensor | undefined): Tensors =>
+    name === undefined ? [] : [[name, [hiddenSize]]];
+  const fused = config.fusedProjections === true;
   return [
-    ["input_layernorm.weight", [hiddenSize]],
-    ["self_attn.q_proj.weight", [queries, hiddenSize]],
-    ["self_attn.k_proj.weight", [keys, hiddenSize]],
-    ["self_attn.v_proj.weight", [keys, hiddenSize]],
-    ...only(config.qkvBias, [
+    ...norm(norms.beforeAttention),
+    ...only(fused, [["self_attn.qkv_proj.weight", [queries + 2 * keys, hiddenSize]]]),
+    ...only(!fused, [
+      ["self_attn.q_proj.weight", [queries, hiddenSize]],
+      ["self_attn.k_proj.weight", [keys, hiddenSize]],
+      ["self_attn.v_proj.weight", [keys, hiddenSize]],
+    ]),
+    ...only(config.qkvBias && fused, [["self_attn.qkv_proj.bias", [queries + 2 * keys]]]),
+    ...only(config.qkvBias && !fused, [
       ["self_attn.q_proj.bias", [queries]],
       ["self_attn.k_proj.bias", [keys]],
       ["self_attn.v_proj.bias", [keys]],
     ]),
     ...only(config.qkNorm, [
-      ["self_attn.q_norm.weight", [headDim]],
-      ["self_attn.k_norm.weight", [headDim]],
+      ["self_attn.q_norm.weight", [wholeNorm ? queries : headDim]],
+      ["self_attn.k_norm.weight", [wholeNorm ? keys : headDim]],
     ]),
     ["self_attn.o_proj.weight", [hiddenSize, queries]],
     ...only(config.outputBias, [["self_attn.o_proj.bias", [hiddenSize]]]),
-    ["post_attention_layernorm.weight", [hiddenSize]],
-    ["mlp.gate_proj.weight", [intermediateSize, hiddenSize]],
-    ["mlp.up_proj.weight", [intermediateSize, hiddenSize]],
+    ...norm(norms.afterAttention),
+    ...norm(norms.beforeMlp),
+    ...only(fused, [["mlp.gate_up_proj.weight", [2 * intermediateSize, hiddenSize]]]),
+    ...only(!fused, [
+      ["mlp.gate_proj.weight", [intermediateSize, hiddenSize]],
+      ["mlp.up_proj.weight", [intermediateSize, hiddenSize]],
+    ]),
     ["mlp.down_proj.weight", [hiddenSize, intermediateSize]],
-    ...only(config.mlpBias, [
+    ...only(config.mlpBias && fused, [["mlp.gate_up_proj.bias", [2 * intermediateSize]]]),
+    ...only(config.mlpBias && !fused, [
       ["mlp.gate_proj.bias", [intermediateSize]],
       ["mlp.up_proj.bias", [intermediateSize]],
-      ["mlp.down_proj.bias", [hiddenSize]],
     ]),
+    ...only(config.mlpBias, [["mlp.down_proj.bias", [hiddenSize]]]),
+    ...norm(norms.afterMlp),
   ];
 }

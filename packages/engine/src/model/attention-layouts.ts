@@ -8,8 +8,11 @@ export interface AttentionLayout {
   readonly sequences: Dim;
   /** Padded number of queries per sequence. */
   readonly queries: Dim;
-  /** [queries, keys]; hides later positions, and with them the padding at the end of a sequence. */
-  readonly mask: Tensor;
+  /**
+   * [queries, keys]; hides later positions, and with them the padding at the end of a sequence, and
+   * those that lie before a token's window.
+   */
+  mask(window: number | null): Tensor;
   /** Rows of tokens to [sequences, heads, queries, headDim]. */
   spreadQueries(rows: Tensor, heads: number): Tensor;
   /** Rows of tokens to [sequences, heads, keys, headDim]. */
@@ -36,7 +39,7 @@ export function denseLayout(
   return {
     sequences,
     queries,
-    mask: causalMask(graph, queries, keys),
+    mask: causalMasks(graph, queries, keys),
     spreadQueries: (rows, heads) => spread(rows, heads, queries),
     spreadKeys: (rows, heads) => spread(rows, heads, keys),
     collect: (stack) => transpose(stack, swapTokensAndHeads),
@@ -70,7 +73,7 @@ export function paddedLayout(
   return {
     sequences,
     queries: length,
-    mask: causalMask(graph, length, length),
+    mask: causalMasks(graph, length, length),
     spreadQueries: spread,
     spreadKeys: spread,
     collect: (stack, count) => {
@@ -80,17 +83,35 @@ export function paddedLayout(
   };
 }
 
-/** 0 where a key may be seen, a huge negative number where it lies in the future. */
-function causalMask(graph: Graph, queries: Dim, keys: Dim): Tensor {
+/**
+ * Masks by window: 0 where a key may be seen, a huge negative number where it lies in the future or
+ * outside the window. Layers with the same window share one.
+ */
+function causalMasks(graph: Graph, queries: Dim, keys: Dim): AttentionLayout["mask"] {
   const queryPositions = graph.input("queryPositions", [queries, 1], "int64");
   const keyPositions = graph.input("keyPositions", [1, keys], "int64");
   const shape = [queries, keys];
-  const hidden = graph.applyOne({
-    type: "Greater",
-    inputs: [keyPositions, queryPositions],
-    shape,
-    dtype: "bool",
-  });
-  const inputs = [hidden, graph.scalar(-1e30), graph.scalar(0)];
-  return graph.applyOne({ type: "Where", inputs, shape });
+  const isGreater = (left: Tensor, right: Tensor): Tensor =>
+    graph.applyOne({ type: "Greater", inputs: [left, right], shape, dtype: "bool" });
+  const later = isGreater(keyPositions, queryPositions);
+  const outside = (window: number): Tensor => {
+    const first = graph.applyOne({
+      type: "Sub",
+      inputs: [queryPositions, graph.integers([window - 1])],
+      shape: queryPositions.shape,
+      dtype: "int64",
+    });
+    const inputs = [later, isGreater(first, keyPositions)];
+    return graph.applyOne({ type: "Or", inputs, shape, dtype: "bool" });
+  };
+  const made = new Map<number | null, Tensor>();
+  return (window) => {
+    const known = made.get(window);
+    if (known !== undefined) return known;
+    const hidden = window === null ? later : outside(window);
+    const inputs = [hidden, graph.scalar(-1e30), graph.scalar(0)];
+    const mask = graph.applyOne({ type: "Where", inputs, shape });
+    made.set(window, mask);
+    return mask;
+  };
 }

@@ -1,4 +1,4 @@
-import type { ModelConfig } from "../files/model-config.js";
+import type { LayerKind, ModelConfig } from "../files/model-config.js";
 import { Dim } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
 import {
@@ -13,7 +13,7 @@ import {
 import type { Tensor } from "../graph/tensor.js";
 import { at } from "../util/at.js";
 import type { SequenceRows } from "./sampling-projector.js";
-import type { AttentionInputs } from "./transformer.js";
+import { attentionScale, type AttentionInputs } from "./transformer.js";
 
 /** Places for tokens in a cache. */
 const capacity = Dim.symbol("capacity");
@@ -41,6 +41,7 @@ export function declareCacheExtent(graph: Graph, { sequences }: SequenceRows): C
 export function attendToCache(
   graph: Graph,
   config: ModelConfig,
+  { window }: LayerKind,
   { query, key, value }: AttentionInputs,
   extent: CacheExtent,
   rows: SequenceRows,
@@ -59,7 +60,8 @@ export function attendToCache(
     cachedKeys: graph.input(`${prefix}keys`, cacheShape),
     cachedValues: graph.input(`${prefix}values`, cacheShape),
     ...extent,
-    scale: headDim ** -0.5,
+    scale: attentionScale(config),
+    window,
   });
   const tokens = sequences.times(newTokens);
   const trimmed = trimHeads(reshape(attended, [tokens, heads, width]), headDim, width);

@@ -7,8 +7,8 @@ import { RandomStream } from "../util/random.js";
 const deviation = 0.02;
 
 /**
- * Weights of a new model, fixed by the seed: norms one, biases zero, matrices normal; those that write
- * to the residual stream are smaller the more layers there are.
+ * Weights of a new model, fixed by the seed: norms multiply by one, biases are zero, matrices normal;
+ * those that write to the residual stream are smaller the more layers there are.
  */
 export function initialWeights(config: ModelConfig, seed: number): WeightSource {
   const shapes = expectedTensors(config);
@@ -32,7 +32,9 @@ function initialValues(
   length: number,
   seed: number,
 ): Float32Array {
-  if (name.endsWith("norm.weight")) return new Float32Array(length).fill(1);
+  if (name.endsWith("norm.weight")) {
+    return new Float32Array(length).fill(config.normsPlusOne === true ? 0 : 1);
+  }
   if (name.endsWith(".bias")) return new Float32Array(length);
   const residual = /(o_proj|down_proj)\.weight$/.test(name);
   const scale = residual ? deviation / Math.sqrt(2 * config.layers) : deviation;

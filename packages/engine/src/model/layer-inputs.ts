@@ -1,9 +1,11 @@
-import type { ModelConfig } from "../files/model-config.js";
+import type { LayerKind, ModelConfig, Rotation } from "../files/model-config.js";
 import { Dim } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
 import type { RotaryTables } from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
 import type { SiteLookup, SiteTensors } from "./projectors.js";
+import { rotaryWidth, tableNames } from "./rotary-tables.js";
+import type { RotationInputs } from "./transformer.js";
 import { layerWeightSpecs, type LayerWeightKey, type LayerWeights } from "./weights.js";
 
 /** Declares weights of a layer; feeds have the names of their keys, after a prefix. */
@@ -32,15 +34,20 @@ export function layerSites(weights: LayerWeights<Tensor>): SiteLookup {
   };
 }
 
-/** Positions of the tokens and the table of angles by position. */
-export function declareRotary(
+/** Declares positions of the tokens and the angles that layers of some kinds rotate by. */
+export function declareRotation(
   graph: Graph,
   config: ModelConfig,
+  kinds: readonly LayerKind[],
   tokens: Dim,
-): { readonly positions: Tensor; readonly tables: RotaryTables } {
-  const shape = [Dim.symbol("positions"), config.headDim / 2];
-  return {
-    positions: graph.input("positions", [tokens, 1], "int64"),
-    tables: { cos: graph.input("cos", shape), sin: graph.input("sin", shape) },
-  };
+): RotationInputs {
+  const positions = graph.input("positions", [tokens, 1], "int64");
+  const tables: Partial<Record<Rotation, RotaryTables>> = {};
+  for (const { rotation } of kinds) {
+    if (rotation === null || tables[rotation] !== undefined) continue;
+    const shape = [Dim.symbol("positions"), rotaryWidth(config, rotation)];
+    const { cos, sin } = tableNames(rotation);
+    tables[rotation] = { cos: graph.input(cos, shape), sin: graph.input(sin, shape) };
+  }
+  return { positions, tables };
 }

@@ -3,7 +3,7 @@ import { BufferPool } from "../execution/buffer-pool.js";
 import { ProgramCache } from "../execution/program-cache.js";
 import type { ProgramOptions } from "../execution/program.js";
 import type { ModelWeights } from "./model-weights.js";
-import { rotaryAngles, type RotaryAngles } from "./rotary-tables.js";
+import { RotaryAngles } from "./rotary-tables.js";
 
 /** A loaded model with what its trainers and samplers share. */
 export class ModelRuntime {
@@ -29,7 +29,7 @@ export class ModelRuntime {
       Math.max(positions, (known?.positions ?? 256) * 2),
       Math.max(positions, this.config.contextLength),
     );
-    this.#angles = rotaryAngles(this.config, size);
+    this.#angles = new RotaryAngles(this.config, size);
     return this.#angles;
   }
 

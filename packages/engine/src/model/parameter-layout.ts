@@ -49,7 +49,7 @@ export function adapterLayout(
 ): ParameterLayout {
   const builder = new LayoutBuilder();
   const addGroup = (place: Place, group: SiteGroup): void => {
-    const present = sitesOf[group].filter((site) => sites.includes(site));
+    const present = sitesOf(config, group).filter((site) => sites.includes(site));
     if (present.length === 0) return;
     const layer = place === "outer" ? 0 : place;
     const name = (site: Site, factor: string): string =>

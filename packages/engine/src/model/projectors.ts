@@ -17,9 +17,9 @@ export interface SiteTensors {
 export type SiteLookup = (site: Site) => SiteTensors;
 
 /** Projects with the frozen weights alone. */
-export function plainProjector(lookup: SiteLookup): Projector {
+export function plainProjector(config: ModelConfig, lookup: SiteLookup): Projector {
   return (group, value) =>
-    sitesOf[group].map((site) => {
+    sitesOf(config, group).map((site) => {
       const { weight, bias } = lookup(site);
       return linear(value, weight, bias);
     });
@@ -62,7 +62,7 @@ export function declareAdapter(
   const rank = Dim.symbol("rank");
   const groups = new Map<SiteGroup, GroupAdapter>();
   for (const group of part) {
-    const sites = sitesOf[group].filter((site) => adapted.includes(site));
+    const sites = sitesOf(config, group).filter((site) => adapted.includes(site));
     if (sites.length === 0) continue;
     const { inputs } = siteWidths(config, at(sites, 0));
     groups.set(group, {
@@ -78,14 +78,20 @@ export function declareAdapter(
 }
 
 /** Projects with frozen weights plus adapters: `x W^T + scale (x A^T) B^T`. */
-export function adaptedProjector(lookup: SiteLookup, adapter: AdapterInputs): Projector {
-  const plain = plainProjector(lookup);
+export function adaptedProjector(
+  config: ModelConfig,
+  lookup: SiteLookup,
+  adapter: AdapterInputs,
+): Projector {
+  const plain = plainProjector(config, lookup);
   return (group, value) => {
     const bases = plain(group, value);
     const factors = adapter.groups.get(group);
     if (factors === undefined) return bases;
     const low = lowProduct(value, factors, adapter.scale);
-    return withSites(group, factors, low, bases, (base, part, b) => linear(part, b, base));
+    return withSites(sitesOf(config, group), factors, low, bases, (base, part, b) =>
+      linear(part, b, base),
+    );
   };
 }
 
@@ -93,15 +99,19 @@ export function adaptedProjector(lookup: SiteLookup, adapter: AdapterInputs): Pr
  * Projects with weights into which the adapters have been merged, `W + scale B A`. The forward pass costs
  * nothing more than without adapters; gradients of the factors are those of `adaptedProjector`.
  */
-export function mergedProjector(lookup: SiteLookup, adapter: AdapterInputs): Projector {
-  const plain = plainProjector(lookup);
+export function mergedProjector(
+  config: ModelConfig,
+  lookup: SiteLookup,
+  adapter: AdapterInputs,
+): Projector {
+  const plain = plainProjector(config, lookup);
   return (group, value) => {
     const sums = plain(group, value);
     const factors = adapter.groups.get(group);
     if (factors === undefined) return sums;
     // The gradient of `value` comes from the merged weights alone.
     const low = lowProduct(stopGradient(value), factors, adapter.scale);
-    return withSites(group, factors, low, sums, withHiddenProduct);
+    return withSites(sitesOf(config, group), factors, low, sums, withHiddenProduct);
   };
 }
 
@@ -112,7 +122,7 @@ function lowProduct(value: Tensor, factors: GroupAdapter, scale: Tensor): Tensor
 
 /** Combines the values of a group's adapted sites with their parts of the low product. */
 function withSites(
-  group: SiteGroup,
+  all: readonly Site[],
   { sites, b }: GroupAdapter,
   low: Tensor,
   values: readonly Tensor[],
@@ -127,7 +137,7 @@ function withSites(
           1,
           sites.map(() => rank),
         );
-  return sitesOf[group].map((site, index) => {
+  return all.map((site, index) => {
     const value = at(values, index);
     const place = sites.indexOf(site);
     return place < 0 ? value : combine(value, at(parts, place), at(b, place));

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { readModelConfig } from "../files/model-folder.js";
 import { fixture } from "../../test/support/fixtures.js";
-import { rotaryAngles, rotaryFrequencies } from "./rotary-tables.js";
+import { RotaryAngles, rotaryFrequencies } from "./rotary-tables.js";
 
 const scaling = {
   kind: "llama3",
@@ -38,7 +38,7 @@ describe("rotary tables", () => {
   it("have its angles, also at a position where their rounding is visible", async () => {
     const llama = await readModelConfig(fixture("llama/model"));
     const config = { ...llama, headDim: 20, rope: { theta: 5e5, scaling: null } };
-    const { cos } = rotaryAngles(config, 4096);
+    const cos = new RotaryAngles(config, 4096).feeds["rope.cos"] ?? [];
     for (const [index, cosine] of cosines.entries()) {
       expect(Math.abs((cos[4095 * 10 + index] ?? NaN) - cosine)).toBeLessThan(1e-6);
     }

@@ -1,44 +1,118 @@
-import type { ModelConfig, RopeConfig } from "../files/model-config.js";
+import { layerKind } from "../files/layer-kinds.js";
+import type { ModelConfig, RopeConfig, RopeScaling, Rotation } from "../files/model-config.js";
+import { int64From } from "../util/int64.js";
 
 // Frequencies and angles are rounded to single precision after every operation, in the order in which
 // transformers computes them. At position 4,000 the rounding of an angle is as large as 1e-4: models were
 // trained with it, and only with the same rounding log-probabilities agree at long distances.
 const { fround } = Math;
 
-/** Cosines and sines of rotary angles for positions 0, 1, 2 ..., each [positions, headDim / 2]. */
-export interface RotaryAngles {
-  readonly positions: number;
-  readonly cos: Float32Array;
-  readonly sin: Float32Array;
+/** The feeds of a rotation's table: cosines and sines by row, each [rows, rotating dimensions / 2]. */
+export function tableNames(rotation: Rotation): { readonly cos: string; readonly sin: string } {
+  return { cos: `${rotation}.cos`, sin: `${rotation}.sin` };
 }
 
-/** Computes the table of the first `positions` positions. */
-export function rotaryAngles(config: ModelConfig, positions: number): RotaryAngles {
-  const frequencies = rotaryFrequencies(config.rope, config.headDim);
-  const width = frequencies.length;
-  const cos = new Float32Array(positions * width);
-  const sin = new Float32Array(positions * width);
-  for (let position = 0; position < positions; position++) {
-    for (const [index, frequency] of frequencies.entries()) {
-      const angle = fround(position * frequency);
-      cos[position * width + index] = Math.cos(angle);
-      sin[position * width + index] = Math.sin(angle);
+/** Columns of a rotation's table: pairs of a head's dimensions that rotate. */
+export function rotaryWidth(config: ModelConfig, rotation: Rotation): number {
+  const { rotaryDim = config.headDim } = ropeOf(config, rotation);
+  return Math.ceil(rotaryDim / 2);
+}
+
+/** Longest sequence that a model rotates in its usual way; longer ones are rotated in another. */
+export function usualLength(config: ModelConfig): number {
+  const lengths = rotationsOf(config).map((rotation) => {
+    const { scaling } = ropeOf(config, rotation);
+    return scaling?.kind === "longrope" ? scaling.originalContextLength : Infinity;
+  });
+  return Math.min(...lengths);
+}
+
+/**
+ * Angles of all rotations of a model by position, as feeds.
+ *
+ * Where a sequence's length decides how it rotates, tables have the angles of long sequences below those
+ * of short ones: a token is sent to its angles by the row that it is given.
+ */
+export class RotaryAngles {
+  /** Positions that the tables reach. */
+  readonly positions: number;
+  /** Rows of every table. */
+  readonly rows: number;
+  readonly feeds: Readonly<Record<string, Float32Array>>;
+  readonly #usualLength: number;
+
+  constructor(config: ModelConfig, positions: number) {
+    this.positions = positions;
+    this.#usualLength = usualLength(config);
+    const isLong = this.#usualLength === Infinity ? [false] : [false, true];
+    this.rows = positions * isLong.length;
+    const feeds: Record<string, Float32Array> = {};
+    for (const rotation of rotationsOf(config)) {
+      const rope = ropeOf(config, rotation);
+      const width = rotaryWidth(config, rotation);
+      const [cos, sin] = [new Float32Array(this.rows * width), new Float32Array(this.rows * width)];
+      for (const [index, long] of isLong.entries()) {
+        const [start, end] = [index * positions * width, (index + 1) * positions * width];
+        const frequencies = rotaryFrequencies(rope, config.headDim, long);
+        fillAngles(
+          frequencies,
+          attentionFactor(rope),
+          cos.subarray(start, end),
+          sin.subarray(start, end),
+        );
+      }
+      const names = tableNames(rotation);
+      Object.assign(feeds, { [names.cos]: cos, [names.sin]: sin });
     }
+    this.feeds = feeds;
   }
-  return { positions, cos, sin };
+
+  /** The rows of sequences of some lengths, one sequence after the other. */
+  rowsOf(lengths: readonly number[]): BigInt64Array {
+    const rows = lengths.flatMap((length) =>
+      Array.from({ length }, (_, position) => this.row(position, length)),
+    );
+    return int64From(rows);
+  }
+
+  /** The row of a position in a sequence of some length. */
+  row(position: number, length: number): number {
+    return length > this.#usualLength ? this.positions + position : position;
+  }
 }
 
 /** Angle per position of each pair of a head, after the scaling that the model asks for. */
-export function rotaryFrequencies(rope: RopeConfig, headDim: number): readonly number[] {
-  return Array.from({ length: headDim / 2 }, (_, pair) => {
-    const exponent = fround((2 * pair) / headDim);
-    const frequency = fround(1 / fround(rope.theta ** exponent));
-    return rope.scaling === null ? frequency : scaleFrequency(frequency, rope.scaling);
+export function rotaryFrequencies(
+  { theta, scaling, rotaryDim }: RopeConfig,
+  headDim: number,
+  long = false,
+): readonly number[] {
+  const dimensions = rotaryDim ?? headDim;
+  return Array.from({ length: Math.ceil(dimensions / 2) }, (_, pair) => {
+    const exponent = fround((2 * pair) / dimensions);
+    const wavelength = fround(theta ** exponent);
+    if (scaling?.kind === "longrope") {
+      const factors = long ? scaling.longFactors : scaling.shortFactors;
+      return fround(1 / fround(fround(factors[pair] ?? 1) * wavelength));
+    }
+    return scaleFrequency(fround(1 / wavelength), scaling);
   });
 }
 
+function scaleFrequency(
+  frequency: number,
+  scaling: Exclude<RopeScaling, { kind: "longrope" }> | null,
+): number {
+  if (scaling === null) return frequency;
+  if (scaling.kind === "linear") return fround(frequency / fround(scaling.factor));
+  return stretchFrequency(frequency, scaling);
+}
+
 /** Llama 3.1's rule: long wavelengths are stretched, short ones kept, those between blended. */
-function scaleFrequency(frequency: number, scaling: NonNullable<RopeConfig["scaling"]>): number {
+function stretchFrequency(
+  frequency: number,
+  scaling: Extract<RopeScaling, { kind: "llama3" }>,
+): number {
   const { factor, lowFrequencyFactor, highFrequencyFactor, originalContextLength } = scaling;
   // A number divided by a tensor is the number times the tensor's reciprocal in PyTorch.
   const wavelength = fround(fround(1 / frequency) * fround(2 * Math.PI));
@@ -50,4 +124,41 @@ function scaleFrequency(frequency: number, scaling: NonNullable<RopeConfig["scal
   );
   const stretched = fround(fround(fround(1 - blend) * frequency) / factor);
   return fround(stretched + fround(blend * frequency));
+}
+
+/** Fills a table, row by row: position 0, 1, 2 ... */
+export function fillAngles(
+  frequencies: readonly number[],
+  factor: number,
+  cos: Float32Array,
+  sin: Float32Array,
+): void {
+  const width = frequencies.length;
+  for (let position = 0; position * width < cos.length; position++) {
+    for (const [index, frequency] of frequencies.entries()) {
+      const angle = fround(position * frequency);
+      cos[position * width + index] = fround(Math.cos(angle)) * factor;
+      sin[position * width + index] = fround(Math.sin(angle)) * factor;
+    }
+  }
+}
+
+function attentionFactor({ scaling }: RopeConfig): number {
+  return scaling?.kind === "longrope" ? fround(scaling.attentionFactor) : 1;
+}
+
+function ropeOf(config: ModelConfig, rotation: Rotation): RopeConfig {
+  const rope = config[rotation];
+  if (rope === undefined) throw new Error(`the configuration has no ${rotation}`);
+  return rope;
+}
+
+/** The rotations that layers of a model use. */
+function rotationsOf(config: ModelConfig): readonly Rotation[] {
+  const used = new Set<Rotation>();
+  for (let layer = 0; layer < config.layers; layer++) {
+    const { rotation } = layerKind(config, layer);
+    if (rotation !== null) used.add(rotation);
+  }
+  return [...used];
 }

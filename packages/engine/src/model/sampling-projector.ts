@@ -56,7 +56,7 @@ export function samplingProjector(
   const rank = Dim.symbol("rank");
   const { sequences, newTokens } = rows;
   return (group, value) => {
-    const sites = sitesOf[group];
+    const sites = sitesOf(config, group);
     const { inputs } = siteWidths(config, at(sites, 0));
     const stacked = rank.times(sites.length);
     const a = graph.input(`${prefix}${stackedAName(group)}`, [1, 1, stacked, inputs]);

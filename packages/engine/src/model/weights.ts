@@ -3,32 +3,43 @@ import {
   embeddingName,
   expectedTensors,
   finalNormName,
+  layerNorms,
   layerTensorName,
   unembeddingName,
+  type LayerNorms,
   type LayerTensor,
 } from "../files/tensor-names.js";
 
-/** Tensors of a layer by the short names that graphs use; some exist in some families only. */
+/**
+ * Tensors of a layer by the short names that graphs use, norms by their place; each model has some of
+ * them.
+ */
 const layerTensors = {
-  inputNorm: "input_layernorm.weight",
+  inputNorm: "beforeAttention",
   q: "self_attn.q_proj.weight",
   k: "self_attn.k_proj.weight",
   v: "self_attn.v_proj.weight",
+  qkv: "self_attn.qkv_proj.weight",
   qBias: "self_attn.q_proj.bias",
   kBias: "self_attn.k_proj.bias",
   vBias: "self_attn.v_proj.bias",
+  qkvBias: "self_attn.qkv_proj.bias",
   qNorm: "self_attn.q_norm.weight",
   kNorm: "self_attn.k_norm.weight",
   o: "self_attn.o_proj.weight",
   oBias: "self_attn.o_proj.bias",
-  postNorm: "post_attention_layernorm.weight",
+  attendedNorm: "afterAttention",
+  middleNorm: "beforeMlp",
   gate: "mlp.gate_proj.weight",
   up: "mlp.up_proj.weight",
+  gateUp: "mlp.gate_up_proj.weight",
   down: "mlp.down_proj.weight",
   gateBias: "mlp.gate_proj.bias",
   upBias: "mlp.up_proj.bias",
+  gateUpBias: "mlp.gate_up_proj.bias",
   downBias: "mlp.down_proj.bias",
-} as const satisfies Record<string, LayerTensor>;
+  outputNorm: "afterMlp",
+} as const satisfies Record<string, LayerTensor | keyof LayerNorms>;
 
 /** Short name of a tensor of a layer. */
 export type LayerWeightKey = keyof typeof layerTensors;
@@ -52,9 +63,13 @@ export interface WeightSpec {
 /** Names and shapes of a layer's weights. */
 export function layerWeightSpecs(config: ModelConfig, layer: number): LayerWeights<WeightSpec> {
   const tensors = expectedTensors({ ...config, layers: layer + 1 });
+  const norms = layerNorms(config);
   const specs: { [K in LayerWeightKey]?: WeightSpec } = {};
   for (const key of layerWeightKeys) {
-    const name = layerTensorName(layer, layerTensors[key]);
+    const entry = layerTensors[key];
+    const tensor = isNormPlace(entry) ? norms[entry] : entry;
+    if (tensor === undefined) continue;
+    const name = layerTensorName(layer, tensor);
     const shape = tensors.get(name);
     if (shape !== undefined) specs[key] = { name, shape };
   }
@@ -76,4 +91,8 @@ export const layerWeightKeys = Object.keys(layerTensors).filter(isLayerWeightKey
 
 function isLayerWeightKey(key: string): key is LayerWeightKey {
   return key in layerTensors;
+}
+
+function isNormPlace(entry: LayerTensor | keyof LayerNorms): entry is keyof LayerNorms {
+  return !entry.includes(".");
 }

@@ -23,11 +23,6 @@ export interface FrozenAdapter {
  */
 const rankStep = 8;
 
-/** Numbers of sites that the groups of a layer have. */
-const layerGroupSizes: ReadonlySet<number> = new Set(
-  layerGroups.map((group) => sitesOf[group].length),
-);
-
 /** The model without an adapter, as one that adds nothing. */
 export function noAdapter(): FrozenAdapter {
   return {
@@ -49,12 +44,15 @@ export class AdapterSet {
   readonly rank: number;
   readonly feeds: Readonly<Record<string, Float32Array>>;
   readonly #adapters: readonly FrozenAdapter[];
+  /** Numbers of sites that the groups of a layer have. */
+  readonly #groupSizes: ReadonlySet<number>;
   #lastMembership:
     | { readonly key: string; readonly feeds: Readonly<Record<string, Float32Array>> }
     | undefined;
 
   constructor(config: ModelConfig, adapters: readonly FrozenAdapter[]) {
     this.#adapters = adapters;
+    this.#groupSizes = new Set(layerGroups.map((group) => sitesOf(config, group).length));
     this.rank = adapters.reduce((sum, adapter) => sum + filledRank(adapter), 0);
     const joined: Record<string, Float32Array> = this.#groupFeeds(config, "outer", "head");
     for (let layer = 0; layer < config.layers; layer++) {
@@ -84,12 +82,9 @@ export class AdapterSet {
     ofHeadRows: readonly string[],
   ): Readonly<Record<string, Float32Array>> {
     const feeds: Record<string, Float32Array> = {
-      [`${headPrefix}${membershipName(sitesOf.head.length)}`]: this.#factors(
-        ofHeadRows,
-        sitesOf.head.length,
-      ),
+      [`${headPrefix}${membershipName(1)}`]: this.#factors(ofHeadRows, 1),
     };
-    for (const sites of layerGroupSizes) {
+    for (const sites of this.#groupSizes) {
       feeds[membershipName(sites)] = this.#factors(ofSequences, sites);
     }
     return feeds;
@@ -112,7 +107,7 @@ export class AdapterSet {
   }
 
   #groupFeeds(config: ModelConfig, place: Place, group: SiteGroup): Record<string, Float32Array> {
-    const sites = sitesOf[group];
+    const sites = sitesOf(config, group);
     const views = this.#adapters.map((adapter) => viewsAt(adapter.layout, adapter.values, place));
     const feeds: Record<string, Float32Array> = {
       [stackedAName(group)]: this.#firstFactors(config, group, views),
@@ -126,7 +121,7 @@ export class AdapterSet {
     group: SiteGroup,
     views: readonly Record<string, Float32Array>[],
   ): Float32Array {
-    const sites = sitesOf[group];
+    const sites = sitesOf(config, group);
     const [adapter] = this.#adapters;
     const own = views[0]?.[stackedAName(group)];
     const complete =

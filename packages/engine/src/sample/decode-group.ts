@@ -10,11 +10,14 @@ const maxAdapters = 4;
 /** Longest sequence of the smallest group; each larger group holds sequences up to twice as long. */
 const smallestLimit = 512;
 
-/** The limit of the group for sequences of some length. */
-export function groupLimit(tokens: number): number {
+/**
+ * The limit of the group for sequences of some length. Sequences of up to `usualLength` tokens are never
+ * in a group with longer ones.
+ */
+export function groupLimit(tokens: number, usualLength = Infinity): number {
   let limit = smallestLimit;
   while (limit < tokens) limit *= 2;
-  return limit;
+  return tokens <= usualLength ? Math.min(limit, usualLength) : limit;
 }
 
 /** A token that a step drew. */
@@ -26,25 +29,29 @@ export interface DrawnToken extends Drawn {
 export class DecodeGroup {
   /** Most tokens that a row may have after a step. */
   readonly limit: number;
+  readonly #limitOf: (tokens: number) => number;
   readonly #maxRows: number;
   readonly #decoder: Decoder;
   readonly #join: (adapters: readonly FrozenAdapter[]) => AdapterSet;
   readonly #sequences: Sequence[] = [];
   #rows: KvRows;
 
+  /** A group for sequences of so many tokens and others that have the same limit. */
   constructor(
-    limit: number,
+    tokens: number,
+    limitOf: (tokens: number) => number,
     maxRows: number,
     shape: KvShape,
     pool: BufferPool,
     decoder: Decoder,
     join: (adapters: readonly FrozenAdapter[]) => AdapterSet,
   ) {
-    this.limit = limit;
+    this.limit = limitOf(tokens);
+    this.#limitOf = limitOf;
     this.#maxRows = maxRows;
     this.#decoder = decoder;
     this.#join = join;
-    this.#rows = new KvRows(shape, limit, 0, pool);
+    this.#rows = new KvRows(shape, this.limit, 0, pool);
   }
 
   get sequences(): readonly Sequence[] {
@@ -58,7 +65,8 @@ export class DecodeGroup {
 
   /** Whether a sequence can join. */
   accepts(sequence: Sequence, tokens: number): boolean {
-    if (groupLimit(tokens) !== this.limit || this.#sequences.length >= this.#maxRows) return false;
+    if (this.#limitOf(tokens) !== this.limit || this.#sequences.length >= this.#maxRows)
+      return false;
     const adapters = this.#adapters();
     return adapters.length < maxAdapters || adapters.some(({ id }) => id === sequence.adapter.id);
   }

@@ -1,6 +1,7 @@
 import type { PortValues, Program } from "../execution/program.js";
 import type { CompiledGraph } from "../graph/compile.js";
 import type { DimBindings } from "../graph/dim.js";
+import { embedTokens } from "../model/embed-tokens.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import { at } from "../util/at.js";
 import { int64From } from "../util/int64.js";
@@ -26,6 +27,8 @@ export interface DecoderInput {
   /** The adapter of each sequence. */
   readonly adapterIds: readonly string[];
   readonly head: readonly HeadRow[];
+  /** Tokens of the sequences when all of their parts have been read. @default those read by now */
+  readonly wholeTokens?: number;
 }
 
 /** What the model says of rows of tokens; valid until the next run. */
@@ -110,34 +113,35 @@ export class Decoder {
   }
 
   /** What all parts read, and the sizes of it. */
-  #prepare({ newTokens, cache, adapters, adapterIds, head }: DecoderInput): {
+  #prepare({ newTokens, cache, adapters, adapterIds, head, wholeTokens }: DecoderInput): {
     readonly feeds: readonly PortValues[];
     readonly sizes: DimBindings;
   } {
     const sequences = adapterIds.length;
-    const positions = adapterIds.flatMap((_, sequence) =>
-      Array.from({ length: newTokens }, (__, token) => cache.length(sequence) + token),
-    );
-    const longest = Math.max(...positions) + 1;
+    const lengths = Array.from(cache.lengths(sequences), (length) => length + newTokens);
+    const longest = Math.max(...lengths);
     const rotary = this.#model.rotary(longest);
+    const positions = lengths.flatMap((length) =>
+      Array.from({ length: newTokens }, (_, token) =>
+        rotary.row(length - newTokens + token, wholeTokens ?? length),
+      ),
+    );
     const headIds = head.map(({ row }) => at(adapterIds, Math.floor(row / newTokens)));
     const ownFeeds = {
       positions: int64From(positions),
-      cos: rotary.cos,
-      sin: rotary.sin,
-      lastPlaces: cache.lengths(sequences).map((length) => length + newTokens - 1),
+      lastPlaces: Int32Array.from(lengths, (length) => length - 1),
       longest: Int32Array.of(longest),
       [`${headPrefix}rows`]: int64From(head.map(({ row }) => row)),
       [`${headPrefix}inverseTemperature`]: Float32Array.from(head, inverseTemperature),
     };
     return {
-      feeds: [adapters.feeds, adapters.membership(adapterIds, headIds), ownFeeds],
+      feeds: [adapters.feeds, adapters.membership(adapterIds, headIds), rotary.feeds, ownFeeds],
       sizes: {
         sequences,
         newTokens,
         capacity: cache.capacity,
         rank: adapters.rank,
-        positions: rotary.positions,
+        positions: rotary.rows,
         headRows: head.length,
       },
     };
@@ -169,12 +173,9 @@ export class Decoder {
   }
 
   #embed(tokens: Int32Array): Float32Array {
-    const width = this.#model.config.hiddenSize;
-    const rows = this.#array("embedded", tokens.length * width);
-    for (const [index, token] of tokens.entries()) {
-      const { embedding } = this.#model.weights;
-      rows.set(embedding.subarray(token * width, (token + 1) * width), index * width);
-    }
+    const { config, weights } = this.#model;
+    const rows = this.#array("embedded", tokens.length * config.hiddenSize);
+    embedTokens(config, weights.embedding, tokens, rows);
     return rows;
   }
 

@@ -22,18 +22,21 @@ interface CacheNode {
  */
 export class PrefixCache {
   readonly #maxBlocks: number;
+  readonly #usualLength: number;
   readonly #roots = new Map<string, CacheNode>();
   #blocks = 0;
   #clock = 0;
 
-  constructor(shape: KvShape, maxBytes: number) {
+  /** Prompts of more than `usualLength` tokens have other keys than shorter ones. */
+  constructor(shape: KvShape, maxBytes: number, usualLength = Infinity) {
+    this.#usualLength = usualLength;
     this.#maxBlocks = Math.floor(maxBytes / (kvBytesPerToken(shape) * promptBlock));
   }
 
   /** Blocks known for the start of a prompt, at most `maxBlocks`. */
   find(adapter: string, tokens: Int32Array, maxBlocks: number): readonly KvRows[] {
     const found: KvRows[] = [];
-    let node = this.#roots.get(adapter);
+    let node = this.#roots.get(this.#rootKey(adapter, tokens));
     for (let index = 0; index < maxBlocks && node !== undefined; index++) {
       const child = node.children.get(blockKey(tokens, index));
       if (child?.block === undefined) break;
@@ -47,7 +50,8 @@ export class PrefixCache {
   /** Remembers block `index` of a prompt: a row of exactly its tokens. */
   add(adapter: string, tokens: Int32Array, index: number, block: KvRows): void {
     if (this.#maxBlocks === 0) return;
-    let node = this.#roots.get(adapter) ?? this.#newRoot(adapter);
+    const rootKey = this.#rootKey(adapter, tokens);
+    let node = this.#roots.get(rootKey) ?? this.#newRoot(rootKey);
     for (let earlier = 0; earlier < index; earlier++) {
       const child = node.children.get(blockKey(tokens, earlier));
       if (child === undefined) return;
@@ -64,21 +68,26 @@ export class PrefixCache {
 
   /** Forgets everything of an adapter. */
   drop(adapter: string): void {
-    const root = this.#roots.get(adapter);
-    if (root === undefined) return;
-    this.#roots.delete(adapter);
-    this.#blocks -= countBlocks(root);
+    for (const key of [adapter, longKey(adapter)]) {
+      const root = this.#roots.get(key);
+      this.#roots.delete(key);
+      if (root !== undefined) this.#blocks -= countBlocks(root);
+    }
   }
 
-  #newRoot(adapter: string): CacheNode {
+  #rootKey(adapter: string, tokens: Int32Array): string {
+    return tokens.length > this.#usualLength ? longKey(adapter) : adapter;
+  }
+
+  #newRoot(key: string): CacheNode {
     const root: CacheNode = {
       children: new Map(),
       parent: undefined,
-      key: adapter,
+      key,
       block: undefined,
       lastUse: 0,
     };
-    this.#roots.set(adapter, root);
+    this.#roots.set(key, root);
     return root;
   }
 
@@ -97,6 +106,10 @@ export class PrefixCache {
     oldest.parent?.children.delete(oldest.key);
     this.#blocks -= countBlocks(oldest);
   }
+}
+
+function longKey(adapter: string): string {
+  return `${adapter} long`;
 }
 
 function countBlocks(node: CacheNode): number {

@@ -91,6 +91,7 @@ export class PromptPass {
         ...scored.map((row) => ({ row, temperature: 1 })),
         ...(isLast ? [{ row: count - 1, temperature }] : []),
       ],
+      wholeTokens: prompt.length,
     });
     if (count === promptBlock) this.#remember(start / promptBlock);
     for (const row of scored) this.#score(decodedRow(output, row), start + row + 1);

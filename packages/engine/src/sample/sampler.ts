@@ -2,6 +2,7 @@ import { EngineError } from "../errors.js";
 import { BufferPool } from "../execution/buffer-pool.js";
 import { cachedHeadWidth } from "../model/cached-attention.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
+import { usualLength } from "../model/rotary-tables.js";
 import type { FairTurns } from "../util/fair-turns.js";
 import { AdapterSet, type FrozenAdapter } from "./adapter-set.js";
 import { DecodeGroup, groupLimit, type DrawnToken } from "./decode-group.js";
@@ -10,6 +11,7 @@ import { kvBytesPerToken, type KvRows, type KvShape } from "./kv-rows.js";
 import { PrefixCache } from "./prefix-cache.js";
 import { PromptPass } from "./prompt-pass.js";
 import { SampleJob, type SampleCall, type SampleResult } from "./sample-job.js";
+import type { CheckedSampleOptions } from "./request.js";
 import type { Sequence } from "./sequence.js";
 
 /** Limits of a sampler. */
@@ -35,6 +37,8 @@ const keptAdapterSets = 4;
  *   being decoded, as far as memory allows, and the others follow as places become free.
  * - Every step either reads a block of a prompt or gives one token to each sequence of a group; while
  *   there is both, they alternate, so that neither new requests nor running ones starve.
+ * - Where a sequence's length decides how it rotates, one that grows beyond the usual length is read again
+ *   from its start, like a prompt, before it goes on.
  * - A request that was cancelled is taken out between two steps.
  */
 export class Sampler {
@@ -48,6 +52,9 @@ export class Sampler {
   readonly #pool: BufferPool;
   readonly #adapterSets = new Map<string, AdapterSet>();
   readonly #owners = new Map<Sequence, SampleJob>();
+  /** Running sequences whose tokens so far are being read again. */
+  readonly #readAgain = new Map<Sequence, PromptPass>();
+  readonly #usualLength: number;
   #jobs: SampleJob[] = [];
   #groups: DecodeGroup[] = [];
   #loop: Promise<void> | undefined;
@@ -61,7 +68,8 @@ export class Sampler {
     this.#shape = { layers, kvHeads, headWidth: cachedHeadWidth(model.config) };
     this.#pool = new BufferPool(Math.min(options.kvBytes, freelyKeptBytes));
     this.#decoder = new Decoder(model);
-    this.#prefixes = new PrefixCache(this.#shape, options.prefixBytes);
+    this.#usualLength = usualLength(model.config);
+    this.#prefixes = new PrefixCache(this.#shape, options.prefixBytes, this.#usualLength);
   }
 
   /** Runs a request to its end. */
@@ -93,12 +101,12 @@ export class Sampler {
       for (;;) {
         this.#removeSettled();
         this.#startSamples();
-        const prompt = this.#nextPrompt();
+        const read = this.#nextReading();
         const [group] = this.#groups;
-        if (prompt === undefined && group === undefined) break;
+        if (read === undefined && group === undefined) break;
         await turn.take();
-        if (prompt !== undefined && (group === undefined || this.#promptsFirst)) {
-          await this.#readPrompt(prompt);
+        if (read !== undefined && (group === undefined || this.#promptsFirst)) {
+          await read();
         } else if (group !== undefined) {
           await this.#decode(group);
         }
@@ -110,9 +118,33 @@ export class Sampler {
     }
   }
 
+  /** Reads a block of tokens: of a running sequence, if there is one to be read again, or of a prompt. */
+  #nextReading(): (() => Promise<void>) | undefined {
+    const [again] = this.#readAgain;
+    if (again !== undefined) return () => this.#continueReading(...again);
+    const prompt = this.#nextPrompt();
+    return prompt && (() => this.#readPrompt(prompt));
+  }
+
+  async #continueReading(sequence: Sequence, pass: PromptPass): Promise<void> {
+    try {
+      await pass.step();
+      if (pass.next === undefined) return;
+      this.#readAgain.delete(sequence);
+      const drawn = sequence.advance(pass.next);
+      if (drawn !== undefined) this.#report([{ sequence, ...drawn }]);
+      if (sequence.ended) this.#end(sequence);
+      else this.#place(sequence, pass.row, 0);
+    } catch (error) {
+      this.#owners.get(sequence)?.fail(error);
+    }
+  }
+
   async #readPrompt(job: SampleJob): Promise<void> {
     try {
-      if (job.prompt === undefined) job.begin(this.#newPrompt(job));
+      if (job.prompt === undefined) {
+        job.begin(this.#newPrompt(job.call.options, job.call.adapter));
+      }
       await job.prompt?.step();
     } catch (error) {
       job.fail(error);
@@ -145,8 +177,7 @@ export class Sampler {
     for (const [job, tokens] of byJob) job.report(tokens);
   }
 
-  #newPrompt(job: SampleJob): PromptPass {
-    const { options, adapter } = job.call;
+  #newPrompt(options: CheckedSampleOptions, adapter: FrozenAdapter): PromptPass {
     return new PromptPass(
       options,
       adapter,
@@ -186,10 +217,17 @@ export class Sampler {
 
   #place(sequence: Sequence, source: KvRows, row: number, followers = 0): void {
     const tokens = source.length(row) + 1;
+    if (tokens === this.#usualLength + 1) {
+      const nothing = { promptLogprobs: false, topkPromptLogprobs: 0 };
+      const options = { ...sequence.options, ...nothing, prompt: sequence.tokens };
+      this.#readAgain.set(sequence, this.#newPrompt(options, sequence.adapter));
+      return;
+    }
     let group = this.#groups.find((candidate) => candidate.accepts(sequence, tokens));
     if (group === undefined) {
       group = new DecodeGroup(
-        groupLimit(tokens),
+        tokens,
+        (length) => groupLimit(length, this.#usualLength),
         this.#options.maxRows,
         this.#shape,
         this.#pool,
@@ -216,6 +254,11 @@ export class Sampler {
         this.#owners.delete(sequence);
       }
     }
+    for (const sequence of this.#readAgain.keys()) {
+      if (this.#owners.get(sequence)?.settled === false) continue;
+      this.#readAgain.delete(sequence);
+      this.#owners.delete(sequence);
+    }
     for (const group of this.#groups) if (group.sequences.length === 0) group.release();
     this.#groups = this.#groups.filter(({ sequences }) => sequences.length > 0);
     this.#jobs = this.#jobs.filter(({ settled }) => !settled);
@@ -237,7 +280,7 @@ export class Sampler {
   #reservedTokens({ options }: SampleCall): number {
     const { contextLength } = this.#model.config;
     const longest = Math.min(options.prompt.length + options.maxTokens, contextLength);
-    const tokens = groupLimit(longest);
+    const tokens = groupLimit(longest, this.#usualLength);
     if (tokens <= this.#budgetTokens()) return tokens;
     const sizeMb = Math.ceil((tokens * kvBytesPerToken(this.#shape)) / 2 ** 20);
     throw new EngineError(

@@ -82,6 +82,11 @@ export class Sequence {
     return this.#failure;
   }
 
+  /** The prompt with what has been drawn since. */
+  get tokens(): Int32Array {
+    return Int32Array.of(...this.options.prompt, ...this.#tokens);
+  }
+
   /** The token that the model reads next. */
   get lastToken(): number {
     const token = this.#tokens.at(-1);

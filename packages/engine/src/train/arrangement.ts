@@ -12,16 +12,19 @@ export interface ShortArrangement extends ArrangementFeeds {
   readonly layout: "dense" | "padded";
 }
 
-/** A block of queries of a long sequence and the keys up to its end; rows are tokens. */
+/** A block of queries of a long sequence and the keys that it sees, up to its end; rows are tokens. */
 export interface AttentionBlock extends ArrangementFeeds {
   readonly queryStart: number;
   readonly queryEnd: number;
+  readonly keyStart: number;
 }
 
 /** One long sequence, whose attention runs in blocks. */
 export interface LongArrangement {
   readonly kind: "long";
-  readonly blocks: readonly AttentionBlock[];
+  readonly length: number;
+  /** The blocks of layers whose tokens see so many. */
+  blocks(window: number | null): readonly AttentionBlock[];
 }
 
 /**
@@ -29,8 +32,9 @@ export interface LongArrangement {
  *
  * Sequences of up to `wholeTokens` tokens run together, padded at the end to the longest; the causal mask
  * alone keeps padding invisible. A longer sequence runs in blocks of `blockTokens` queries against the keys
- * up to the block's end, which bounds memory and skips the scores that lie in the future. The last block
- * comes first: it sees every key, so that gradients of the others are added to complete ones.
+ * from the first one's window to the block's end, which bounds memory and skips the scores that lie in the
+ * future or outside all windows. The last block comes first: without windows it sees every key, so that
+ * gradients of the others are added to complete ones.
  */
 export function arrange(
   lengths: readonly number[],
@@ -42,7 +46,13 @@ export function arrange(
   const longest = Math.max(...lengths);
   if (longest > wholeTokens) {
     if (lengths.length > 1) throw new Error("a long sequence needs a micro-batch of its own");
-    return { kind: "long", blocks: blocksOf(longest, blockTokens) };
+    const known = new Map<number | null, readonly AttentionBlock[]>();
+    const blocks = (window: number | null): readonly AttentionBlock[] => {
+      const made = known.get(window) ?? blocksOf(longest, blockTokens, window);
+      known.set(window, made);
+      return made;
+    };
+    return { kind: "long", length: longest, blocks };
   }
   const positions = range(0, longest);
   const feeds = { queryPositions: positions, keyPositions: positions };
@@ -55,16 +65,25 @@ export function arrange(
   return { kind: "short", layout: "padded", feeds: { ...feeds, ...slots }, sizes };
 }
 
-function blocksOf(length: number, blockTokens: number): readonly AttentionBlock[] {
+function blocksOf(
+  length: number,
+  blockTokens: number,
+  window: number | null,
+): readonly AttentionBlock[] {
   const blocks: AttentionBlock[] = [];
   for (let block = Math.floor((length - 1) / blockTokens); block >= 0; block--) {
     const queryStart = block * blockTokens;
     const queryEnd = Math.min(length, queryStart + blockTokens);
+    const keyStart = window === null ? 0 : Math.max(0, queryStart - window + 1);
     blocks.push({
       queryStart,
       queryEnd,
-      feeds: { queryPositions: range(queryStart, queryEnd), keyPositions: range(0, queryEnd) },
-      sizes: { sequences: 1, queries: queryEnd - queryStart, keys: queryEnd },
+      keyStart,
+      feeds: {
+        queryPositions: range(queryStart, queryEnd),
+        keyPositions: range(keyStart, queryEnd),
+      },
+      sizes: { sequences: 1, queries: queryEnd - queryStart, keys: queryEnd - keyStart },
     });
   }
   return blocks;

@@ -1,6 +1,7 @@
 import type { BufferPool } from "../execution/buffer-pool.js";
+import type { LayerKind } from "../files/model-config.js";
 import { addInto } from "./add-into.js";
-import type { AttentionBlock } from "./arrangement.js";
+import type { AttentionBlock, LongArrangement } from "./arrangement.js";
 import { gradientName } from "./graphs/gradients.js";
 import type { TrainingPrograms } from "./training-programs.js";
 
@@ -30,13 +31,14 @@ export class AttentionBlocks {
   }
 
   async forward(
-    blocks: readonly AttentionBlock[],
+    arrangement: LongArrangement,
+    kind: LayerKind,
     values: AttentionValues,
     attended: Float32Array,
     pause: () => Promise<void>,
   ): Promise<void> {
-    const program = await this.#programs.attentionBlockForward();
-    for (const block of blocks) {
+    const program = await this.#programs.attentionBlockForward(kind);
+    for (const block of arrangement.blocks(kind.window)) {
       await pause();
       const feeds = { ...block.feeds, ...this.#visible(block, values) };
       await program.run(feeds, { attended: this.#queryRows(block, attended) }, block.sizes);
@@ -45,18 +47,24 @@ export class AttentionBlocks {
 
   /** Writes the gradients of queries, keys and values. */
   async backward(
-    blocks: readonly AttentionBlock[],
+    arrangement: LongArrangement,
+    kind: LayerKind,
     values: AttentionValues & { readonly attended: Float32Array },
     gradientOfAttended: Float32Array,
     gradients: AttentionValues,
     pause: () => Promise<void>,
   ): Promise<void> {
-    const program = await this.#programs.attentionBlockBackward();
-    for (const [index, block] of blocks.entries()) {
+    const program = await this.#programs.attentionBlockBackward(kind);
+    const blocks = arrangement.blocks(kind.window);
+    const [first] = blocks;
+    // Without windows the first block sees every key, and writes the gradients that others are added to.
+    const complete = first?.keyStart === 0 ? first : undefined;
+    if (complete === undefined) for (const sum of [gradients.key, gradients.value]) sum.fill(0);
+    for (const block of blocks) {
       await pause();
       const { query, key, value } = this.#visible(block, gradients);
-      const keyPart = index === 0 ? key : this.#pool.take(key.length);
-      const valuePart = index === 0 ? value : this.#pool.take(value.length);
+      const keyPart = block === complete ? key : this.#pool.take(key.length);
+      const valuePart = block === complete ? value : this.#pool.take(value.length);
       const feeds = {
         ...block.feeds,
         ...this.#visible(block, values),
@@ -69,7 +77,7 @@ export class AttentionBlocks {
         [gradientName("value")]: valuePart,
       };
       await program.run(feeds, results, block.sizes);
-      if (index === 0) continue;
+      if (block === complete) continue;
       addInto(key, keyPart);
       addInto(value, valuePart);
       this.#pool.giveBack(keyPart, valuePart);
@@ -78,11 +86,12 @@ export class AttentionBlocks {
 
   /** A block's queries, and the keys and values that it sees. */
   #visible(block: AttentionBlock, { query, key, value }: AttentionValues) {
-    const end = block.queryEnd * this.#widths.key;
+    const width = this.#widths.key;
+    const [start, end] = [block.keyStart * width, block.queryEnd * width];
     return {
       query: this.#queryRows(block, query),
-      key: key.subarray(0, end),
-      value: value.subarray(0, end),
+      key: key.subarray(start, end),
+      value: value.subarray(start, end),
     };
   }
 

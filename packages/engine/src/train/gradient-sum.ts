@@ -56,11 +56,13 @@ export class GradientSum {
     }
   }
 
-  /** Adds gradients of embedding rows. */
-  addEmbeddingRows(tokens: Int32Array, rows: Float32Array): void {
+  /** Adds gradients of embedding rows, which had been scaled. */
+  addEmbeddingRows(tokens: Int32Array, rows: Float32Array, scale = 1): void {
     const { sum, fresh } = this.#sumOf("outer", "embedding");
     if (fresh) sum.fill(0);
     const width = rows.length / tokens.length;
+    const factor = Math.fround(scale);
+    if (factor !== 1) for (let i = 0; i < rows.length; i++) rows[i] = (rows[i] ?? 0) * factor;
     for (const [index, token] of tokens.entries()) {
       const target = sum.subarray(token * width, (token + 1) * width);
       addInto(target, rows.subarray(index * width, (index + 1) * width));

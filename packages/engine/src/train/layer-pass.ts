@@ -19,6 +19,7 @@ export interface LayerParameters {
 /** One pass of packed tokens over the layers. */
 export interface LayerPass<A = ShortArrangement | LongArrangement> {
   readonly tokenCount: number;
+  /** Where the angles of each token stand in the tables. */
   readonly positions: BigInt64Array;
   readonly rotary: RotaryAngles;
   readonly arrangement: A;
@@ -43,7 +44,7 @@ export interface ForwardResult {
 
 /** The positions of a pass's tokens and their angles, as feeds. */
 export function rotaryFeeds({ positions, rotary }: LayerPass<unknown>): PortValues {
-  return { positions, cos: rotary.cos, sin: rotary.sin };
+  return { positions, ...rotary.feeds };
 }
 
 /** A value that the graphs always give. */

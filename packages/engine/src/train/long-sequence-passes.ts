@@ -1,7 +1,9 @@
-import type { ModelConfig } from "../files/model-config.js";
+import { layerKind } from "../files/layer-kinds.js";
+import type { LayerKind, ModelConfig } from "../files/model-config.js";
 import type { ModelWeights } from "../model/model-weights.js";
 import type { BufferPool } from "../execution/buffer-pool.js";
 import type { PortValues, Program } from "../execution/program.js";
+import { sitesOf } from "../model/sites.js";
 import { at } from "../util/at.js";
 import type { LongArrangement } from "./arrangement.js";
 import { AttentionBlocks } from "./attention-blocks.js";
@@ -16,6 +18,7 @@ import type { TrainingPrograms } from "./training-programs.js";
 /** Passes one long sequence through the layers: each in two parts, with attention in blocks between. */
 export class LongSequencePasses implements StretchPasses<LongArrangement> {
   readonly stretches: readonly Stretch[];
+  readonly #config: ModelConfig;
   readonly #weights: ModelWeights;
   readonly #trained: Trained;
   readonly #programs: TrainingPrograms;
@@ -32,6 +35,7 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
     { chunkTokens }: Pick<TrainingBudget, "chunkTokens">,
   ) {
     this.stretches = Array.from({ length: config.layers }, (_, first) => ({ first, layers: 1 }));
+    this.#config = config;
     this.#weights = weights;
     this.#trained = trained;
     this.#programs = programs;
@@ -42,15 +46,16 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
   }
 
   async forward(pass: LayerPass<LongArrangement>, { first: layer }: Stretch, hidden: Float32Array) {
+    const kind = layerKind(this.#config, layer);
     const weights = this.#feeds(pass, layer);
-    const inputs = await this.#compute(pass, await this.#programs.attentionInputsForward(), {
+    const inputs = await this.#compute(pass, await this.#programs.attentionInputsForward(kind), {
       ...weights,
       ...rotaryFeeds(pass),
       hidden,
     });
     const values = attentionValues(inputs);
     const attended = this.#pool.take(values.query.length);
-    await this.#attention.forward(pass.arrangement.blocks, values, attended, pass.pause);
+    await this.#attention.forward(pass.arrangement, kind, values, attended, pass.pause);
     const program = await this.#programs.layerOutputsForward();
     const outputs = await this.#compute(pass, program, { ...weights, hidden, attended });
     return { ...inputs, ...outputs, attended, next: defined(outputs.next) };
@@ -62,6 +67,7 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
     activations: Activations,
     gradient: Float32Array,
   ): Promise<Float32Array | undefined> {
+    const kind = layerKind(this.#config, layer);
     const feeds = { ...this.#feeds(pass, layer), ...rotaryFeeds(pass), ...activations };
     const outputs = await this.#differentiate(
       pass,
@@ -74,11 +80,11 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
     const inputGradient = layer > 0 || this.#trained.kind === "full";
     let ofHidden: Float32Array | undefined;
     if (inputGradient || this.#trainsAttentionInputs()) {
-      const ofInputs = await this.#attentionBackward(pass, activations, ofAttended);
+      const ofInputs = await this.#attentionBackward(pass, kind, activations, ofAttended);
       const inputs = await this.#differentiate(
         pass,
         layer,
-        await this.#programs.attentionInputsBackward(inputGradient),
+        await this.#programs.attentionInputsBackward(kind, inputGradient),
         { ...feeds, ...ofInputs, [gradientName("residual")]: ofResidual },
       );
       ofHidden = inputs[gradientName("hidden")];
@@ -90,6 +96,7 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
 
   async #attentionBackward(
     pass: LayerPass<LongArrangement>,
+    kind: LayerKind,
     activations: Activations,
     ofAttended: Float32Array,
   ): Promise<Activations> {
@@ -99,8 +106,8 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
       key: this.#pool.take(values.key.length),
       value: this.#pool.take(values.value.length),
     };
-    const { blocks } = pass.arrangement;
-    await this.#attention.backward(blocks, values, ofAttended, gradients, pass.pause);
+    const { arrangement, pause } = pass;
+    await this.#attention.backward(arrangement, kind, values, ofAttended, gradients, pause);
     return {
       [gradientName("query")]: gradients.query,
       [gradientName("key")]: gradients.key,
@@ -110,7 +117,8 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
 
   #trainsAttentionInputs(): boolean {
     if (this.#trained.kind === "full") return true;
-    return adaptedSites(this.#trained).some((site) => site === "q" || site === "k" || site === "v");
+    const inputs = sitesOf(this.#config, "qkv");
+    return adaptedSites(this.#trained).some((site) => inputs.includes(site));
   }
 
   #compute(
@@ -147,7 +155,7 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
   #call(pass: LayerPass<LongArrangement>, program: Program, feeds: PortValues): ProgramCall {
     const sizes = {
       tokens: pass.tokenCount,
-      positions: pass.rotary.positions,
+      positions: pass.rotary.rows,
       rank: pass.parameters.rank,
     };
     return { program, feeds, sizes, chunkTokens: this.#chunkTokens, pause: pass.pause };

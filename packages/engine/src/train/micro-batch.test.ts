@@ -60,12 +60,11 @@ describe("planMicroBatches", () => {
 });
 
 describe("packMicroBatch", () => {
-  it("packs tokens one after the other, with positions that start anew", () => {
+  it("packs tokens one after the other", () => {
     const data = [datum(3), datum(2)];
     const batch = packMicroBatch(data, [0, 1], 4, 2, budget);
     expect(batch.tokens).toEqual(Int32Array.of(0, 1, 2, 0, 1));
-    expect([...batch.positions].map(Number)).toEqual([0, 1, 2, 0, 1]);
-    expect(batch.longest).toBe(3);
+    expect(batch.lengths).toEqual([3, 2]);
   });
 
   it("gives every token and head a slot of its own in the padded layout", () => {
@@ -100,12 +99,20 @@ describe("packMicroBatch", () => {
   it("covers a long sequence with blocks that end where the next begins, the last one first", () => {
     const { arrangement } = packMicroBatch([datum(100)], [0], 1, 1, budget);
     if (arrangement.kind !== "long") throw new Error("expected blocks");
-    const spans = arrangement.blocks.map(({ queryStart, queryEnd }) => [queryStart, queryEnd]);
-    expect(spans).toEqual([
-      [96, 100],
-      [64, 96],
-      [32, 64],
-      [0, 32],
+    const spans = (window: number | null) =>
+      arrangement.blocks(window).map((block) => [block.queryStart, block.queryEnd, block.keyStart]);
+    expect(spans(null)).toEqual([
+      [96, 100, 0],
+      [64, 96, 0],
+      [32, 64, 0],
+      [0, 32, 0],
+    ]);
+    // The first query of a block with a window sees itself and those before.
+    expect(spans(40)).toEqual([
+      [96, 100, 57],
+      [64, 96, 25],
+      [32, 64, 0],
+      [0, 32, 0],
     ]);
   });
 });

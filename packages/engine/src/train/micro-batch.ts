@@ -1,5 +1,4 @@
 import { at } from "../util/at.js";
-import { int64From } from "../util/int64.js";
 import { arrange, type LongArrangement, type ShortArrangement } from "./arrangement.js";
 import type { PreparedDatum } from "./datum.js";
 import type { TrainingBudget } from "./training-budget.js";
@@ -9,8 +8,8 @@ export interface MicroBatch {
   /** Indices of the data in their call, in packed order. */
   readonly members: readonly number[];
   readonly tokens: Int32Array;
-  readonly positions: BigInt64Array;
-  readonly longest: number;
+  /** Of the members. */
+  readonly lengths: readonly number[];
   readonly arrangement: ShortArrangement | LongArrangement;
 }
 
@@ -52,18 +51,15 @@ export function packMicroBatch(
   const lengths = sequences.map((tokens) => tokens.length);
   const total = lengths.reduce((sum, length) => sum + length, 0);
   const tokens = new Int32Array(total);
-  const positions = new Int32Array(total);
   let offset = 0;
   for (const sequence of sequences) {
     tokens.set(sequence, offset);
-    for (let i = 0; i < sequence.length; i++) positions[offset + i] = i;
     offset += sequence.length;
   }
   return {
     members,
     tokens,
-    positions: int64From(positions),
-    longest: Math.max(...lengths),
+    lengths,
     arrangement: arrange(lengths, heads, kvHeads, wholeTokens, blockTokens),
   };
 }

@@ -1,3 +1,4 @@
+import { layerKind } from "../files/layer-kinds.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { ModelWeights } from "../model/model-weights.js";
 import type { BufferPool } from "../execution/buffer-pool.js";
@@ -23,6 +24,7 @@ import type { SegmentShape, TrainingPrograms } from "./training-programs.js";
  */
 export class SegmentPasses implements StretchPasses<ShortArrangement> {
   readonly stretches: readonly Stretch[];
+  readonly #config: ModelConfig;
   readonly #weights: ModelWeights;
   readonly #trained: Trained;
   readonly #programs: TrainingPrograms;
@@ -37,6 +39,7 @@ export class SegmentPasses implements StretchPasses<ShortArrangement> {
     pool: BufferPool,
     budget: Pick<TrainingBudget, "layersPerSegment" | "keptKind">,
   ) {
+    this.#config = config;
     this.#weights = weights;
     this.#trained = trained;
     this.#programs = programs;
@@ -80,8 +83,9 @@ export class SegmentPasses implements StretchPasses<ShortArrangement> {
   }
 
   #shape(pass: LayerPass<ShortArrangement>, { first, layers }: Stretch): SegmentShape {
+    const indices = Array.from({ length: layers }, (_, index) => first + index);
     return {
-      layers,
+      kinds: indices.map((layer) => layerKind(this.#config, layer)),
       layout: pass.arrangement.layout,
       inputGradient: first > 0 || this.#trained.kind === "full",
       keep: this.#keptKind,
@@ -106,7 +110,7 @@ export class SegmentPasses implements StretchPasses<ShortArrangement> {
     const sizes = {
       ...pass.arrangement.sizes,
       tokens: pass.tokenCount,
-      positions: pass.rotary.positions,
+      positions: pass.rotary.rows,
       rank: pass.parameters.rank,
     };
     return { program, feeds, sizes, pause: pass.pause };

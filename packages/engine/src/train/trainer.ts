@@ -1,4 +1,5 @@
 import { EngineError } from "../errors.js";
+import { embedTokens } from "../model/embed-tokens.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import { at } from "../util/at.js";
 import { GradientSum } from "./gradient-sum.js";
@@ -149,7 +150,7 @@ export class Trainer {
       const gradient = await head.backward(headPass, hidden, table, sum, throughLayers);
       const ofInput = gradient && (await layers.backward(pass, kept, gradient));
       if (ofInput !== undefined) {
-        sum.addEmbeddingRows(batch.tokens, ofInput);
+        sum.addEmbeddingRows(batch.tokens, ofInput, this.#model.config.embeddingScale);
         pool.giveBack(ofInput);
       }
     } else {
@@ -168,10 +169,11 @@ export class Trainer {
     // The head counts as one more layer.
     const toPass = (this.#model.config.layers + 1) * (sum === undefined ? 1 : 2);
     let passed = 0;
+    const rotary = this.#model.rotary(Math.max(...batch.lengths));
     return {
       tokenCount: batch.tokens.length,
-      positions: batch.positions,
-      rotary: this.#model.rotary(batch.longest),
+      positions: rotary.rowsOf(batch.lengths),
+      rotary,
       arrangement: batch.arrangement,
       parameters: {
         rank: parameters.rank,
@@ -204,12 +206,8 @@ export class Trainer {
   #embed(tokens: Int32Array, parameters: PassParameters): Float32Array {
     const { config, pool, weights } = this.#model;
     const own = viewsAt(parameters.layout, parameters.values, "outer").embedding;
-    const table = own ?? weights.embedding;
-    const width = config.hiddenSize;
-    const rows = pool.take(tokens.length * width);
-    for (const [index, token] of tokens.entries()) {
-      rows.set(table.subarray(token * width, (token + 1) * width), index * width);
-    }
+    const rows = pool.take(tokens.length * config.hiddenSize);
+    embedTokens(config, own ?? weights.embedding, tokens, rows);
     return rows;
   }
 

@@ -1,6 +1,6 @@
 import type { ModelConfig } from "../files/model-config.js";
 import type { KeptKind } from "../graph/kept-values.js";
-import { layerGroups, sitesOf, siteWidths, type Site, type SiteWidths } from "../model/sites.js";
+import { layerSitesOf, siteWidths, type Site, type SiteWidths } from "../model/sites.js";
 
 /** How much a training pass does at once. Depends on model and settings only, never on the moment. */
 export interface TrainingBudget {
@@ -23,8 +23,6 @@ export interface TrainingBudget {
   /** Activations of all layers per token when everything is kept. */
   readonly keptBytesPerToken: number;
 }
-
-const layerSites = layerGroups.flatMap((group) => sitesOf[group]);
 
 const defaultMicroBatchTokens = 1024;
 const defaultWholeTokens = 512;
@@ -61,14 +59,15 @@ function keptFloatsPerToken(config: ModelConfig, kind: KeptKind): number {
   const queries = heads * headDim;
   const keys = kvHeads * headDim;
   const raw = config.qkNorm ? queries + keys : 0;
-  const products = 2 * hiddenSize + 2 * intermediateSize + 2 * queries + 2 * keys + raw;
+  const norms = config.norms === "around" ? 2 * hiddenSize : 0;
+  const products = 2 * hiddenSize + 2 * intermediateSize + 2 * queries + 2 * keys + raw + norms;
   if (kind === "dear") return products;
   const scores = heads * defaultWholeTokens;
   return products + 2 * hiddenSize + 2 * intermediateSize + raw + scores;
 }
 
 function layersPerSegment(config: ModelConfig): number {
-  const perLayer = 2 * sumOverSites(config, layerSites, areaOf) * defaultMicroBatchTokens;
+  const perLayer = 2 * sumOverSites(config, layerSitesOf(config), areaOf) * defaultMicroBatchTokens;
   return Math.max(1, Math.min(config.layers, Math.floor(operationsPerProgram / perLayer)));
 }
 
@@ -78,7 +77,7 @@ function layersPerSegment(config: ModelConfig): number {
  */
 function mergeFromTokens(config: ModelConfig, activationBytes: number): number {
   const total = (measure: (widths: SiteWidths) => number): number =>
-    config.layers * sumOverSites(config, layerSites, measure) +
+    config.layers * sumOverSites(config, layerSitesOf(config), measure) +
     sumOverSites(config, ["head"], measure);
   const area = total(areaOf);
   if (4 * area > activationBytes / 4) return Infinity;

@@ -1,4 +1,5 @@
-import type { ModelConfig } from "../files/model-config.js";
+import { kindKey } from "../files/layer-kinds.js";
+import type { LayerKind, ModelConfig } from "../files/model-config.js";
 import type { ProgramCache } from "../execution/program-cache.js";
 import type { Program } from "../execution/program.js";
 import { attentionBlockBackward, attentionBlockForward } from "./graphs/attention-block.js";
@@ -41,24 +42,30 @@ export class TrainingPrograms {
     );
   }
 
-  attentionInputsForward(): Promise<Program> {
+  attentionInputsForward(kind: LayerKind): Promise<Program> {
     const [config, trained] = [this.#config, this.#trained];
-    return this.#get("attentionInputs", () => attentionInputsForward(config, trained));
-  }
-
-  attentionInputsBackward(inputGradient: boolean): Promise<Program> {
-    const [config, trained] = [this.#config, this.#trained];
-    return this.#get(`attentionInputsBackward ${inputGradient}`, () =>
-      attentionInputsBackward(config, trained, inputGradient),
+    return this.#get(`attentionInputs ${kindKey(kind)}`, () =>
+      attentionInputsForward(config, kind, trained),
     );
   }
 
-  attentionBlockForward(): Promise<Program> {
-    return this.#cache.get("attentionBlock", () => attentionBlockForward(this.#config));
+  attentionInputsBackward(kind: LayerKind, inputGradient: boolean): Promise<Program> {
+    const [config, trained] = [this.#config, this.#trained];
+    return this.#get(`attentionInputsBackward ${kindKey(kind)} ${inputGradient}`, () =>
+      attentionInputsBackward(config, kind, trained, inputGradient),
+    );
   }
 
-  attentionBlockBackward(): Promise<Program> {
-    return this.#cache.get("attentionBlockBackward", () => attentionBlockBackward(this.#config));
+  attentionBlockForward(kind: LayerKind): Promise<Program> {
+    return this.#cache.get(`attentionBlock ${kindKey(kind)}`, () =>
+      attentionBlockForward(this.#config, kind),
+    );
+  }
+
+  attentionBlockBackward(kind: LayerKind): Promise<Program> {
+    return this.#cache.get(`attentionBlockBackward ${kindKey(kind)}`, () =>
+      attentionBlockBackward(this.#config, kind),
+    );
   }
 
   layerOutputsForward(): Promise<Program> {
@@ -92,6 +99,6 @@ export class TrainingPrograms {
   }
 }
 
-function keyOf({ layers, layout, inputGradient, keep }: SegmentShape): string {
-  return `${layers} ${layout} ${inputGradient} ${keep}`;
+function keyOf({ kinds, layout, inputGradient, keep }: SegmentShape): string {
+  return `${kinds.map(kindKey).join()} ${layout} ${inputGradient} ${keep}`;
 }

@@ -8,7 +8,16 @@ import type { Datum } from "../../src/train/datum.js";
 import { fixture } from "./fixtures.js";
 
 /** Families that have golden data made with PyTorch. */
-export const families = ["qwen3", "llama"] as const;
+export const families = [
+  "qwen3",
+  "llama",
+  "gemma3",
+  "mistral",
+  "olmo2",
+  "smollm3",
+  "granite",
+  "phi3",
+] as const;
 
 /** One of these families. */
 export type Family = (typeof families)[number];

@@ -1,6 +1,10 @@
 import { targetsOfFlags, type LoraFlags } from "../../src/files/lora-modules.js";
 import type { ModelConfig } from "../../src/files/model-config.js";
-import { adapterTensorShapes, type LoraAdapter } from "../../src/files/peft/adapter.js";
+import {
+  adapterTensorShapes,
+  loraTargetsOf,
+  type LoraAdapter,
+} from "../../src/files/peft/adapter.js";
 import { repeatableValues } from "./tiny-model.js";
 
 /** An adapter with repeatable values on every matrix that the flags cover. */
@@ -9,8 +13,7 @@ export function tinyAdapter(
   flags: LoraFlags = { trainAttn: true, trainMlp: true, trainUnembed: true },
 ): LoraAdapter {
   const rank = 3;
-  const targets = targetsOfFlags(flags);
-  const shapes = adapterTensorShapes(config, targets, rank);
+  const shapes = adapterTensorShapes(config, targetsOfFlags(flags), rank);
   const tensors = new Map(
     [...shapes].map(([name, shape]) => {
       const data = repeatableValues(
@@ -20,5 +23,6 @@ export function tinyAdapter(
       return [name, { shape, data }];
     }),
   );
+  const targets = loraTargetsOf(tensors);
   return { rank, alpha: 32, targets, ...flags, seed: 7, baseModel: "tiny/llama", tensors };
 }

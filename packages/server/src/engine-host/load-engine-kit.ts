@@ -1,7 +1,6 @@
-import type { LoraAdapter, LoraTarget } from "@tinker-ts/engine";
+import type { LoraAdapter } from "@tinker-ts/engine";
 import type { DownloadProgress } from "@tinker-ts/hub";
 import type { EngineKit, StoredAdapter } from "../engine-port/engine-kit.js";
-import type { LoraSettings } from "../store/models-table.js";
 import { adapterOptions } from "./adapter-options.js";
 
 /** What the engine may use. */
@@ -30,7 +29,8 @@ export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit
     readFacts: (folder) => engine.readModelConfig(folder),
     async writeAdapter(folder, stored) {
       const { optimizer = null } = stored.state;
-      await engine.writeAdapter(folder, toLoraAdapter(stored), { optimizer });
+      const targets = engine.loraTargetsOf(stored.state.tensors);
+      await engine.writeAdapter(folder, { ...toLoraAdapter(stored), targets }, { optimizer });
     },
     async readAdapter(folder, modelFolder) {
       const config = await engine.readModelConfig(modelFolder);
@@ -61,7 +61,7 @@ function describeProgress({ file, bytes, totalBytes }: DownloadProgress): string
   return `${file}, ${megabytes(bytes)} of ${megabytes(totalBytes)} MB`;
 }
 
-function toLoraAdapter({ lora, baseModel, state }: StoredAdapter): LoraAdapter {
+function toLoraAdapter({ lora, baseModel, state }: StoredAdapter): Omit<LoraAdapter, "targets"> {
   const { rank, alpha, trainAttn, trainMlp, trainUnembed } = lora;
   const { seed } = adapterOptions(lora);
   const flags = { trainAttn, trainMlp, trainUnembed };
@@ -70,16 +70,7 @@ function toLoraAdapter({ lora, baseModel, state }: StoredAdapter): LoraAdapter {
     alpha,
     ...flags,
     seed,
-    targets: targetsOf(lora),
     baseModel,
     tensors: state.tensors,
   };
-}
-
-function targetsOf(lora: LoraSettings): LoraTarget[] {
-  const targets: LoraTarget[] = [];
-  if (lora.trainAttn) targets.push("q_proj", "k_proj", "v_proj", "o_proj");
-  if (lora.trainMlp) targets.push("gate_proj", "up_proj", "down_proj");
-  if (lora.trainUnembed) targets.push("lm_head");
-  return targets;
 }

@@ -1,4 +1,4 @@
-import { loraModules, type LoraFlags, type LoraTarget } from "../lora-modules.js";
+import { loraModules, loraTargets, type LoraFlags, type LoraTarget } from "../lora-modules.js";
 import type { ModelConfig } from "../model-config.js";
 
 /** Values with their shape. */
@@ -48,6 +48,14 @@ export function parseLoraTensorName(name: string): { path: string; factor: "a" |
   const [, path, factor] = /^base_model\.model\.(.+)\.lora_([AB])\.weight$/.exec(name) ?? [];
   if (path === undefined) return null;
   return { path, factor: factor === "A" ? "a" : "b" };
+}
+
+/** The kinds of matrices that some tensors are the factors of. */
+export function loraTargetsOf(tensors: NamedTensors): LoraTarget[] {
+  const kinds = new Set(
+    [...tensors.keys()].map((name) => parseLoraTensorName(name)?.path.split(".").at(-1)),
+  );
+  return loraTargets.filter((target) => kinds.has(target));
 }
 
 /** The tensors of an adapter of this rank on these targets, with their shapes. */

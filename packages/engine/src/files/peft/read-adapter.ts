@@ -122,11 +122,12 @@ function declaredModules(
   problems: string[],
 ): LoraModule[] {
   const declared: LoraModule[] = [];
+  const kinds = new Set(modules.map(({ target }) => target));
   for (const ending of peft.targetModules ?? []) {
     const named = modules.filter(({ path: p }) => p === ending || p.endsWith(`.${ending}`));
     if (named.length === 0) {
       problems.push(
-        `"target_modules" names ${ending}, but only ${loraTargets.join(", ")} can be adapted`,
+        `"target_modules" names ${ending}, but only ${[...kinds].join(", ")} can be adapted`,
       );
     }
     if (peft.coversAllLayers) declared.push(...named);

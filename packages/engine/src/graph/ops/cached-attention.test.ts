@@ -14,6 +14,7 @@ interface Case {
   readonly earlier: readonly number[];
   readonly newTokens: number;
   readonly spare: number;
+  readonly window: number | null;
   readonly seed: number;
 }
 
@@ -28,6 +29,7 @@ const cases: fc.Arbitrary<Case> = fc
     newTokens: fc.integer({ min: 2, max: 64 }),
     prompt: fc.boolean(),
     spare: fc.integer({ min: 0, max: 9 }),
+    window: fc.option(fc.integer({ min: 1, max: 60 })),
     seed: fc.integer(),
   })
   .map(({ prompt, earlier, newTokens, ...rest }) => ({
@@ -68,6 +70,7 @@ async function run(one: Case, inputs: ReturnType<typeof drawn>): Promise<Float32
     lastPlaces: graph.input("lastPlaces", [earlier.length], "int32"),
     longest: graph.input("longest", [1], "int32"),
     scale,
+    window: one.window,
   });
   const compiled = compileGraph(graph, {
     outputs: { attended, extendedKeys: keys, extendedValues: values },
@@ -104,8 +107,10 @@ function expected(one: Case, { capacity, query, key, value, ...cached }: ReturnT
       }
       for (let head = 0; head < keyHeads * group; head++) {
         const at = ((row * newTokens + token) * keyHeads * group + head) * width;
-        const places = Array.from({ length: length + token + 1 }, (_, other) =>
-          place(row, Math.floor(head / group), other),
+        const end = length + token + 1;
+        const first = Math.max(0, end - (one.window ?? end));
+        const places = Array.from({ length: end - first }, (_, other) =>
+          place(row, Math.floor(head / group), first + other),
         );
         const scores = places.map((start) => {
           let sum = 0;
@@ -143,6 +148,15 @@ it("attends to earlier and new tokens, and extends the caches where they lie", a
 });
 
 it("refuses heads whose width no kernel takes", () => {
-  const one = { keyHeads: 1, group: 1, width: 6, earlier: [2], newTokens: 1, spare: 0, seed: 1 };
+  const one = {
+    keyHeads: 1,
+    group: 1,
+    width: 6,
+    earlier: [2],
+    newTokens: 1,
+    spare: 0,
+    seed: 1,
+    window: null,
+  };
   return expect(run(one, drawn(one))).rejects.toThrow("multiple of 8");
 });

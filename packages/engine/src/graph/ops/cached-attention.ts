@@ -19,6 +19,8 @@ export interface CachedAttentionOperands {
   readonly longest: Tensor;
   /** Factor of the scores. */
   readonly scale: number;
+  /** Tokens that a token sees, itself included; null for all before it. */
+  readonly window: number | null;
 }
 
 /** ONNX Runtime takes heads of a multiple of this. */
@@ -36,7 +38,8 @@ export function cachedAttention(operands: CachedAttentionOperands): {
   readonly keys: Tensor;
   readonly values: Tensor;
 } {
-  const { query, key, value, cachedKeys, cachedValues, lastPlaces, longest, scale } = operands;
+  const { query, key, value, cachedKeys, cachedValues, lastPlaces, longest, scale, window } =
+    operands;
   const width = dimAt(cachedKeys, 3).constant;
   const heads = dimAt(query, 2).constant;
   const keyHeads = dimAt(cachedKeys, 1).constant;
@@ -55,6 +58,7 @@ export function cachedAttention(operands: CachedAttentionOperands): {
       num_heads: heads / width,
       kv_num_heads: keyHeads,
       scale: { float: scale },
+      ...(window === null ? {} : { local_window_size: window }),
     },
     outputs: [{ shape: query.shape }, { shape: cachedKeys.shape }, { shape: cachedValues.shape }],
   });

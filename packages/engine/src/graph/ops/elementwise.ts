@@ -97,6 +97,44 @@ export function gatedSilu(gate: Tensor, value: Tensor): Tensor {
   return result;
 }
 
+/** sqrt(2 / pi), and the weight of the cube inside the approximation of GELU by tanh. */
+const [geluLinear, geluCubic] = [Math.sqrt(2 / Math.PI), 0.044715];
+
+/** The product of a value with the GELU of its gate, approximated by tanh as in GPT-2 and Gemma. */
+export function gatedGelu(gate: Tensor, value: Tensor): Tensor {
+  const { graph } = gate;
+  const opened = graph.applyOne({
+    type: "FastGelu",
+    domain: "com.microsoft",
+    inputs: [gate],
+    shape: gate.shape,
+  });
+  return graph.applyOne({
+    type: "Mul",
+    inputs: [opened, value],
+    gradientInputs: [gate, value],
+    shape: gate.shape,
+    vjp: ([gradient], wants) => {
+      // The approximation is gate * s with s = sigmoid(2 u) and u = a (gate + b gate^3); so its slope is
+      // s + gelu (1 - s) 2 a (1 + 3 b gate^2).
+      const ofGate = (): Tensor => {
+        const square = multiply(gate, gate);
+        const polynomial = (constant: number, quadratic: number): Tensor =>
+          add(scale(square, quadratic), graph.scalar(constant));
+        const inner = polynomial(2 * geluLinear, 2 * geluLinear * geluCubic);
+        const share = sigmoid(multiply(gate, inner));
+        const bend = multiply(opened, polynomial(2 * geluLinear, 6 * geluLinear * geluCubic));
+        const slope = add(share, multiply(bend, subtract(graph.scalar(1), share)));
+        return multiply(slope, value);
+      };
+      return [
+        wants(0) ? multiply(given(gradient), ofGate()) : undefined,
+        wants(1) ? multiply(given(gradient), opened) : undefined,
+      ];
+    },
+  });
+}
+
 /** The smaller of two values; where they are equal the gradient flows to the left one. */
 export function minimum(left: Tensor, right: Tensor): Tensor {
   return pick("Min", "LessOrEqual", left, right);

@@ -109,6 +109,10 @@ const cases: Record<string, fc.Arbitrary<GradientCase>> = {
     shapes: [shape, shape],
     build: (inputs) => ops.gatedSilu(at(inputs, 0), at(inputs, 1)),
   })),
+  gatedGelu: fc.array(size, { minLength: 1, maxLength: 3 }).map((shape) => ({
+    shapes: [shape, shape],
+    build: (inputs) => ops.gatedGelu(at(inputs, 0), at(inputs, 1)),
+  })),
   softmax: unary(ops.softmax),
   reduceSum: fc
     .tuple(size, size, size, fc.subarray([0, 1, 2], { minLength: 1 }))
@@ -149,8 +153,13 @@ const cases: Record<string, fc.Arbitrary<GradientCase>> = {
     build: (inputs) => ops.rmsNorm(at(inputs, 0), at(inputs, 1), 1e-3),
   })),
   rotary: fc
-    .tuple(size, fc.integer({ min: 1, max: 3 }), fc.constantFrom(8, 16))
-    .map(([tokens, heads, headDim]) => ({
+    .tuple(
+      size,
+      fc.integer({ min: 1, max: 3 }),
+      // Whole heads rotate, or a part of them.
+      fc.constantFrom([8, 8], [16, 16], [16, 6], [10, 8]),
+    )
+    .map(([tokens, heads, [headDim = 0, rotating = 0]]) => ({
       shapes: [[tokens, 1, heads * headDim]],
       integers: {
         positions: {
@@ -160,8 +169,8 @@ const cases: Record<string, fc.Arbitrary<GradientCase>> = {
       },
       build: (inputs, graph) => {
         const tables = {
-          cos: graph.input("cos", [5, headDim / 2]),
-          sin: graph.input("sin", [5, headDim / 2]),
+          cos: graph.input("cos", [5, rotating / 2]),
+          sin: graph.input("sin", [5, rotating / 2]),
         };
         return ops.rotary(first(inputs), integerInput(graph, "positions"), tables, heads);
       },

@@ -4,6 +4,7 @@ export {
   add,
   divide,
   exp,
+  gatedGelu,
   gatedSilu,
   maximum,
   minimum,

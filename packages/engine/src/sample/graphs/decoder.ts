@@ -1,3 +1,4 @@
+import { layerKind } from "../../files/layer-kinds.js";
 import type { ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { Dim } from "../../graph/dim.js";
@@ -5,7 +6,7 @@ import { Graph } from "../../graph/graph.js";
 import { gatherRows, logSoftmax, multiply, reduceSum, softmax } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
 import { attendToCache, declareCacheExtent } from "../../model/cached-attention.js";
-import { declareLayerWeights, declareRotary, layerSites } from "../../model/layer-inputs.js";
+import { declareLayerWeights, declareRotation, layerSites } from "../../model/layer-inputs.js";
 import type { ModelWeights } from "../../model/model-weights.js";
 import { membershipOf, samplingProjector, sequenceRows } from "../../model/sampling-projector.js";
 import { attentionInputs, layerOutputs, logits } from "../../model/transformer.js";
@@ -41,12 +42,15 @@ export function decoderPart(
   const rows = sequenceRows();
   const tokens = rows.sequences.times(rows.newTokens);
   const membership = membershipOf(graph, rows);
-  const { positions, tables } = declareRotary(graph, config, tokens);
+  const indices = Array.from({ length: part.end - part.first }, (_, index) => part.first + index);
+  const kinds = indices.map((layer) => layerKind(config, layer));
+  const rotation = declareRotation(graph, config, kinds, tokens);
   const extent = declareCacheExtent(graph, rows);
   let hidden = graph.input("hidden", [tokens, config.hiddenSize]);
   const outputs: Record<string, Tensor> = {};
   const stored: Record<string, Float32Array> = {};
-  for (let layer = part.first; layer < part.end; layer++) {
+  for (const layer of indices) {
+    const kind = layerKind(config, layer);
     const prefix = ofLayer(layer, "");
     const tensors = declareLayerWeights(graph, config, layerWeightKeys, prefix);
     for (const [key, data] of Object.entries(at(weights.layers, layer))) {
@@ -54,8 +58,16 @@ export function decoderPart(
     }
     const lookup = layerSites(tensors);
     const project = samplingProjector(graph, config, lookup, rows, membership, prefix);
-    const inputs = attentionInputs(config, tensors, project, hidden, positions, tables);
-    const { attended, keys, values } = attendToCache(graph, config, inputs, extent, rows, prefix);
+    const inputs = attentionInputs(config, kind, tensors, project, hidden, rotation);
+    const { attended, keys, values } = attendToCache(
+      graph,
+      config,
+      kind,
+      inputs,
+      extent,
+      rows,
+      prefix,
+    );
     outputs[ofLayer(layer, "extendedKeys")] = keys;
     outputs[ofLayer(layer, "extendedValues")] = values;
     hidden = layerOutputs(config, tensors, project, hidden, attended);

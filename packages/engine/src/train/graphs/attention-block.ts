@@ -1,4 +1,4 @@
-import type { ModelConfig } from "../../files/model-config.js";
+import type { LayerKind, ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
@@ -6,20 +6,20 @@ import { denseLayout } from "../../model/attention-layouts.js";
 import { attention } from "../../model/transformer.js";
 import { fedSeeds, namedGradients } from "./gradients.js";
 
-/** Attention of a block of queries of one long sequence to the keys up to the block's end. */
-export function attentionBlockForward(config: ModelConfig): CompiledGraph {
-  const { graph, attended } = build(config);
+/** Attention of a block of queries of one long sequence to the keys that it sees. */
+export function attentionBlockForward(config: ModelConfig, kind: LayerKind): CompiledGraph {
+  const { graph, attended } = build(config, kind);
   return compileGraph(graph, { outputs: { attended } });
 }
 
 /** Gradients of a block's queries, keys and values; scores are computed again instead of kept. */
-export function attentionBlockBackward(config: ModelConfig): CompiledGraph {
-  const { graph, attended, operands } = build(config);
+export function attentionBlockBackward(config: ModelConfig, kind: LayerKind): CompiledGraph {
+  const { graph, attended, operands } = build(config, kind);
   const outputs = namedGradients(fedSeeds({ attended }), operands);
   return compileGraph(graph, { outputs, given: { attended } });
 }
 
-function build(config: ModelConfig) {
+function build(config: ModelConfig, kind: LayerKind) {
   const { heads, kvHeads, headDim } = config;
   const graph = new Graph();
   const keys = Dim.symbol("keys");
@@ -30,5 +30,5 @@ function build(config: ModelConfig) {
     key: graph.input("key", [layout.sequences, keys, kvHeads, headDim]),
     value: graph.input("value", [layout.sequences, keys, kvHeads, headDim]),
   };
-  return { graph, operands, attended: attention(config, operands, layout) };
+  return { graph, operands, attended: attention(config, kind, operands, layout) };
 }

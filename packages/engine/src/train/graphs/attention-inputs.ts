@@ -1,4 +1,4 @@
-import type { ModelConfig } from "../../files/model-config.js";
+import type { LayerKind, ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
@@ -7,7 +7,7 @@ import type { Tensor } from "../../graph/tensor.js";
 import { declareAdapter } from "../../model/projectors.js";
 import { attentionInputs } from "../../model/transformer.js";
 import type { LayerWeightKey } from "../../model/weights.js";
-import { declareLayerWeights, declareRotary, layerSites } from "../../model/layer-inputs.js";
+import { declareLayerWeights, declareRotation, layerSites } from "../../model/layer-inputs.js";
 import { fedSeeds, gradientName, namedGradients, namedKept } from "./gradients.js";
 import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
 
@@ -16,16 +16,22 @@ const keys = [
   "q",
   "k",
   "v",
+  "qkv",
   "qBias",
   "kBias",
   "vBias",
+  "qkvBias",
   "qNorm",
   "kNorm",
 ] as const satisfies readonly LayerWeightKey[];
 
 /** From hidden states to queries, keys and values, keeping what the backward pass needs. */
-export function attentionInputsForward(config: ModelConfig, trained: Trained): CompiledGraph {
-  const { graph, results, kept } = build(config, trained);
+export function attentionInputsForward(
+  config: ModelConfig,
+  kind: LayerKind,
+  trained: Trained,
+): CompiledGraph {
+  const { graph, results, kept } = build(config, kind, trained);
   return compileGraph(graph, { outputs: { ...results, ...kept } });
 }
 
@@ -35,10 +41,11 @@ export function attentionInputsForward(config: ModelConfig, trained: Trained): C
  */
 export function attentionInputsBackward(
   config: ModelConfig,
+  kind: LayerKind,
   trained: Trained,
   inputGradient: boolean,
 ): CompiledGraph {
-  const { graph, gradients, ofHidden, kept } = build(config, trained);
+  const { graph, gradients, ofHidden, kept } = build(config, kind, trained);
   const outputs: Record<string, Tensor> = { ...gradients };
   if (inputGradient) {
     const residual = graph.input(gradientName("residual"), ofHidden.shape);
@@ -47,16 +54,16 @@ export function attentionInputsBackward(
   return compileGraph(graph, { outputs, given: kept });
 }
 
-function build(config: ModelConfig, trained: Trained) {
+function build(config: ModelConfig, kind: LayerKind, trained: Trained) {
   const graph = new Graph();
   const tokens = Dim.symbol("tokens");
   const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
   const weights = declareLayerWeights(graph, config, keys);
   const adapter = declareAdapter(graph, config, ["qkv"], adaptedSites(trained));
-  const { positions, tables } = declareRotary(graph, config, tokens);
-  const project = trainedProjector(trained, layerSites(weights), adapter);
-  const made = attentionInputs(config, weights, project, hidden, positions, tables);
-  const results = { query: made.query, key: made.key, value: made.value };
+  const rotation = declareRotation(graph, config, [kind], tokens);
+  const project = trainedProjector(config, trained, layerSites(weights), adapter);
+  const { query, key, value } = attentionInputs(config, kind, weights, project, hidden, rotation);
+  const results = { query, key, value };
   const parameters = trained.kind === "full" ? { ...weights } : adapterTensors(adapter);
   const found = namedGradients(fedSeeds(results), { ...parameters, hidden });
   const { [gradientName("hidden")]: ofHidden, ...gradients } = found;

@@ -46,7 +46,7 @@ function build(config: ModelConfig, trained: Trained) {
   const finalNorm = graph.input("finalNorm", specs.finalNorm.shape);
   const weight = graph.input("head", specs.embedding.shape);
   const adapter = declareAdapter(graph, config, ["head"], adaptedSites(trained));
-  const project = trainedProjector(trained, () => ({ weight }), adapter);
+  const project = trainedProjector(config, trained, () => ({ weight }), adapter);
   const targets = graph.input("targets", [rows, Dim.symbol("targetsPerRow")], "int64");
   const logprobs = targetLogprobs(logits(config, { finalNorm }, project, hidden), targets);
   const parameters: Record<string, Tensor> =

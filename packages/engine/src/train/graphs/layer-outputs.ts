@@ -12,13 +12,17 @@ import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./
 const keys = [
   "o",
   "oBias",
-  "postNorm",
+  "attendedNorm",
+  "middleNorm",
   "gate",
   "up",
+  "gateUp",
   "down",
   "gateBias",
   "upBias",
+  "gateUpBias",
   "downBias",
+  "outputNorm",
 ] as const satisfies readonly LayerWeightKey[];
 
 /** From attention's result to the next layer's hidden states, keeping what the gradient needs. */
@@ -40,7 +44,7 @@ function build(config: ModelConfig, trained: Trained) {
   const attended = graph.input("attended", [tokens, config.heads * config.headDim]);
   const weights = declareLayerWeights(graph, config, keys);
   const adapter = declareAdapter(graph, config, ["o", "gateUp", "down"], adaptedSites(trained));
-  const project = trainedProjector(trained, layerSites(weights), adapter);
+  const project = trainedProjector(config, trained, layerSites(weights), adapter);
   const next = layerOutputs(config, weights, project, hidden, attended);
   const parameters = trained.kind === "full" ? { ...weights } : adapterTensors(adapter);
   const wrt = { ...parameters, attended, residual: hidden };

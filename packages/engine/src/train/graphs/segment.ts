@@ -1,23 +1,27 @@
-import type { ModelConfig } from "../../files/model-config.js";
+import type { LayerKind, ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import type { KeptKind } from "../../graph/kept-values.js";
-import type { RotaryTables } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
 import { denseLayout, paddedLayout, type AttentionLayout } from "../../model/attention-layouts.js";
 import { declareAdapter } from "../../model/projectors.js";
 import { layerGroups } from "../../model/sites.js";
-import { attention, attentionInputs, layerOutputs } from "../../model/transformer.js";
+import {
+  attention,
+  attentionInputs,
+  layerOutputs,
+  type RotationInputs,
+} from "../../model/transformer.js";
 import { layerWeightKeys } from "../../model/weights.js";
-import { declareLayerWeights, declareRotary, layerSites } from "../../model/layer-inputs.js";
+import { declareLayerWeights, declareRotation, layerSites } from "../../model/layer-inputs.js";
 import { fedSeeds, namedGradients, namedKept } from "./gradients.js";
 import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
 
 /** What a segment is compiled for. */
 export interface SegmentOptions {
-  /** Number of layers in a row. */
-  readonly layers: number;
+  /** Kinds of the layers in a row. */
+  readonly kinds: readonly LayerKind[];
   /** Sequences of one length, or of several that are padded inside attention. */
   readonly layout: "dense" | "padded";
   readonly trained: Trained;
@@ -59,21 +63,13 @@ interface SegmentLayer {
 function buildLayers(config: ModelConfig, options: SegmentOptions) {
   const graph = new Graph();
   const { layout, tokens } = declareLayout(graph, config, options.layout);
-  const { positions, tables } = declareRotary(graph, config, tokens);
+  const rotation = declareRotation(graph, config, options.kinds, tokens);
   const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
   const parameters: Record<string, Tensor> = {};
   let next = hidden;
-  for (let index = 0; index < options.layers; index++) {
-    const layer = buildLayer(
-      graph,
-      config,
-      options.trained,
-      index,
-      next,
-      layout,
-      positions,
-      tables,
-    );
+  for (const [index, kind] of options.kinds.entries()) {
+    const { trained } = options;
+    const layer = buildLayer(graph, config, kind, trained, index, next, layout, rotation);
     Object.assign(parameters, layer.parameters);
     next = layer.next;
   }
@@ -83,19 +79,19 @@ function buildLayers(config: ModelConfig, options: SegmentOptions) {
 function buildLayer(
   graph: Graph,
   config: ModelConfig,
+  kind: LayerKind,
   trained: Trained,
   index: number,
   hidden: Tensor,
   layout: AttentionLayout,
-  positions: Tensor,
-  tables: RotaryTables,
+  rotation: RotationInputs,
 ): SegmentLayer {
   const prefix = inSegment(index, "");
   const weights = declareLayerWeights(graph, config, layerWeightKeys, prefix);
   const adapter = declareAdapter(graph, config, layerGroups, adaptedSites(trained), prefix);
-  const project = trainedProjector(trained, layerSites(weights), adapter);
-  const inputs = attentionInputs(config, weights, project, hidden, positions, tables);
-  const attended = attention(config, inputs, layout);
+  const project = trainedProjector(config, trained, layerSites(weights), adapter);
+  const inputs = attentionInputs(config, kind, weights, project, hidden, rotation);
+  const attended = attention(config, kind, inputs, layout);
   return {
     next: layerOutputs(config, weights, project, hidden, attended),
     parameters:

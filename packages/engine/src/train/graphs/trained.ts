@@ -1,3 +1,4 @@
+import type { ModelConfig } from "../../files/model-config.js";
 import type { Tensor } from "../../graph/tensor.js";
 import {
   adaptedProjector,
@@ -28,12 +29,14 @@ export function adaptedSites(trained: Trained): readonly Site[] {
 
 /** The projector for what is trained. */
 export function trainedProjector(
+  config: ModelConfig,
   trained: Trained,
   lookup: SiteLookup,
   adapter: AdapterInputs,
 ): Projector {
   const merged = trained.kind === "adapter" && trained.merged;
-  return merged ? mergedProjector(lookup, adapter) : adaptedProjector(lookup, adapter);
+  const projector = merged ? mergedProjector : adaptedProjector;
+  return projector(config, lookup, adapter);
 }
 
 /** Adapter tensors by feed name. */
