@@ -9,8 +9,8 @@ const steps = 110;
 const batchSize = 32;
 const rank = 32;
 
-const { service, baseModel, isHere } = connect(); // this process, or the server that is configured
-const learningRate = isHere ? 5e-3 : 4e-4; // small models learn with larger steps
+const { service, baseModel, isHere, isSmall } = connect(); // this process, or the server that is configured
+const learningRate = isSmall ? 5e-3 : 4e-4; // small models learn with larger steps
 const task = gardenTalk();
 const questions = task.exam.map(({ question }) => question);
 
@@ -28,11 +28,13 @@ const before = await chat.ask(await service.createSamplingClient({ baseModel }),
 display.say(`right: ${percent(accuracy(task.exam, before))}`);
 
 display.title(`2. Training: ${steps} steps of ${batchSize} examples, rank ${rank}`);
+const losses: number[] = [];
 for (let step = 1; step <= steps; step++) {
   const { data, tokenCount } = chat.lesson(task.lesson(batchSize));
   const adamParams = { learningRate: learningRate * (1 - (step - 1) / steps) };
   const { forwardBackward } = await training.trainStep(data, "cross_entropy", { adamParams });
-  display.step(step, steps, forwardBackward.metrics["loss:sum"]! / tokenCount);
+  losses.push(forwardBackward.metrics["loss:sum"]! / tokenCount);
+  display.step(step, steps, losses.at(-1)!);
 }
 display.curve();
 
@@ -50,4 +52,5 @@ display.say(`npx tinker-ts chat --model ${path}${where}`);
 display.say(`npx tinker-ts checkpoint list${where}`);
 display.say("npx tinker-ts serve");
 
+assert.ok(losses.at(-1)! < losses[0]! / 2, "the loss has fallen to less than half");
 assert.ok(accuracy(task.exam, after) >= 0.9, "at least nine of ten answers are right now");

@@ -15,7 +15,7 @@ const rounds = Number(process.env["REINFORCEMENT_ROUNDS"] ?? 40);
 const questionsPerRound = 16;
 const answersPerQuestion = 8;
 
-const { service, baseModel, isHere } = connect();
+const { service, baseModel, isSmall } = connect();
 const training = await service.createLoraTrainingClient({ baseModel, rank: 16, seed: 1 });
 const chat = new Chat(await training.getTokenizer());
 const riddles = kiteWeather();
@@ -43,7 +43,7 @@ for (let round = 1; round <= rounds; round++) {
     }),
   );
   if (data.length > 0) {
-    const adamParams = { learningRate: isHere ? 2e-3 : 4e-5 };
+    const adamParams = { learningRate: isSmall ? 2e-3 : 4e-5 };
     await training.trainStep(data, "importance_sampling", { adamParams });
   }
   if (round % 5 === 0) console.log(`round ${round}: ${percent(shares.at(-1)!)} good`);

@@ -20,6 +20,7 @@ if (process.argv[2] === "doomed") {
   const runId = await crash();
   const rest = await train({ until: steps, from: `tinker://${runId}/weights/${name}` });
   const calm = await train({ until: steps });
+  assert.ok(calm.every(Number.isFinite), "every step has a loss");
   assert.deepEqual(rest, calm.slice(savedAt), "the resumed run has the losses of the calm one");
   console.log(`Resumed after step ${savedAt}: the other ${rest.length} losses are the same.`);
 }

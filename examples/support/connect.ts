@@ -6,6 +6,8 @@ export interface Place {
   readonly baseModel: string;
   /** Whether everything happens in this process. */
   readonly isHere: boolean;
+  /** Whether it is the small model that comes along, here or at a server that was given it. */
+  readonly isSmall: boolean;
 }
 
 /**
@@ -15,9 +17,11 @@ export interface Place {
 export function connect(): Place {
   const { TINKER_API_KEY: key, TINKER_BASE_URL: url, TINKER_MODEL: model } = process.env;
   const isHere = url === "local:" || (!key && !url);
+  const baseModel = model || (isHere ? "tinker-ts/sprout" : "Qwen/Qwen3-4B-Instruct-2507");
   return {
     service: new ServiceClient(isHere ? { baseUrl: "local:" } : {}),
-    baseModel: model || (isHere ? "tinker-ts/sprout" : "Qwen/Qwen3-4B-Instruct-2507"),
+    baseModel,
     isHere,
+    isSmall: baseModel.endsWith("sprout"),
   };
 }

@@ -74,6 +74,7 @@ async function openLocal({ terminal, output }: CommandContext): Promise<Place> {
 /** What a person should know of the server in this process: that it fetches a model, and trouble. */
 function notesOfServer(output: Output): Logger {
   const warn: Logger["warn"] = (event, fields = {}) => {
+    if (event === "a base model cannot be read") return; // the command that needs it says so
     const facts = Object.entries(fields).map(([name, value]) => ` ${name}=${String(value)}`);
     output.note(`Warning: ${event}${facts.join("")}`);
   };

@@ -31,6 +31,7 @@ export function describeError(error: unknown): ErrorDescription {
   if (error instanceof CliError) return { heading: error.message, detail: error.detail };
   if (!(error instanceof Error)) return { heading: unexpected(String(error)), detail: undefined };
   const code = codeOf(error);
+  if (isUnknownModel(error)) return { heading: detailOf(error), detail: undefined };
   const heading = headings[code] ?? headingOfStatus(code);
   if (heading !== undefined) return { heading, detail: detailOf(error) };
   if (code === "credential") {
@@ -56,6 +57,13 @@ function headingOfStatus(code: string): string | undefined {
   const status = Number(/^http_(\d+)$/.exec(code)?.[1]);
   if (Number.isNaN(status)) return undefined;
   return status >= 500 ? "Internal server error" : `API error (status ${status})`;
+}
+
+/** A model that cannot be found is told in the server's words alone. */
+function isUnknownModel(error: Error): boolean {
+  const body: unknown = "body" in error ? error.body : null;
+  const code: unknown = (body as { code?: unknown } | null)?.code;
+  return code === "model_not_found" || code === "hub_unreachable";
 }
 
 /** Servers put their words into the body under one of a few names. */

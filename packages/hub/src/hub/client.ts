@@ -5,6 +5,10 @@ import { sendToHub, type HubRequest, type HubResponse } from "./http.js";
 import { PassingFailure, retry, type RetryPolicy } from "./retry.js";
 import type { HubSettings } from "./settings.js";
 
+/** How long the first answer of the hub is waited for, and how often: within five seconds together. */
+const firstContactMs = 2_000;
+const maxUnreached = 2;
+
 /** A repository at one commit. */
 export interface RepositoryInfo {
   readonly commit: string;
@@ -34,9 +38,19 @@ export class HubClient {
   /** The commit that a revision stands for, and its files. */
   async repository(revision: string): Promise<RepositoryInfo> {
     const path = `/api/models/${this.#id}/revision/${encodeURIComponent(revision)}`;
-    const text = await this.#retry(async () =>
-      (await this.#send({ url: this.#url(path), subject: this.#subject(revision) })).text(),
-    );
+    const request = { url: this.#url(path), subject: this.#subject(revision) };
+    // A hub that cannot be reached at all is told at once; one that answers that it is busy is waited for.
+    const stallTimeoutMs = Math.min(this.#stallTimeoutMs, firstContactMs);
+    let unreached = 0;
+    const text = await this.#retry(async () => {
+      try {
+        return await (await this.#send({ ...request, stallTimeoutMs })).text();
+      } catch (error) {
+        if (!(error instanceof PassingFailure) || error.wasReached) throw error;
+        if (++unreached < maxUnreached) throw error;
+        throw notReached(this.#settings, error);
+      }
+    });
     return parseRepository(this.#id, text);
   }
 
@@ -117,6 +131,14 @@ export function unreachable(id: string, failure: unknown): unknown {
     "hub_unreachable",
     `Downloading ${id} failed: ${failure.message}. Try again: what has arrived is kept.`,
     { category: "internal", cause: failure },
+  );
+}
+
+function notReached({ endpoint }: HubSettings, cause: PassingFailure): HubError {
+  return new HubError(
+    "hub_unreachable",
+    `The hub cannot be reached: ${cause.message}. Check the network and HF_ENDPOINT (${endpoint}), or give the path of a folder.`,
+    { category: "internal", cause },
   );
 }
 

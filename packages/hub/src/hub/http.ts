@@ -136,7 +136,7 @@ function refusal(settings: HubSettings, request: HubRequest, response: Response)
   if (passingStatuses.has(status)) {
     const seconds = Number(headers.get("retry-after") ?? NaN);
     const retryAfterMs = Number.isFinite(seconds) ? Math.min(seconds * 1000, maxWaitMs) : null;
-    return new PassingFailure(`${host} answered ${status}`, { retryAfterMs });
+    return new PassingFailure(`${host} answered ${status}`, { retryAfterMs, wasReached: true });
   }
   const fail = (code: string, message: string) =>
     new HubError(code, said ? `${message} (${host} says: ${said})` : message);

@@ -3,6 +3,7 @@ import { isFolder } from "../files/paths.js";
 import { RepositoryCache } from "./cache.js";
 import { unreachable } from "./client.js";
 import { fetchSnapshot, type FetchSnapshotOptions } from "./fetch-snapshot.js";
+import { nearestCached } from "./nearest-cached.js";
 import type { HubFiles } from "./files.js";
 import { readHubSettings, type Environment, type HubSettings } from "./settings.js";
 
@@ -39,13 +40,32 @@ export async function resolveModel(
   if (known !== null && missing?.length === 0) {
     return { folder: cache.snapshot(known), commit: known };
   }
-  if (settings.offline) throw notCached(idOrFolder, settings, missing);
   try {
+    if (settings.offline) throw notCached(idOrFolder, settings, missing);
     const commit = await fetchSnapshot(settings, cache, { id, revision, files }, options);
     return { folder: cache.snapshot(commit), commit };
   } catch (error) {
-    throw unreachable(id, error);
+    throw await withNearest(unreachable(id, error), settings, id);
   }
+}
+
+const namingErrors = new Set([
+  "hub_not_found",
+  "hub_unauthorized",
+  "hub_unreachable",
+  "model_not_cached",
+]);
+
+/** A name that cannot be found is often a slip; the cache may hold the one that was meant. */
+async function withNearest(error: unknown, settings: HubSettings, id: string): Promise<unknown> {
+  if (!(error instanceof HubError) || !namingErrors.has(error.code)) return error;
+  const near = (await nearestCached(settings, id)).filter((name) => name !== id);
+  if (near.length === 0) return error;
+  const { category, cause } = error;
+  return new HubError(error.code, `${error.message} In the cache: ${near.join(", ")}.`, {
+    category,
+    cause,
+  });
 }
 
 function parseId(text: string, revision?: string): { id: string; revision: string } {

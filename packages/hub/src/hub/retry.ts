@@ -5,10 +5,16 @@ export class PassingFailure extends Error {
   override readonly name = "PassingFailure";
   /** How long the server asks to wait. */
   readonly retryAfterMs: number | null;
+  /** Whether the server answered at all. */
+  readonly wasReached: boolean;
 
-  constructor(message: string, options: { cause?: unknown; retryAfterMs?: number | null } = {}) {
+  constructor(
+    message: string,
+    options: { cause?: unknown; retryAfterMs?: number | null; wasReached?: boolean } = {},
+  ) {
     super(message, { cause: options.cause });
     this.retryAfterMs = options.retryAfterMs ?? null;
+    this.wasReached = options.wasReached ?? false;
   }
 }
 

@@ -29,7 +29,10 @@ export async function loadModelTokenizer(
   );
 }
 
-/** Servers other than this project's do not have the endpoint; any refusal means that. */
+/** What this project's server says of a model that it cannot find either: then looking elsewhere is no use. */
+const finalRefusals = new Set(["model_not_found", "hub_unreachable"]);
+
+/** Servers other than this project's do not have the endpoint; any other refusal means that. */
 async function askServer(
   model: string,
   connection: Connection,
@@ -43,8 +46,10 @@ async function askServer(
   const files = await connection.api
     .call("getTokenizer", null, { query: { model }, signal, maxRetries: 2 })
     .catch((error: unknown) => {
-      if (error instanceof APIStatusError && error.status < 500) return undefined;
-      throw error;
+      if (!(error instanceof APIStatusError) || error.status >= 500) throw error;
+      const code = (error.body as { code?: unknown } | null)?.code;
+      if (typeof code === "string" && finalRefusals.has(code)) throw error;
+      return undefined;
     });
   if (!files) return undefined;
   const { tokenizer, tokenizerConfig: config, chatTemplate } = files;

@@ -1,9 +1,10 @@
+import { existsSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
 import { embeddedModelId } from "../engine-port/embedded-model.js";
 import type { EngineKit, ModelFacts } from "../engine-port/engine-kit.js";
 import type { EnginePort, LoadedModel } from "../engine-port/engine-port.js";
-import { badRequest, notFound } from "../errors/api-error.js";
+import { ApiError, notFound } from "../errors/api-error.js";
 import type { Logger } from "../log/logger.js";
 import { loadModelText, type ModelText } from "./model-text.js";
 
@@ -52,17 +53,25 @@ export class BaseModels {
     return Object.keys(this.#options.models);
   }
 
-  /** Whether a name can be a base model here; says which there are when it cannot. */
-  check(name: string): void {
-    if (Object.hasOwn(this.#options.models, name)) return;
-    if (this.#options.allowAnyModel && /[\w.]\/|\/[\w.]/.test(name)) return;
+  /**
+   * The name under which a base model is kept, which for a folder is its whole path; says which models there
+   * are when the name cannot be one.
+   */
+  check(name: string): string {
+    if (Object.hasOwn(this.#options.models, name)) return name;
+    const isOurs = name.startsWith(`${embeddedModelId.split("/")[0]}/`); // nobody else calls models so
+    if (this.#options.allowAnyModel && !isOurs && /[\w.]\/|\/[\w.]/.test(name)) {
+      return /^\.{0,2}\//.test(name) || existsSync(name) ? path.resolve(name) : name;
+    }
     const known = this.names.length === 0 ? "none is set up" : `there are ${this.names.join(", ")}`;
-    throw badRequest("base_model", `${JSON.stringify(name)} is not served here; ${known}`);
+    throw new ApiError(400, `base_model: ${JSON.stringify(name)} is not served here; ${known}`, {
+      code: "model_not_found",
+    });
   }
 
   /** Finds a model and reads what its files say; downloads it when it comes from the hub. */
-  find(name: string): Promise<BaseModel> {
-    this.check(name);
+  find(mentioned: string): Promise<BaseModel> {
+    const name = this.check(mentioned);
     return remember(this.#found, name, () => this.#findNow(name));
   }
 
@@ -79,8 +88,8 @@ export class BaseModels {
   }
 
   /** The model in memory. */
-  load(name: string): Promise<LoadedModel> {
-    this.check(name);
+  load(mentioned: string): Promise<LoadedModel> {
+    const name = this.check(mentioned);
     return remember(this.#loaded, name, () => this.#loadNow(name));
   }
 
@@ -118,7 +127,7 @@ export class BaseModels {
     const location = this.#options.models[name] ?? name;
     const kit = await this.#loadKit();
     let loggedAt = Number.NEGATIVE_INFINITY;
-    const { folder, isFromHub } = await kit.findModel(location, {
+    const { folder, isFromHub } = await findModel(kit, location, {
       onProgress: (progress) => {
         if (performance.now() - loggedAt < fetchLogMs) return;
         loggedAt = performance.now();
@@ -140,6 +149,24 @@ export class BaseModels {
     const model = await engine.loadModel(folder, { signal: this.#stopping.signal });
     this.#logger.info("base model loaded", { model: name, ms: performance.now() - startedAt });
     return model;
+  }
+}
+
+/** Finds a model; a name that leads nowhere is the caller's mistake, not the server's. */
+async function findModel(
+  kit: EngineKit,
+  location: string,
+  options: Parameters<EngineKit["findModel"]>[1],
+): ReturnType<EngineKit["findModel"]> {
+  try {
+    return await kit.findModel(location, options);
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== "HubError") throw error;
+    const isUnreachable = "code" in error && error.code === "hub_unreachable";
+    // 424: what the request depends on failed. Not 5xx, which clients repeat for minutes.
+    throw isUnreachable
+      ? new ApiError(424, error.message, { code: "hub_unreachable", cause: error })
+      : new ApiError(400, error.message, { code: "model_not_found", cause: error });
   }
 }
 

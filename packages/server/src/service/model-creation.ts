@@ -51,7 +51,7 @@ export class ModelCreation {
 
   /** Accepts the creation of a model with a new adapter. */
   async fresh(caller: Principal, request: WireValue<"CreateModelRequest">): Promise<string> {
-    this.#bases.check(request.baseModel);
+    const baseModel = this.#bases.check(request.baseModel);
     const config = checkLoraConfig(request.loraConfig ?? { rank: 32 }, "lora_config");
     if (config.rank > maxRank) throw badRequest("lora_config.rank", `must be at most ${maxRank}`);
     const lora: LoraSettings = {
@@ -66,7 +66,7 @@ export class ModelCreation {
     return this.#begin(caller, {
       sessionId: request.sessionId,
       modelSeqId: request.modelSeqId,
-      baseModel: request.baseModel,
+      baseModel,
       userMetadata: request.userMetadata,
       lora,
       kind: "create_model",

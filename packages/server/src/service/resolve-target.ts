@@ -22,8 +22,8 @@ export function resolveTarget(parts: Addressees, address: Address, owner: string
   if (baseModel === null) {
     throw badRequest("sample", "needs sampling_session_id, model_path or base_model");
   }
-  parts.bases.check(baseModel);
-  return { baseModel, checkpoint: null, sessionId: null, samplerId: null };
+  const name = parts.bases.check(baseModel);
+  return { baseModel: name, checkpoint: null, sessionId: null, samplerId: null };
 }
 
 function samplerTarget(parts: Addressees, samplerId: string, owner: string): SampleTarget {
