@@ -40,3 +40,45 @@ it("fetches a model of the hub for the engine in this process, and says so", asy
   expect(await runCommand(order, { env })).toMatchObject({ code: 0, err: "" });
   expect(hub.seen).toHaveLength(requests);
 });
+
+const lines = (text: string) => text.trimEnd().split("\n");
+
+it.each([
+  ["/nosuch", /"\/nosuch" is neither a folder that exists nor an id of the hub/],
+  ["tinker-ts/sprot", /"tinker-ts\/sprot" is not served here; there are tinker-ts\/sprout/],
+  ["some/tniy", /The hub does not have the model some\/tniy.*In the cache: some\/tiny\.\n$/],
+])("says in one line that %s is no model", async (name, message) => {
+  const env = { TINKER_BASE_URL: "local:", TINKER_TS_DATA_DIR: path.join(folder, "data") };
+  const asked = hub.seen.length;
+  const { code, out, err } = await runCommand(["chat", "-m", name], { env, input: "hi\n" });
+  expect({ code, out }).toEqual({ code: 1, out: "" });
+  expect(lines(err)).toHaveLength(1);
+  expect(err).toMatch(message);
+  expect(hub.seen.length - asked).toBeLessThanOrEqual(2);
+});
+
+it("says in one line that the hub cannot be reached", async () => {
+  const nobody = await FakeHub.start();
+  vi.stubEnv("HF_ENDPOINT", nobody.endpoint);
+  await nobody.stop();
+  const env = { TINKER_BASE_URL: "local:", TINKER_TS_DATA_DIR: path.join(folder, "data") };
+  const { code, err } = await runCommand(["chat", "-m", "some/other"], { env, input: "hi\n" });
+  vi.stubEnv("HF_ENDPOINT", hub.endpoint);
+  expect(code).toBe(1);
+  expect(lines(err)).toHaveLength(1);
+  expect(err).toMatch(/The hub cannot be reached: .*refused|ECONNREFUSED/i);
+});
+
+it("finds a folder again from elsewhere: it is kept by its whole path", async () => {
+  const env = { TINKER_BASE_URL: "local:", TINKER_TS_DATA_DIR: path.join(folder, "relative") };
+  const relative = `./${path.relative(process.cwd(), modelFolder)}`;
+  const order = ["sample", "-m", relative, "-p", "Hello", "--max-tokens", "2"];
+  expect(await runCommand(order, { env })).toMatchObject({ code: 0 });
+  const data = path.join(folder, "relative");
+  const kept = readdirSync(data, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(path.join(entry.parentPath, entry.name), "latin1"))
+    .join("\n");
+  expect(kept).toContain(path.resolve(modelFolder));
+  expect(kept).not.toContain(relative);
+});

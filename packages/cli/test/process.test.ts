@@ -56,6 +56,19 @@ describe("the program", () => {
   });
 });
 
+describe("streaming in this process", () => {
+  it.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)("ends with %s as a program does that was told to: %i", async (name, code) => {
+    const env = { TINKER_TS_DATA_DIR: path.join(folder, name) };
+    const order = ["sample", "-m", modelFolder, "-p", "a", "--max-tokens", "400"];
+    const program = start([...order, "--base-url", "local:"], env);
+    await program.sees(/Sample 1:\n[^]+/);
+    expect(await program.kill(name).finished).toMatchObject({ code, signalName: null });
+  });
+});
+
 describe("quickstart", () => {
   const local = ["quickstart", "--base-url", "local:", "--model"];
 
