@@ -10,7 +10,13 @@ const apiKey = "tml-bench-key";
 
 /** A server in a process of its own, and the way to it. */
 export interface BenchServer {
-  client(): ServiceClient;
+  client(apiKey?: string): ServiceClient;
+  /** Sends bytes to an endpoint. */
+  post(
+    endpoint: string,
+    body: Uint8Array<ArrayBuffer>,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<Response>;
   /** Reads numbers that the server keeps about itself. */
   metrics(...names: readonly string[]): Promise<number[]>;
 }
@@ -29,11 +35,17 @@ export async function withServer(
     await server.start();
     const baseUrl = `http://127.0.0.1:${server.port}`;
     await work({
-      client() {
-        const client = new ServiceClient({ baseUrl, apiKey, telemetry: false });
+      client(key = apiKey) {
+        const client = new ServiceClient({ baseUrl, apiKey: key, telemetry: false });
         clients.push(client);
         return client;
       },
+      post: (endpoint, body, headers) =>
+        fetch(`${baseUrl}/api/v1/${endpoint}`, {
+          method: "POST",
+          body,
+          headers: { "x-api-key": apiKey, ...headers },
+        }),
       async metrics(...names) {
         const response = await fetch(`${baseUrl}/metrics`, { headers: { "x-api-key": apiKey } });
         const text = await response.text();

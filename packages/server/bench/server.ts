@@ -1,9 +1,10 @@
 // What the server costs on top of the engine, how it bears load, and how soon it is ready.
-//   npm run bench -w packages/server [-- readiness overhead durability load]
+//   npm run bench -w packages/server [-- readiness overhead durability load bodies]
 import { mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import path from "node:path";
 import { openBenchModel } from "./bench-model.js";
+import { reportBodies } from "./bodies.js";
 import { reportDurability } from "./durability.js";
 import { reportLoad } from "./load.js";
 import { line } from "./measure.js";
@@ -15,6 +16,7 @@ const reports = {
   overhead: reportOverhead,
   durability: reportDurability,
   load: reportLoad,
+  bodies: reportBodies,
 };
 
 const chosen = process.argv.slice(2);

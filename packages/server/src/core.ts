@@ -2,6 +2,7 @@ import path from "node:path";
 import { Checkpoints } from "./checkpoints/checkpoints.js";
 import { StateFolders } from "./checkpoints/state-folders.js";
 import type { Context } from "./context/context.js";
+import { PassDecoder } from "./decoding/pass-decoder.js";
 import { BaseModels, type BaseModelOptions } from "./engine-host/base-models.js";
 import { EngineGuard } from "./engine-host/engine-guard.js";
 import { LiveModels } from "./engine-host/live-models.js";
@@ -60,7 +61,8 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const store = new Store(options.dataDir, { durability: options.durability });
   const metrics = new Metrics();
   const ledger = new RequestLedger(store, clock, logger, metrics);
-  const context: Context = { store, ledger, clock, logger, limits, metrics };
+  const passes = new PassDecoder();
+  const context: Context = { store, ledger, passes, clock, logger, limits, metrics };
 
   const folders = new StateFolders(path.join(options.dataDir, "checkpoints"), loadKit);
   const bases = new BaseModels(options.models, loadKit, logger);
@@ -128,7 +130,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
         direct.close(limits.shutdownGraceMs),
       ]);
       ledger.seal();
-      await bases.close();
+      await Promise.all([bases.close(), passes.close()]);
       metrics.close();
       await store.close();
     },

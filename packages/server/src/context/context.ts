@@ -1,3 +1,4 @@
+import type { PassDecoder } from "../decoding/pass-decoder.js";
 import type { ServerLimits } from "../limits.js";
 import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
@@ -9,6 +10,7 @@ import type { Clock } from "../time/clock.js";
 export interface Context {
   readonly store: Store;
   readonly ledger: RequestLedger;
+  readonly passes: PassDecoder;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limits: ServerLimits;

@@ -15,6 +15,7 @@ import { toReceivedPass } from "./received-pass.js";
 import { UndecodableBody } from "./undecodable-body.js";
 
 const maxTelemetryEvents = 1000;
+const maxTags = 1000;
 
 /** Pieces of text and inputs of a loss that a datum of a large pass may have on average. */
 const maxPartsPerDatum = 16;
@@ -55,7 +56,14 @@ function decode(bytes: Uint8Array, { typeName, form, limits }: BodyForm): unknow
   }
   const value = decodeJson(typeName, bytes);
   if (typeName === "SampleRequest") return withJoinedPrompt(value as never, limits);
-  if (typeName === "TelemetrySendRequest") checkTelemetry(value as never);
+  if (typeName === "TelemetrySendRequest") {
+    const { events } = value as WireValue<"TelemetrySendRequest">;
+    checkCount("events", events.length, maxTelemetryEvents);
+  }
+  if (typeName === "CreateSessionRequest") {
+    const { tags } = value as WireValue<"CreateSessionRequest">;
+    checkCount("tags", tags.length, maxTags);
+  }
   return value;
 }
 
@@ -108,7 +116,6 @@ function promptTooLong(length: number, maxPromptTokens: number): ApiError {
   return badRequest("prompt", `has ${length} tokens; at most ${maxPromptTokens} are taken`);
 }
 
-function checkTelemetry({ events }: WireValue<"TelemetrySendRequest">): void {
-  if (events.length <= maxTelemetryEvents) return;
-  throw badRequest("events", `at most ${maxTelemetryEvents} fit into one batch`);
+function checkCount(field: string, count: number, most: number): void {
+  if (count > most) throw badRequest(field, `has ${count} entries; at most ${most} are taken`);
 }

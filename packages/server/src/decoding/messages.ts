@@ -1,18 +1,22 @@
 import type { RequestPlace } from "tinker-ts/wire";
+import type { ProtoTypeName } from "tinker-ts/wire";
 import type { BodyForm } from "./body-form.js";
 
-/** A body for the thread; its parts are handed over. */
-export interface DecodeOrder {
+/** Work for the thread; bytes are handed over. */
+export type ThreadWork =
+  | { readonly kind: "body"; readonly parts: readonly Uint8Array[]; readonly form: BodyForm }
+  | { readonly kind: "pass"; readonly payload: Uint8Array }
+  | { readonly kind: "result"; readonly typeName: ProtoTypeName; readonly bytes: Uint8Array };
+
+/** Work with its number. */
+export interface ThreadOrder {
   readonly id: number;
-  readonly parts: readonly Uint8Array[];
-  readonly form: BodyForm;
+  readonly work: ThreadWork;
 }
 
 /** What the thread answers. */
-export type DecodeAnswer = { readonly id: number } & (
+export type ThreadAnswer = { readonly id: number } & (
   | { readonly kind: "value"; readonly value: unknown }
-  /** Objects of classes do not survive the way between threads, so a prompt travels as its parts. */
-  | { readonly kind: "sample"; readonly value: Record<string, unknown>; readonly chunks: unknown }
   | { readonly kind: "refused"; readonly status: number; readonly message: string }
   | {
       readonly kind: "undecodable";

@@ -1,30 +1,63 @@
 import { parentPort } from "node:worker_threads";
-import type { WireValue } from "tinker-ts/wire";
+import { decodeProto, encodeJson, stringifyJson, type WireValue } from "tinker-ts/wire";
 import { ApiError } from "../errors/api-error.js";
 import { decodeBody } from "./decode-body.js";
-import type { DecodeAnswer, DecodeOrder } from "./messages.js";
+import { inSharedMemory, toEnginePass } from "./engine-pass.js";
+import type { ThreadAnswer, ThreadOrder, ThreadWork } from "./messages.js";
+import type { ReceivedPass } from "./received-pass.js";
 import { UndecodableBody } from "./undecodable-body.js";
 
-/* The thread that decodes large bodies, one at a time. */
+/* The thread that decodes what is large, one thing at a time. */
 
 const port = parentPort;
 if (!port) throw new Error("this file is the program of a thread");
 
-port.on("message", (order: DecodeOrder) => {
-  answer(order).then(
-    (message) => port.postMessage(message, transferable(message)),
-    (error: unknown) =>
-      port.postMessage({ id: order.id, ...refusal(error) } satisfies DecodeAnswer),
+port.on("message", ({ id, work }: ThreadOrder) => {
+  carryOut(work).then(
+    ({ value, owned }) =>
+      port.postMessage({ id, kind: "value", value } satisfies ThreadAnswer, owned),
+    (error: unknown) => port.postMessage({ id, ...refusal(error) } satisfies ThreadAnswer),
   );
 });
 
-async function answer({ id, parts, form }: DecodeOrder): Promise<DecodeAnswer> {
+/** A result, and the memory in it that is given away instead of being copied. */
+interface Done {
+  readonly value: unknown;
+  readonly owned: ArrayBuffer[];
+}
+
+async function carryOut(work: ThreadWork): Promise<Done> {
+  switch (work.kind) {
+    case "body":
+      return body(work);
+    case "pass":
+      return { value: inSharedMemory(toEnginePass(work.payload)), owned: [] };
+    case "result": {
+      const { typeName, bytes } = work;
+      const text = stringifyJson(encodeJson(typeName, decodeProto(typeName, bytes) as never));
+      return given(Buffer.from(text));
+    }
+  }
+}
+
+async function body({ parts, form }: ThreadWork & { kind: "body" }): Promise<Done> {
   const [first, ...others] = parts;
   const bytes = first && others.length === 0 ? first : Buffer.concat(parts);
   const value = await decodeBody(bytes, form);
-  if (form.typeName !== "SampleRequest") return { id, kind: "value", value };
-  const { prompt, ...rest } = value as WireValue<"SampleRequest">;
-  return { id, kind: "sample", value: rest, chunks: prompt.chunks };
+  if (form.typeName === "SampleRequest") {
+    // Objects of classes do not survive the way between threads.
+    const { prompt, ...rest } = value as WireValue<"SampleRequest">;
+    return { value: { ...rest, prompt: prompt.chunks }, owned: [] };
+  }
+  const { payload } = value as Partial<ReceivedPass>;
+  return { value, owned: payload ? given(payload).owned : [] };
+}
+
+/** Bytes that are alone in their memory can be given away. */
+function given(bytes: Uint8Array): Done {
+  const { buffer } = bytes;
+  const isAlone = buffer instanceof ArrayBuffer && buffer.byteLength === bytes.byteLength;
+  return { value: bytes, owned: isAlone ? [buffer] : [] };
 }
 
 function refusal(error: unknown) {
@@ -35,19 +68,6 @@ function refusal(error: unknown) {
   if (error instanceof ApiError) {
     return { kind: "refused", status: error.status, message: error.message } as const;
   }
-  return {
-    kind: "broken",
-    error: error instanceof Error ? (error.stack ?? "") : String(error),
-  } as const;
-}
-
-/** Memory that is given away instead of being copied: what a pass is kept as. */
-function transferable(message: DecodeAnswer): ArrayBuffer[] {
-  if (message.kind !== "value") return [];
-  const payload = (message.value as { payload?: unknown } | null)?.payload;
-  const isOwned =
-    payload instanceof Uint8Array &&
-    payload.buffer instanceof ArrayBuffer &&
-    payload.byteLength === payload.buffer.byteLength;
-  return isOwned ? [payload.buffer] : [];
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { kind: "broken", error: text } as const;
 }

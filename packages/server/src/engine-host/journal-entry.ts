@@ -1,9 +1,11 @@
 import type { PassResult, StepMetrics } from "@tinker-ts/engine";
-import { decodeJson, decodeProto, type WireValue } from "tinker-ts/wire";
+import { decodeJson } from "tinker-ts/wire";
+import type { Context } from "../context/context.js";
+import type { EnginePass } from "../decoding/engine-pass.js";
 import type { TrainedAdapter } from "../engine-port/engine-port.js";
 import { isEngineRefusal } from "../errors/failure.js";
 import type { RequestKind } from "../store/requests-table.js";
-import { toEngineData } from "./training-data.js";
+import type { LiveModel } from "./live-model.js";
 
 /*
  * The operations that the journal keeps. Carrying one out for the first time and repeating it after a
@@ -13,21 +15,18 @@ import { toEngineData } from "./training-data.js";
 /** The kinds of operations that change a model step by step. */
 export type JournaledKind = Extract<RequestKind, "forward_backward" | "optim_step">;
 
-/** A forward or forward/backward pass over data that were checked. */
+/** A forward or forward/backward pass. */
 export function runPass(
   adapter: TrainedAdapter,
-  { forwardBackwardInput: input, forwardOnly }: WireValue<"ForwardBackwardRequest">,
+  { data, lossFn, lossFnConfig, forwardOnly }: EnginePass,
   signal?: AbortSignal,
-): Promise<PassResult & { readonly tokens: number }> {
-  const data = toEngineData(input.data);
+): Promise<PassResult> {
   const loss = {
-    lossFn: input.lossFn,
-    ...(input.lossFnConfig ? { lossFnConfig: input.lossFnConfig } : {}),
+    lossFn,
+    ...(lossFnConfig ? { lossFnConfig } : {}),
     ...(signal ? { signal } : {}),
   };
-  const tokens = data.reduce((sum, datum) => sum + datum.tokens.length, 0);
-  const pass = forwardOnly ? adapter.forward(data, loss) : adapter.forwardBackward(data, loss);
-  return pass.then((result) => ({ ...result, tokens }));
+  return forwardOnly ? adapter.forward(data, loss) : adapter.forwardBackward(data, loss);
 }
 
 /**
@@ -48,11 +47,12 @@ export async function runStep(
 
 /** Repeats an operation of the journal for its effect. */
 export async function repeat(
-  adapter: TrainedAdapter,
+  { passes }: Context,
+  { adapter, model }: LiveModel,
   kind: JournaledKind,
   payload: Uint8Array,
 ): Promise<void> {
   if (kind === "forward_backward") {
-    await runPass(adapter, decodeProto("ForwardBackwardRequest", payload));
+    await runPass(adapter, await passes.decode(model.owner, payload));
   } else await runStep(adapter, payload);
 }

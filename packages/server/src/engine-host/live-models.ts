@@ -215,9 +215,9 @@ export class LiveModels {
     const { clock } = this.#context;
     const startedAt = clock.now();
     const kind = entry.kind as JournaledKind;
-    await repeat(live.adapter, kind, payload);
+    await repeat(this.#context, live, kind, payload);
     const tookMs = clock.now() - startedAt;
-    live.noteApplied(kind === "forward_backward", payload.length, tookMs);
+    live.noteApplied(kind === "forward_backward", entry.payloadBytes, tookMs);
   }
 
   /** The journal from a state to the present; a model whose journal has a hole is lost and says so. */

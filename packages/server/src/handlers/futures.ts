@@ -1,11 +1,11 @@
-import { decodeProto, encodeJson, hasProto } from "tinker-ts/wire";
+import { hasProto, type ProtoTypeName } from "tinker-ts/wire";
 import type { Core } from "../core.js";
-import { bytesResponse, jsonResponse, typedResponse } from "../http/answers.js";
+import { bytesResponse, typedResponse } from "../http/answers.js";
 import type { HandlersOf } from "../http/call.js";
 import type { Settled } from "../store/requests-table.js";
 
 /** Fetching results. */
-export function futureHandlers({ futures }: Core): HandlersOf<"retrieveFuture"> {
+export function futureHandlers({ context, futures }: Core): HandlersOf<"retrieveFuture"> {
   return {
     async retrieveFuture({ caller, body, headers, signal }) {
       const answer = await futures.retrieve(caller, body, signal);
@@ -22,13 +22,21 @@ export function futureHandlers({ futures }: Core): HandlersOf<"retrieveFuture"> 
         });
       }
       const acceptsProto = headers.get("accept")?.includes("application/x-protobuf") ?? false;
-      return settledResponse(answer.settled, acceptsProto);
+      const toJson: ToJson = (...result) => context.passes.toJson(caller.owner, ...result);
+      return settledResponse(answer.settled, acceptsProto, toJson);
     },
   };
 }
 
+/** Turns a result into JSON. */
+type ToJson = (typeName: ProtoTypeName, bytes: Uint8Array) => Promise<Uint8Array>;
+
 /** Results of types with a binary form are kept in it; all others are kept as JSON. */
-function settledResponse(settled: Settled, acceptsProto: boolean): Response {
+async function settledResponse(
+  settled: Settled,
+  acceptsProto: boolean,
+  toJson: ToJson,
+): Promise<Response> {
   if (settled.state === "failed") {
     const { error, category } = settled;
     return typedResponse("RequestFailedResponse", { error, category });
@@ -36,5 +44,5 @@ function settledResponse(settled: Settled, acceptsProto: boolean): Response {
   const { resultType, bytes } = settled;
   if (!hasProto(resultType)) return bytesResponse(bytes, "application/json");
   if (acceptsProto) return bytesResponse(bytes, "application/x-protobuf");
-  return jsonResponse(encodeJson(resultType, decodeProto(resultType, bytes)));
+  return bytesResponse(await toJson(resultType, bytes), "application/json");
 }

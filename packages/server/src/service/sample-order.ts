@@ -1,6 +1,6 @@
 import type { SampleResult } from "@tinker-ts/engine";
 import { checkSamplingParams, type WireInput, type WireValue } from "tinker-ts/wire";
-import { textTokens } from "../engine-host/training-data.js";
+import { textTokens } from "../decoding/engine-pass.js";
 import type { ModelFacts } from "../engine-port/engine-kit.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
 import { badRequest } from "../errors/api-error.js";

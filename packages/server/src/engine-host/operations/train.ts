@@ -1,4 +1,4 @@
-import { decodeProto, encodeProto, type WireValue } from "tinker-ts/wire";
+import { encodeProto } from "tinker-ts/wire";
 import type { TrainedAdapter } from "../../engine-port/engine-port.js";
 import { badRequest } from "../../errors/api-error.js";
 import { toFailure } from "../../errors/failure.js";
@@ -14,15 +14,14 @@ const maxPassesFactor = 4;
 const pass =
   (change: OperationOutput["change"]): Operation =>
   async ({ context }, { live, payload, signal }) => {
-    const request = decodeProto("ForwardBackwardRequest", payload);
-    checkBatch(request, context.limits.maxBatchData);
     if (change === "journaled") checkJournal(live, context.limits.maxJournalBytes);
-    const run = (adapter: TrainedAdapter) => runPass(adapter, request, signal);
+    const order = await context.passes.decode(live.model.owner, payload);
+    const run = (adapter: TrainedAdapter) => runPass(adapter, order, signal);
     const result = await (change === "none" ? run(live.adapter) : live.change(run));
     const bytes = encodeProto("ForwardBackwardOutput", toPassOutput(result));
     return {
       settled: { state: "done", resultType: "ForwardBackwardOutput", bytes },
-      usage: [{ kind: "training", amount: result.tokens }],
+      usage: [{ kind: "training", amount: order.tokens }],
       change,
     };
   };
@@ -47,10 +46,4 @@ function checkJournal(live: LiveModel, maxJournalBytes: number): void {
     "forward_backward",
     `${live.journalBytes} bytes of data have been passed without an optimizer step; call optim_step`,
   );
-}
-
-function checkBatch(request: WireValue<"ForwardBackwardRequest">, maxBatchData: number): void {
-  const { length } = request.forwardBackwardInput.data;
-  if (length >= 1 && length <= maxBatchData) return;
-  throw badRequest("data", `must have at least 1 and at most ${maxBatchData} data, got ${length}`);
 }

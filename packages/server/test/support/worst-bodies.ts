@@ -1,0 +1,67 @@
+import { compressZstd, encodeProto } from "tinker-ts/wire";
+
+/** A body that costs its receiver as much as it can. */
+export interface WorstBody {
+  readonly name: string;
+  /** The endpoint. */
+  readonly path: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const json = { "content-type": "application/json" };
+const proto = { "content-type": "application/x-protobuf" };
+const zstd = { "content-encoding": "zstd" };
+
+/** The worst that one key may send, within the default limits; `scale` makes the large ones smaller. */
+export async function worstBodies(modelId: string, scale = 1): Promise<WorstBody[]> {
+  const megabytes = (count: number): number => Math.floor(count * scale * 1e6);
+  const pass = (data: string): Uint8Array<ArrayBuffer> =>
+    Buffer.from(
+      `{"model_id":${JSON.stringify(modelId)},"forward_backward_input":{"data":${data},"loss_fn":"cross_entropy"}}`,
+    );
+  const list = (item: string, sizeBytes: number): string =>
+    `[${`${item},`.repeat(Math.floor(sizeBytes / (item.length + 1)))}${item}]`;
+  const tokens = new Int32Array(2000).fill(1);
+  const rows = Math.max(1, Math.floor(4096 * scale));
+  const whole = encodeProto("ForwardBackwardRequest", {
+    modelId,
+    forwardBackwardInput: {
+      data: Array.from({ length: rows }, () => ({
+        modelInput: tokens,
+        lossFnInputs: { target_tokens: tokens, weights: new Float32Array(2000).fill(1) },
+      })),
+      lossFn: "cross_entropy",
+    },
+  });
+  const zipped = async (bytes: Uint8Array) =>
+    (await compressZstd(bytes)) as Uint8Array<ArrayBuffer>;
+  const spaces = await zipped(Buffer.alloc(megabytes(250), " "));
+  const inputs = `{"target_tokens":{"data":[1],"dtype":"int64"}}`;
+  const long = `[{"model_input":{"chunks":[{"tokens":${list("1", megabytes(100))}}]},"loss_fn_inputs":${inputs}}]`;
+  const prompt = `{"base_model":"none","prompt":{"chunks":[{"tokens":${list("1", 4e6)}}]},"sampling_params":{}}`;
+  const strings = (sizeBytes: number) => list('""', sizeBytes);
+  const session = `{"tags":${strings(190_000)},"user_metadata":{},"sdk_version":"x"}`;
+  const path = "forward_backward";
+  return [
+    { name: "spaces, compressed", path, bytes: spaces, headers: { ...json, ...zstd } },
+    { name: "one long JSON datum", path, bytes: pass(long), headers: json },
+    { name: "a pass of 130 MB", path, bytes: whole, headers: proto },
+    {
+      name: "the same, compressed",
+      path,
+      bytes: await zipped(whole),
+      headers: { ...proto, ...zstd },
+    },
+    { name: "millions of empty data", path, bytes: pass(list("{}", megabytes(60))), headers: json },
+    { name: "nested lists", path, bytes: pass("[".repeat(megabytes(60))), headers: json },
+    { name: "a long prompt", path: "asample", bytes: Buffer.from(prompt), headers: json },
+    { name: "many tags", path: "create_session", bytes: Buffer.from(session), headers: json },
+    {
+      name: "telemetry",
+      path: "telemetry",
+      bytes: Buffer.from(`{"events":${list("{}", 1e6)},"session_id":"x"}`),
+      headers: json,
+    },
+  ];
+}
