@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { AddressInfo } from "node:net";
@@ -53,6 +53,19 @@ it("finds nothing wrong where all is well", async () => {
   expect(checks.get("Server")?.finding).toBe(`${server.url}, 1 model`);
   expect(checks.get("Dialect")?.finding).toBe("protobuf and JSON");
   expect(checks.get("Key")?.finding).toBe("accepted");
+  expect(code).toBe(0);
+});
+
+it("tells what a server could not account for, and how to bring it back", async () => {
+  const dataDir = path.join(folder, "lossy");
+  const found = path.join(dataDir, "lost-and-found/checkpoints/0123abcd");
+  mkdirSync(found, { recursive: true });
+  const { code, checks } = await examine({ TINKER_TS_DATA_DIR: dataDir });
+  expect(checks.get("Lost and found")).toMatchObject({
+    state: "warning",
+    finding: `1 saved states and 0 other files in ${path.join(dataDir, "lost-and-found")}`,
+    way_out: expect.stringContaining(`tinker-ts checkpoint import ${found}`) as string,
+  });
   expect(code).toBe(0);
 });
 

@@ -67,8 +67,14 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const folders = new StateFolders(path.join(options.dataDir, "checkpoints"), loadKit);
   const bases = new BaseModels(options.models, loadKit, logger);
   const snapshots = new Snapshots(context, loadKit);
-  const weights = new SamplerWeights(bases, folders, limits);
-  const checkpoints = new Checkpoints(context, folders, (folder) => weights.drop(folder));
+  const weights = new SamplerWeights(
+    bases,
+    (checkpoint, modelFolder) => checkpoints.read(checkpoint, modelFolder),
+    limits,
+  );
+  const checkpoints: Checkpoints = new Checkpoints(context, folders, (folder) =>
+    weights.drop(folder),
+  );
   const lives = new LiveModels(context, bases, snapshots);
   const guard = new EngineGuard(logger, async () => {
     lives.reset();

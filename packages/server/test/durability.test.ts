@@ -1,6 +1,7 @@
-import { readdirSync, rmSync, truncateSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, truncateSync } from "node:fs";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { flipBit } from "./support/flip-bit.js";
 import { ManualClock } from "./support/manual-clock.js";
 import { passBody, TestApp } from "./support/test-app.js";
 
@@ -139,26 +140,52 @@ describe("the journal", () => {
 });
 
 describe("a snapshot", () => {
-  beforeEach(async () => {
-    for (let round = 0; round < 2; round++) {
-      await pass();
-      await step();
-    }
-    await expect.poll(() => list("snapshots")).toHaveLength(1);
-  });
-
-  it.each([
+  const damages = [
     ["torn", (file: string) => truncateSync(file, 40)],
     ["missing", (file: string) => rmSync(path.dirname(file), { recursive: true })],
-  ])("that is %s fails the model with a clear error, not the server", async (_, damage) => {
+    ["altered", (file: string) => flipBit(file)],
+  ] as const;
+
+  beforeEach(async () => {
+    const seen = new Set<string>();
+    while (seen.size < 3) {
+      await pass();
+      await step();
+      for (const folder of list("snapshots")) if (!folder.startsWith(".")) seen.add(folder);
+    }
     await app.stop();
-    const [folder] = list("snapshots");
-    damage(path.join(app.dataDir, "snapshots", folder!, "adapter.json"));
+    expect(list("snapshots")).toHaveLength(2);
+  });
+
+  /** Snapshots by age, the newest first. */
+  const byAge = (): string[] => list("snapshots").toSorted((a, b) => appliedOf(b) - appliedOf(a));
+  const appliedOf = (folder: string): number => {
+    const file = path.join(app.dataDir, "snapshots", folder, "manifest.json");
+    return (JSON.parse(readFileSync(file, "utf8")) as { applied: number }).applied;
+  };
+  const spoil = (folder: string, damage: (file: string) => void): void =>
+    damage(path.join(app.dataDir, "snapshots", folder, "adapter.json"));
+
+  it.each(damages)("that is %s is not needed: the one before it leads there", async (_, damage) => {
+    await app.start();
+    const before = await loss();
+    await app.stop();
+    spoil(byAge()[0]!, damage);
+    await app.start();
+    expect(await loss()).toEqual(before);
+    expect(app.logLines.join("\n")).toContain("a snapshot cannot be used");
+  });
+
+  it.each(damages)("that is %s like the one before corrupts its run alone", async (_, damage) => {
+    const folders = byAge();
+    for (const folder of folders) spoil(folder, damage);
     await app.start();
     const { requestId } = await app.call("forwardBackward", passBody(model, seq, [[1]]));
     expect(await app.result(requestId)).toMatchObject({
       category: "server",
-      error: expect.stringContaining("continue from a checkpoint") as string,
+      error: expect.stringMatching(
+        `snapshots/${folders[0]}/adapter.json .*continue from a checkpoint`,
+      ) as string,
     });
     const run = await app.call("getTrainingRun", null, { params: { trainingRunId: model } });
     expect(run.corrupted).toBe(true);

@@ -101,6 +101,7 @@ describe.each(places)("RestClient $name", ({ open }) => {
       "adapter_config.json",
       "adapter_model.safetensors",
       "checkpoint_complete",
+      "manifest.json",
     ]);
     const config = await readModelConfig(realModels.qwen3);
     const adapter = await readAdapter(directory, { config });

@@ -1,4 +1,4 @@
-import { access, constants, stat, statfs } from "node:fs/promises";
+import { access, constants, readdir, stat, statfs } from "node:fs/promises";
 import { homedir } from "node:os";
 import path from "node:path";
 import { formatSize } from "../output/formats.js";
@@ -7,11 +7,42 @@ import { broken, ok, type Finding } from "./finding.js";
 const littleBytes = 1024 ** 3;
 const tooLittleBytes = 100 * 1024 ** 2;
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const dataDirOf = (env: Environment): string =>
+  path.resolve(env["TINKER_TS_DATA_DIR"] || path.join(homedir(), ".tinker-ts"));
+
+/** What a server found in the data directory and could not account for. */
+export async function checkLostAndFound(env: Environment): Promise<Finding[]> {
+  const folder = path.join(dataDirOf(env), "lost-and-found");
+  const list = (kind: string): Promise<string[]> =>
+    readdir(path.join(folder, kind)).catch(() => []);
+  const weights = (
+    await Promise.all(
+      ["checkpoints", "snapshots"].map(async (kind) =>
+        (await list(kind)).map((name) => path.join(folder, kind, name)),
+      ),
+    )
+  ).flat();
+  const others = (await list("blobs")).length;
+  const [first] = weights;
+  if (first === undefined && others === 0) return [];
+  return [
+    {
+      check: "Lost and found",
+      state: "warning",
+      finding: `${weights.length} saved states and ${others} other files in ${folder}`,
+      wayOut:
+        first === undefined
+          ? "Payloads and results of requests that the server does not know any more; delete them."
+          : `Bring back what you miss with 'tinker-ts checkpoint import ${first}'; delete the rest.`,
+    },
+  ];
+}
+
 /** Whether the data directory can be written to and has room. */
-export async function checkDisk(
-  env: Readonly<Record<string, string | undefined>>,
-): Promise<Finding> {
-  const folder = path.resolve(env["TINKER_TS_DATA_DIR"] || path.join(homedir(), ".tinker-ts"));
+export async function checkDisk(env: Environment): Promise<Finding> {
+  const folder = dataDirOf(env);
   try {
     const existing = await nearestExisting(folder);
     if (!(await stat(existing)).isDirectory()) throw new Error(`${existing} is not a folder`);

@@ -1,5 +1,5 @@
 import type { CommandContext } from "../command.js";
-import { checkDisk } from "./check-disk.js";
+import { checkDisk, checkLostAndFound } from "./check-disk.js";
 import { checkEngine } from "./check-engine.js";
 import { checkServer } from "./check-server.js";
 import { broken, ok, type Finding } from "./finding.js";
@@ -12,6 +12,7 @@ export async function runChecks(context: CommandContext): Promise<Finding[]> {
     checkNode(),
     await checkEngine(),
     await checkDisk(context.terminal.env),
+    ...(await checkLostAndFound(context.terminal.env)),
     ...(await checkServer(context)),
   ];
 }

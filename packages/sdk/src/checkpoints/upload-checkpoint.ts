@@ -20,7 +20,13 @@ export interface CheckpointUpload {
   readonly onProgress: (progress: UploadProgress) => void;
 }
 
-const wantedFiles = ["adapter_config.json", "adapter_model.safetensors", "optimizer.safetensors"];
+const wantedFiles = [
+  "adapter_config.json",
+  "adapter_model.safetensors",
+  "optimizer.safetensors",
+  // With it, the server makes sure that the others are what was saved.
+  "manifest.json",
+];
 
 /** An addition of this project: an adapter is brought in where its archive is handed out. */
 const archiveRoute: Route = {

@@ -1,5 +1,7 @@
+import type { ParameterExport } from "@tinker-ts/engine";
 import type { Context } from "../context/context.js";
-import { conflict, notFound } from "../errors/api-error.js";
+import { ApiError, conflict, notFound } from "../errors/api-error.js";
+import { DamagedError } from "../errors/damaged-error.js";
 import type { CheckpointKind, CheckpointRecord } from "../store/checkpoints-table.js";
 import { parsePath, pathOf } from "./checkpoint-names.js";
 import type { StateFolders } from "./state-folders.js";
@@ -30,6 +32,16 @@ export class Checkpoints {
     const found = this.#current(trainingRunId, checkpointType, name);
     if (found) return found;
     throw notFound(`checkpoint ${tinkerPath}`);
+  }
+
+  /** Reads the weights of a checkpoint; `modelFolder` is that of its base model. */
+  read(checkpoint: CheckpointRecord, modelFolder: string): Promise<ParameterExport> {
+    return this.#noticing(checkpoint, () => this.folders.read(checkpoint, modelFolder));
+  }
+
+  /** Makes sure that the files of a checkpoint are what was written. */
+  verify(checkpoint: CheckpointRecord): Promise<void> {
+    return this.#noticing(checkpoint, () => this.folders.verify(checkpoint));
   }
 
   /** A checkpoint of a run that belongs to `owner`. */
@@ -97,6 +109,21 @@ export class Checkpoints {
       if (!isStale && keptBytes <= limits.maxEphemeralBytes) break;
       keptBytes -= checkpoint.sizeBytes;
       await this.remove(checkpoint, "checkpoint.dropped");
+    }
+  }
+
+  /** Puts on record that a checkpoint is damaged, when it turns out to be. */
+  async #noticing<T>(checkpoint: CheckpointRecord, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof DamagedError)) throw error;
+      const { store, logger } = this.#context;
+      const tinkerPath = pathOf(checkpoint);
+      logger.error("a checkpoint is damaged", { path: tinkerPath, error: error.message });
+      await store.write(() => store.checkpoints.markDamaged(checkpoint.folder, error.message));
+      const text = `checkpoint ${tinkerPath} cannot be used: ${error.message}; use another one`;
+      throw new ApiError(500, text, { code: "damaged", cause: error });
     }
   }
 

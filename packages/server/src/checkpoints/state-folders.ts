@@ -1,12 +1,36 @@
-import { createHash, randomBytes } from "node:crypto";
-import { createReadStream } from "node:fs";
+import { randomBytes } from "node:crypto";
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import path from "node:path";
-import { pipeline } from "node:stream/promises";
 import type { ParameterExport } from "@tinker-ts/engine";
 import type { EngineKit, StoredAdapter } from "../engine-port/engine-kit.js";
+import { DamagedError } from "../errors/damaged-error.js";
+import { isMissing } from "../errors/storage-failure.js";
+import type { FolderFiles } from "../store/content.js";
+import {
+  findDamage,
+  readManifest,
+  writeManifest,
+  type Manifest,
+  type StateOrigin,
+} from "./manifest.js";
 
-/** Adapter states on disk, one folder each under a name of its own making; nothing is ever overwritten. */
+/** A folder on record; `files` is null where it was written before digests were kept. */
+export interface KnownFolder {
+  readonly folder: string;
+  readonly files: FolderFiles | null;
+}
+
+/** A folder that nothing on record names. */
+export interface UnknownFolder {
+  readonly folder: string;
+  readonly place: string;
+  readonly manifest: Manifest | undefined;
+}
+
+/**
+ * Adapter states on disk, one folder each under a name of its own making; nothing is ever overwritten.
+ * What is read is compared with its digests first.
+ */
 export class StateFolders {
   readonly #root: string;
   readonly #loadKit: () => Promise<EngineKit>;
@@ -16,17 +40,34 @@ export class StateFolders {
     this.#loadKit = loadKit;
   }
 
-  /** Writes a new folder; it appears complete or not at all. */
-  async write(adapter: StoredAdapter): Promise<{ folder: string; sizeBytes: number }> {
+  /** Writes a new folder; it appears complete, with its manifest, or not at all. */
+  async write(
+    adapter: StoredAdapter,
+    origin: StateOrigin,
+  ): Promise<{ folder: string; sizeBytes: number; files: FolderFiles }> {
     const folder = randomBytes(12).toString("hex");
     await mkdir(this.#root, { recursive: true });
-    await (await this.#loadKit()).writeAdapter(this.pathOf(folder), adapter);
-    return { folder, sizeBytes: await this.#sizeOf(folder) };
+    let files: FolderFiles = {};
+    await (
+      await this.#loadKit()
+    ).writeAdapter(this.pathOf(folder), adapter, async (unfinished) => {
+      files = await writeManifest(unfinished, origin);
+    });
+    return { folder, sizeBytes: await this.#sizeOf(folder), files };
   }
 
   /** Reads a state back; `modelFolder` is that of its base model. */
-  async read(folder: string, modelFolder: string): Promise<ParameterExport> {
-    return (await this.#loadKit()).readAdapter(this.pathOf(folder), modelFolder);
+  async read(known: KnownFolder, modelFolder: string): Promise<ParameterExport> {
+    await this.verify(known);
+    return (await this.#loadKit()).readAdapter(this.pathOf(known.folder), modelFolder);
+  }
+
+  /** Makes sure that a folder is what was written, or says which of its files is not. */
+  async verify({ folder, files }: KnownFolder): Promise<void> {
+    const damage = files && (await findDamage(this.pathOf(folder), files));
+    if (!damage) return;
+    const file = path.posix.join(path.basename(this.#root), folder, damage.file);
+    throw new DamagedError(file, damage.problem);
   }
 
   /** Reads an adapter that was unpacked into one of the folders and made elsewhere. */
@@ -43,17 +84,6 @@ export class StateFolders {
     return (await readdir(this.pathOf(folder))).toSorted();
   }
 
-  /** SHA-256 over the names and contents of a folder's files. */
-  async digest(folder: string): Promise<string> {
-    const hash = createHash("sha256");
-    for (const file of await this.files(folder)) {
-      hash.update(`${file}\n`);
-      const content = createReadStream(path.join(this.pathOf(folder), file));
-      await pipeline(content, hash, { end: false });
-    }
-    return hash.digest("hex");
-  }
-
   async remove(folders: readonly string[]): Promise<void> {
     for (const folder of folders) {
       // Unpacking that was given up can still put a file there for a moment.
@@ -61,12 +91,21 @@ export class StateFolders {
     }
   }
 
-  /** Deletes what no record names: what a crash left behind. */
-  async removeOthers(known: ReadonlySet<string>): Promise<number> {
-    const present = await readdir(this.#root).catch(() => []);
-    const orphans = present.filter((folder) => !known.has(folder));
-    await this.remove(orphans);
-    return orphans.length;
+  /** Deletes what was never finished, and lists what is whole and not `known`. */
+  async findUnknown(known: ReadonlySet<string>): Promise<UnknownFolder[]> {
+    const present = await readdir(this.#root).catch((error: unknown) => {
+      if (isMissing(error)) return [];
+      throw error;
+    });
+    const unfinished = present.filter((folder) => /^\.|^upload-/.test(folder));
+    await this.remove(unfinished);
+    const unknown = present.filter((name) => !known.has(name) && !unfinished.includes(name));
+    return Promise.all(
+      unknown.map(async (folder) => {
+        const place = this.pathOf(folder);
+        return { folder, place, manifest: await readManifest(place) };
+      }),
+    );
   }
 
   async #sizeOf(folder: string): Promise<number> {

@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { findDamage, manifestFile, readManifest } from "./manifest.js";
 import { ApiError, badRequest } from "../errors/api-error.js";
 
 /** The files that make an adapter; nothing else of an archive is unpacked. */
@@ -8,6 +9,7 @@ const adapterFiles = new Set([
   "adapter_config.json",
   "adapter_model.safetensors",
   "optimizer.safetensors",
+  manifestFile,
 ]);
 
 /** Unpacks the adapter in a tar archive (packed or not) into a folder; links and paths are ignored. */
@@ -46,6 +48,15 @@ export async function unpackAdapter(
     if (error instanceof ApiError) throw error;
     throw badRequest("body", `is not a tar archive: ${String(error)}`);
   }
+  await checkManifest(folder);
+}
+
+/** An adapter that says what its files must be like is taken at its word. */
+async function checkManifest(folder: string): Promise<void> {
+  const files = Object.entries((await readManifest(folder))?.files ?? {});
+  const wanted = Object.fromEntries(files.filter(([name]) => adapterFiles.has(name)));
+  const damage = await findDamage(folder, wanted);
+  if (damage) throw badRequest("body", `${damage.file} of the archive ${damage.problem}`);
 }
 
 function tooLarge(maxBytes: number): ApiError {

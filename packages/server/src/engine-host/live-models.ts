@@ -1,5 +1,6 @@
 import type { Context } from "../context/context.js";
-import { StoppedError } from "../errors/failure.js";
+import { DamagedError } from "../errors/damaged-error.js";
+import { isEngineRefusal, StoppedError } from "../errors/failure.js";
 import type { Model } from "../store/models-table.js";
 import type { RequestHead } from "../store/requests-table.js";
 import { adapterOptions } from "./adapter-options.js";
@@ -128,6 +129,15 @@ export class LiveModels {
     this.#noteGone(restoring);
   }
 
+  /** Puts on record that a model is lost, and why; others go on. */
+  async giveUp(modelId: string, damage: string): Promise<never> {
+    const { store, logger } = this.#context;
+    const reason = `${damage}; continue from a checkpoint`;
+    logger.error("a model is corrupted", { model: modelId, reason });
+    await store.write(() => store.models.setState(modelId, "failed", reason));
+    throw new StoppedError(`model ${modelId} is corrupted: ${reason}`, "server");
+  }
+
   /** Forgets everything in memory, after the engine broke. */
   reset(): void {
     this.#live.clear();
@@ -186,9 +196,12 @@ export class LiveModels {
     if (!model) throw new Error(`model ${modelId} has no record`);
     const base = await this.#bases.load(model.baseModel);
     const { folder: modelFolder } = await this.#bases.find(model.baseModel);
-    const snapshot = await this.#snapshots.load(modelId, modelFolder);
+    const { newest: snapshot, damage } = await this.#snapshots.load(modelId, modelFolder);
     const savedApplied = snapshot?.applied ?? 0;
-    const journal = this.#completeJournal(model, savedApplied);
+    const journal = store.journal.list(modelId, savedApplied);
+    if (!isComplete(journal, savedApplied, model.applied)) {
+      return this.giveUp(modelId, damage[0] ?? "a part of its journal is missing");
+    }
     const adapter = await base.createAdapter(adapterOptions(model.lora));
     const live = new LiveModel({ model, adapter, modelFolder, savedApplied, now: clock.now() });
     try {
@@ -196,7 +209,9 @@ export class LiveModels {
       for (const entry of journal) await this.#repeat(live, entry);
     } catch (error) {
       await adapter.release().catch(() => {});
-      throw error;
+      // What was done once and cannot be done again is not a mistake of the request that found it out.
+      if (!(error instanceof DamagedError || isEngineRefusal(error))) throw error;
+      return this.giveUp(modelId, error.message);
     }
     metrics.replays.add(journal.length);
     if (snapshot || journal.length > 0) {
@@ -219,21 +234,12 @@ export class LiveModels {
     const tookMs = clock.now() - startedAt;
     live.noteApplied(kind === "forward_backward", entry.payloadBytes, tookMs);
   }
+}
 
-  /** The journal from a state to the present; a model whose journal has a hole is lost and says so. */
-  #completeJournal(model: Model, savedApplied: number): RequestHead[] {
-    const { store, logger } = this.#context;
-    const journal = store.journal.list(model.modelId, savedApplied);
-    const isComplete =
-      savedApplied + journal.length === model.applied &&
-      journal.every((entry, index) => entry.applied === savedApplied + index + 1);
-    if (isComplete) return journal;
-    const reason =
-      "its files in the data directory are damaged or missing; continue from a checkpoint";
-    logger.error("a model cannot be brought back", { model: model.modelId, reason });
-    store
-      .write(() => store.models.setState(model.modelId, "failed", reason))
-      .catch((error: unknown) => logger.error("cannot write", { error: String(error) }));
-    throw new StoppedError(`model ${model.modelId} cannot be brought back: ${reason}`, "server");
-  }
+/** Whether a journal leads from a state to the present without a hole. */
+function isComplete(journal: readonly RequestHead[], from: number, to: number): boolean {
+  return (
+    from + journal.length === to &&
+    journal.every((entry, index) => entry.applied === from + index + 1)
+  );
 }

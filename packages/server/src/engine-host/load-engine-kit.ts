@@ -27,10 +27,11 @@ export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit
       return { folder, isFromHub: commit !== null };
     },
     readFacts: (folder) => engine.readModelConfig(folder),
-    async writeAdapter(folder, stored) {
+    async writeAdapter(folder, stored, onWritten) {
       const { optimizer = null } = stored.state;
       const targets = engine.loraTargetsOf(stored.state.tensors);
-      await engine.writeAdapter(folder, { ...toLoraAdapter(stored), targets }, { optimizer });
+      const adapter = { ...toLoraAdapter(stored), targets };
+      await engine.writeAdapter(folder, adapter, { optimizer, onWritten });
     },
     async readAdapter(folder, modelFolder) {
       const config = await engine.readModelConfig(modelFolder);

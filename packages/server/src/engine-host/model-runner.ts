@@ -1,3 +1,4 @@
+import { DamagedError } from "../errors/damaged-error.js";
 import { toFailure, type StoppedError } from "../errors/failure.js";
 import type { FairTurns } from "../queue/fair-turns.js";
 import type { RequestHead } from "../store/requests-table.js";
@@ -136,12 +137,21 @@ export class ModelRunner {
     }
     if (request.kind === "sample") throw new Error("samples have no place in a model's lane");
     const live = await this.#parts.lives.hold(this.#model);
-    const payload = await this.#parts.context.ledger.payload(request.requestId);
+    const payload = await this.#payload(request);
     const { clock } = this.#parts.context;
     const begunAt = clock.now();
     const input = { live, request, payload, signal };
     const output = await operations[request.kind](this.#parts, input);
     return { output, live, startedAt, tookMs: clock.now() - begunAt };
+  }
+
+  async #payload({ requestId }: RequestHead): Promise<Uint8Array> {
+    try {
+      return await this.#parts.context.ledger.payload(requestId);
+    } catch (error) {
+      if (!(error instanceof DamagedError)) throw error;
+      return this.#parts.lives.giveUp(this.#model.modelId, error.message);
+    }
   }
 
   async #unload(): Promise<OperationOutput> {

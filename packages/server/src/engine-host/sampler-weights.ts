@@ -1,9 +1,15 @@
-import type { StateFolders } from "../checkpoints/state-folders.js";
+import type { ParameterExport } from "@tinker-ts/engine";
 import type { FrozenWeights } from "../engine-port/engine-port.js";
 import type { ServerLimits } from "../limits.js";
 import type { CheckpointRecord } from "../store/checkpoints-table.js";
 import { adapterOptions } from "./adapter-options.js";
 import type { BaseModels } from "./base-models.js";
+
+/** Reads the weights of a checkpoint; the folder is that of its base model. */
+type ReadCheckpoint = (
+  checkpoint: CheckpointRecord,
+  modelFolder: string,
+) => Promise<ParameterExport>;
 
 interface Held {
   readonly weights: Promise<FrozenWeights>;
@@ -19,18 +25,18 @@ interface Held {
  */
 export class SamplerWeights {
   readonly #bases: BaseModels;
-  readonly #folders: StateFolders;
+  readonly #read: ReadCheckpoint;
   readonly #maxHeld: number;
   /** By checkpoint folder, the longest unused first. */
   readonly #held = new Map<string, Held>();
 
   constructor(
     bases: BaseModels,
-    folders: StateFolders,
+    read: ReadCheckpoint,
     limits: Pick<ServerLimits, "maxLoadedSamplers">,
   ) {
     this.#bases = bases;
-    this.#folders = folders;
+    this.#read = read;
     this.#maxHeld = limits.maxLoadedSamplers;
   }
 
@@ -88,7 +94,7 @@ export class SamplerWeights {
   async #freeze(checkpoint: CheckpointRecord): Promise<FrozenWeights> {
     const base = await this.#bases.load(checkpoint.baseModel);
     const { folder: modelFolder } = await this.#bases.find(checkpoint.baseModel);
-    const state = await this.#folders.read(checkpoint.folder, modelFolder);
+    const state = await this.#read(checkpoint, modelFolder);
     const adapter = await base.createAdapter(adapterOptions(checkpoint.lora));
     try {
       await adapter.importState({ tensors: state.tensors }, { optimizer: false });

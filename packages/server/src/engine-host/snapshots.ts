@@ -1,8 +1,9 @@
 import path from "node:path";
 import type { NamedTensors, ParameterExport } from "@tinker-ts/engine";
-import { StateFolders } from "../checkpoints/state-folders.js";
+import { StateFolders, type UnknownFolder } from "../checkpoints/state-folders.js";
 import type { Context } from "../context/context.js";
 import type { EngineKit } from "../engine-port/engine-kit.js";
+import { isStorageFailure } from "../errors/storage-failure.js";
 import type { SnapshotRecord } from "../store/snapshots-table.js";
 import type { LiveModel } from "./live-model.js";
 
@@ -17,9 +18,9 @@ const assumedSnapshotMs = 100;
  *
  * - A snapshot is taken when repeating the journal would cost a multiple of writing the state, or when
  *   the journal has grown large; never while gradients are waiting for a step.
- * - It is read back and compared before it counts. Only then are the journal it covers and the
- *   snapshot before it deleted, in one transaction with its record.
- * - One that no longer matches its digest is not used; the one before it is.
+ * - It is read back and compared before it counts.
+ * - The one before it and the journal since then stay: when the newest no longer matches its digests, they
+ *   lead to the same state. What is older goes, in one transaction with the new record.
  */
 export class Snapshots {
   readonly #context: Context;
@@ -52,19 +53,25 @@ export class Snapshots {
   }
 
   /** Writes a state that nothing in the journal leads to; it counts once `makeCurrent` is committed. */
-  async writeNow(live: LiveModel, applied: number): Promise<SnapshotRecord> {
+  async writeNow(live: LiveModel, applied: number, request: string): Promise<SnapshotRecord> {
     await live.snapshotting;
     const state = await live.adapter.exportState({ optimizer: true });
-    return this.#write(live, applied, state);
+    return this.#write(live, applied, state, { request });
   }
 
-  /** Makes a snapshot the one that counts; call it inside a transaction. Returns what it replaces. */
-  makeCurrent(record: SnapshotRecord): Leftovers {
+  /**
+   * Makes a snapshot the one that counts; call it inside a transaction. Returns what is not needed any
+   * more. The journal does not lead to a state that is `replacing` the one before, so nothing of that stays.
+   */
+  makeCurrent(record: SnapshotRecord, how: "following" | "replacing"): Leftovers {
     const { snapshots, journal } = this.#context.store;
+    const { modelId, applied } = record;
+    const [previous] = snapshots.list(modelId);
     snapshots.insert(record);
+    const oldest = how === "replacing" ? applied : (previous?.applied ?? 0);
     return {
-      folders: snapshots.removeBefore(record.modelId, record.applied),
-      blobs: journal.truncate(record.modelId, record.applied),
+      folders: snapshots.removeBefore(modelId, oldest),
+      blobs: journal.truncate(modelId, oldest),
     };
   }
 
@@ -84,30 +91,26 @@ export class Snapshots {
     await this.#context.store.blobs.remove(blobs);
   }
 
-  /** The newest state of a model that is whole, or undefined when there is none. */
-  async load(
-    modelId: string,
-    modelFolder: string,
-  ): Promise<{ applied: number; state: ParameterExport } | undefined> {
+  /** The newest state of a model that is whole, if there is one, and what was found damaged on the way. */
+  async load(modelId: string, modelFolder: string): Promise<LoadedSnapshot> {
+    const damage: string[] = [];
     for (const record of this.#context.store.snapshots.list(modelId)) {
       try {
-        const digest = await this.#folders.digest(record.folder);
-        if (digest !== record.digest) throw new Error("its digest does not match");
-        const state = await this.#folders.read(record.folder, modelFolder);
-        return { applied: record.applied, state };
+        const state = await this.#folders.read(record, modelFolder);
+        return { newest: { applied: record.applied, state }, damage };
       } catch (error) {
-        this.#context.logger.error("a snapshot cannot be used", {
-          model: modelId,
-          applied: record.applied,
-          error: error instanceof Error ? error.message : String(error),
-        });
+        if (isStorageFailure(error)) throw error;
+        const { message } = error as Error;
+        damage.push(message);
+        this.#context.logger.error("a snapshot cannot be used", { model: modelId, error: message });
       }
     }
-    return undefined;
+    return { newest: undefined, damage };
   }
 
-  removeOrphans(): Promise<number> {
-    return this.#folders.removeOthers(this.#context.store.snapshots.folders());
+  /** Folders that no record names. */
+  findUnknown(): Promise<UnknownFolder[]> {
+    return this.#folders.findUnknown(this.#context.store.snapshots.folders());
   }
 
   #start(live: LiveModel): void {
@@ -131,7 +134,7 @@ export class Snapshots {
     const mark = live.mark();
     const state = await live.adapter.exportState({ optimizer: true });
     const record = await this.#write(live, mark.applied, state);
-    const leftovers = await store.write(() => this.makeCurrent(record));
+    const leftovers = await store.write(() => this.makeCurrent(record, "following"));
     live.noteSaved(mark);
     this.#snapshotMs = performance.now() - startedAt;
     metrics.snapshots.add();
@@ -144,17 +147,29 @@ export class Snapshots {
     });
   }
 
-  async #write(live: LiveModel, applied: number, state: ParameterExport): Promise<SnapshotRecord> {
+  async #write(
+    live: LiveModel,
+    applied: number,
+    state: ParameterExport,
+    origin: { request?: string } = {},
+  ): Promise<SnapshotRecord> {
     const { modelId, lora, baseModel } = live.model;
-    const { folder, sizeBytes } = await this.#folders.write({ lora, baseModel, state });
-    const digest = await this.#folders.digest(folder);
-    const readBack = await this.#folders.read(folder, live.modelFolder);
+    const adapter = { lora, baseModel, state };
+    const written = await this.#folders.write(adapter, { of: modelId, applied, ...origin });
+    const { folder } = written;
+    const readBack = await this.#folders.read(written, live.modelFolder);
     if (!isSameState(state, readBack)) {
       await this.#folders.remove([folder]);
       throw new Error("the state read back from disk is not the one written");
     }
-    return { modelId, applied, folder, digest, sizeBytes, createdAt: this.#context.clock.now() };
+    return { modelId, applied, ...written, createdAt: this.#context.clock.now() };
   }
+}
+
+/** What the snapshots of a model gave. */
+export interface LoadedSnapshot {
+  readonly newest: { readonly applied: number; readonly state: ParameterExport } | undefined;
+  readonly damage: readonly string[];
 }
 
 /** Files that no record names any more. */

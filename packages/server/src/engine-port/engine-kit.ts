@@ -27,8 +27,15 @@ export interface EngineKit {
     options: { onProgress: (text: string) => void; signal: AbortSignal },
   ): Promise<FoundModel>;
   readFacts(folder: string): Promise<ModelFacts>;
-  /** Writes a PEFT adapter, with Adam's state where there is one; the folder appears complete or not at all. */
-  writeAdapter(folder: string, adapter: StoredAdapter): Promise<void>;
+  /**
+   * Writes a PEFT adapter, with Adam's state where there is one; the folder appears complete or not at
+   * all. `onWritten` may add files before it appears.
+   */
+  writeAdapter(
+    folder: string,
+    adapter: StoredAdapter,
+    onWritten: (unfinished: string) => Promise<void>,
+  ): Promise<void>;
   /** Reads an adapter back; `modelFolder` is that of its base model. */
   readAdapter(folder: string, modelFolder: string): Promise<ParameterExport>;
   /** Reads an adapter that was made elsewhere, with the settings it was made with. */

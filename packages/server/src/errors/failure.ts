@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { Logger } from "../log/logger.js";
 import { ApiError } from "./api-error.js";
+import { DamagedError } from "./damaged-error.js";
+import { isStorageFailure } from "./storage-failure.js";
 
 /** Whose fault a failure is. */
 export type FailureCategory = "user" | "server" | "unknown";
@@ -26,7 +28,17 @@ export class StoppedError extends Error {
 /** Tells mistakes of the user, which are told in full, from faults of the server, which go to the log. */
 export function toFailure(error: unknown, logger: Logger): Failure {
   if (error instanceof StoppedError) return failed(error.message, error.category);
-  if (error instanceof ApiError && error.status < 500) return failed(error.message, "user");
+  if (error instanceof ApiError) {
+    return failed(error.message, error.status < 500 ? "user" : "server");
+  }
+  if (error instanceof DamagedError) return failed(error.message, "server");
+  if (isStorageFailure(error)) {
+    logger.error("cannot write to the data directory", { error: error.message });
+    return failed(
+      "the server cannot write to its disk, which may be full; nothing was saved or changed, try again later",
+      "server",
+    );
+  }
   if (isEngineRefusal(error)) {
     return failed(inApiWords(error.message), "user");
   }

@@ -1,4 +1,4 @@
-const storageCodes = /^(SQLITE_(FULL|IOERR|BUSY|READONLY)|ENOSPC|EDQUOT|EIO|EROFS|EMFILE)/;
+const storageCodes = /^(SQLITE_(FULL|IOERR|BUSY|READONLY)|ENOSPC|EDQUOT|EFBIG|EIO|EROFS|EMFILE)/;
 
 /** Whether the data directory could not be written to; trying again later may work. */
 export function isStorageFailure(error: unknown): error is Error {
@@ -8,4 +8,9 @@ export function isStorageFailure(error: unknown): error is Error {
     typeof error.code === "string" &&
     storageCodes.test(error.code)
   );
+}
+
+/** Whether a file is not there. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { ParameterExport } from "@tinker-ts/engine";
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import { checkName, parsePath, pathOf } from "../checkpoints/checkpoint-names.js";
 import { unpackAdapter } from "../checkpoints/unpack-adapter.js";
@@ -53,9 +54,10 @@ async function importCheckpoint(
     );
     const base = await bases.find(baseModel);
     const { lora, state } = await folders.readForeign(upload, base.folder).catch(explain);
+    checkFinite(state);
     const isTrainable = type === "training";
     const kept = isTrainable ? state : { tensors: state.tensors };
-    const written = await folders.write({ lora, baseModel, state: kept });
+    const written = await folders.write({ lora, baseModel, state: kept }, { of: pathOf(target) });
     const now = clock.now();
     try {
       await store.write(() => {
@@ -86,6 +88,20 @@ async function importCheckpoint(
     logger.info("checkpoint imported", { path: pathOf(target) });
   } finally {
     await folders.remove([upload]);
+  }
+}
+
+/** One number that is none would spoil everything that is computed with it. */
+function checkFinite({ tensors, optimizer }: ParameterExport): void {
+  const groups = { weights: tensors, ...optimizer };
+  for (const group of Object.values(groups)) {
+    if (typeof group === "number") continue;
+    for (const [name, { data }] of group) {
+      const bad = data.find((value) => !Number.isFinite(value));
+      if (bad !== undefined) {
+        throw badRequest("body", `${name} holds ${bad}; all numbers of an adapter must be finite`);
+      }
+    }
   }
 }
 

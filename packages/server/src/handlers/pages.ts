@@ -47,7 +47,9 @@ export function extraPages(
 }
 
 async function archiveResponse({ context, checkpoints }: Core, folder: string): Promise<Response> {
-  if (!context.store.checkpoints.folders().has(folder)) throw notFound("the checkpoint");
+  const checkpoint = context.store.checkpoints.byFolder(folder);
+  if (!checkpoint) throw notFound("the checkpoint");
+  await checkpoints.verify(checkpoint);
   const files = await checkpoints.folders.files(folder);
   const entries = files.map((name) => ({
     name,

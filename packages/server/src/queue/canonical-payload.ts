@@ -41,6 +41,11 @@ export function identityOf(kind: string, canonical: Uint8Array): Uint8Array {
   return createHash("sha256").update(`${kind}\n`).update(canonical).digest();
 }
 
+/** SHA-256 of bytes. */
+export function digestOf(bytes: Uint8Array): Uint8Array {
+  return createHash("sha256").update(bytes).digest();
+}
+
 function withSortedInputs(datum: Datum): Datum {
   const names = Object.keys(datum.lossFnInputs);
   const isSorted = names.every((name, index) => index === 0 || names[index - 1]! < name);

@@ -6,6 +6,7 @@ import { ManualClock } from "../../test/support/manual-clock.js";
 import { createLogger } from "../log/logger.js";
 import { Metrics } from "../metrics/metrics.js";
 import { Store } from "../store/store.js";
+import { identityOf } from "./canonical-payload.js";
 import { RequestLedger, type RequestDraft } from "./request-ledger.js";
 
 let folder: string;
@@ -34,7 +35,7 @@ const draft = (payload: Uint8Array): RequestDraft => ({
   samplerId: null,
   seq: null,
   kind: "sample",
-  identity: Buffer.alloc(32, payload[0]),
+  identity: identityOf("sample", payload),
   payload,
 });
 const facts = { startedAt: null, finishedAt: 0, applied: null, tokens: 0 };
@@ -60,12 +61,12 @@ it("leaves no file behind for a request that is refused or known", async () => {
   };
   await expect(ledger.accept(draft(payload), refuse)).rejects.toThrow("no");
   expect(store.retention.blobs().size).toBe(0);
-  expect(await store.blobs.removeOthers(new Set())).toBe(0);
+  expect(await store.blobs.findUnknown(new Set())).toEqual([]);
   await Promise.all([
     ledger.accept(draft(payload), () => {}),
     ledger.accept(draft(payload), () => {}),
   ]);
-  expect(await store.blobs.removeOthers(store.retention.blobs())).toBe(0);
+  expect(await store.blobs.findUnknown(store.retention.blobs())).toEqual([]);
 });
 
 it("keeps an outcome until the disk takes it", async () => {

@@ -62,7 +62,7 @@ function toTrainingRun(store: Store, model: Model, reader: string): WireInput<"T
     baseModel: model.baseModel,
     modelOwner: model.owner,
     isLora: true,
-    corrupted: model.state === "failed",
+    corrupted: model.state === "failed" || store.checkpoints.isDamaged(model.modelId),
     loraRank: model.lora.rank,
     lastRequestTime: new Date(model.lastRequestAt),
     lastCheckpoint: last("training"),

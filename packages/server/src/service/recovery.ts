@@ -1,4 +1,7 @@
 import { decodeJson } from "tinker-ts/wire";
+import { LostAndFound } from "../checkpoints/lost-and-found.js";
+import type { UnknownFolder } from "../checkpoints/state-folders.js";
+import type { Store } from "../store/store.js";
 import type { Checkpoints } from "../checkpoints/checkpoints.js";
 import type { Context } from "../context/context.js";
 import type { Snapshots } from "../engine-host/snapshots.js";
@@ -19,17 +22,15 @@ export interface RecoveryParts {
 /**
  * Continues where the last process ended, however it ended.
  *
- * - Files that no record names are leftovers of a crash and go.
+ * - Files that no record names go when it is known why they are there. What cannot be accounted for is kept
+ *   in `lost-and-found`.
  * - Models get their lanes back; their states are brought back when their next request runs.
  * - Requests that were accepted and not finished are queued again.
  */
 export async function recover(context: Context, parts: RecoveryParts): Promise<void> {
   const { store, logger } = context;
   await store.write(() => endOrphans(context, parts));
-  const removed =
-    (await store.blobs.removeOthers(store.retention.blobs())) +
-    (await parts.snapshots.removeOrphans()) +
-    (await parts.checkpoints.folders.removeOthers(store.checkpoints.folders()));
+  const removed = await tidyUp(context, parts);
   for (const model of store.models.open()) parts.lanes.open(model);
   const pending = store.requests.pending();
   for (const request of pending) {
@@ -39,6 +40,79 @@ export async function recover(context: Context, parts: RecoveryParts): Promise<v
   if (pending.length > 0 || removed > 0) {
     logger.info("continuing after a restart", { pending: pending.length, leftovers: removed });
   }
+}
+
+/** Deletes what a crash has left behind, keeps what nobody can tell the reason of; returns how much was deleted. */
+async function tidyUp(
+  context: Context,
+  { checkpoints, snapshots }: RecoveryParts,
+): Promise<number> {
+  const { store, logger } = context;
+  if (store.isCutOff) {
+    logger.error(
+      "the write-ahead log of the database is missing or empty; the last commits are lost",
+    );
+  }
+  const lost = new LostAndFound(context);
+  let removed = 0;
+  let kept = store.isCutOff ? 1 : 0;
+  const judge = async (
+    kind: "checkpoints" | "snapshots",
+    found: UnknownFolder,
+    fate: Fate,
+    remove: (folder: string) => Promise<void>,
+  ): Promise<void> => {
+    if (fate === "deleted") {
+      removed++;
+      await remove(found.folder);
+    } else if (fate === "kept") {
+      kept++;
+      await lost.keep(kind, found.place, found.manifest?.of ?? "it has no manifest");
+    }
+  };
+  for (const found of await checkpoints.folders.findUnknown(store.checkpoints.folders())) {
+    const fate = store.checkpoints.isDeleted(found.folder) ? "deleted" : fateOf(store, found);
+    await judge("checkpoints", found, fate, (folder) => checkpoints.folders.remove([folder]));
+  }
+  for (const found of await snapshots.findUnknown()) {
+    const fate = isOfKnownState(store, found) ? "deleted" : fateOf(store, found);
+    const remove = (folder: string) => snapshots.discard({ folders: [folder], blobs: [] });
+    await judge("snapshots", found, fate, remove);
+  }
+  // Bodies that were being received and results that were about to be committed; when the database has
+  // lost something, they may be more than that.
+  const blobs = await store.blobs.findUnknown(store.retention.blobs());
+  if (kept === 0) await store.blobs.remove(blobs);
+  else {
+    for (const blob of blobs) {
+      await lost.keep("blobs", store.blobs.pathOf(blob), "a payload or result");
+    }
+  }
+  return removed + (kept === 0 ? blobs.length : 0);
+}
+
+/** What becomes of a folder without a row. */
+type Fate = "deleted" | "left" | "kept";
+
+/** A folder is of no use when it is known how the request ended that wrote it. */
+function fateOf(store: Store, { manifest }: UnknownFolder): Fate {
+  switch (store.requests.head(manifest?.request ?? "")?.state) {
+    case "pending":
+      // It will be done again, to another folder; at the start after that this one is of no use.
+      return "left";
+    case "done":
+    case "gone":
+      return "deleted";
+    default:
+      return "kept";
+  }
+}
+
+/** Whether a snapshot is of a model whose present state is on record; not so that of a corrupted one. */
+function isOfKnownState(store: Store, { manifest }: UnknownFolder): boolean {
+  const model = store.models.get(manifest?.of ?? "");
+  if (!model || model.state === "failed") return false;
+  return (manifest?.applied ?? Infinity) <= model.applied;
 }
 
 /** Finishes the closing of sessions that a crash has interrupted. */

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { open, readdir, readFile, unlink } from "node:fs/promises";
 import path from "node:path";
+import { isMissing } from "../errors/storage-failure.js";
 
 /**
  * Contents too large for a row, one file each. A file is complete before the row that names it is
@@ -21,18 +22,35 @@ export class BlobFiles {
   /** Writes a new file and returns its name. */
   async put(bytes: Uint8Array): Promise<string> {
     const name = randomBytes(16).toString("hex");
-    const file = await open(path.join(this.#folder, name), "wx", 0o600);
+    const place = this.pathOf(name);
     try {
-      await file.writeFile(bytes);
-      if (this.#isSynced) await file.datasync();
-    } finally {
-      await file.close();
+      const file = await open(place, "wx", 0o600);
+      try {
+        await file.writeFile(bytes);
+        if (this.#isSynced) await file.datasync();
+      } finally {
+        await file.close();
+      }
+      if (this.#isSynced) await syncFolder(this.#folder);
+    } catch (error) {
+      await this.remove([name]);
+      throw error;
     }
     return name;
   }
 
-  read(name: string): Promise<Uint8Array> {
-    return readFile(path.join(this.#folder, name));
+  /** The bytes of a file, or null when it is gone. */
+  async read(name: string): Promise<Uint8Array | null> {
+    try {
+      return await readFile(this.pathOf(name));
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw error;
+    }
+  }
+
+  pathOf(name: string): string {
+    return path.join(this.#folder, name);
   }
 
   /** Deletes files; what is already gone is fine. */
@@ -40,10 +58,20 @@ export class BlobFiles {
     await Promise.all(names.map((name) => unlink(path.join(this.#folder, name)).catch(() => {})));
   }
 
-  /** Deletes every file whose name is not in `known`: what a crash left behind. */
-  async removeOthers(known: ReadonlySet<string>): Promise<number> {
-    const orphans = (await readdir(this.#folder)).filter((name) => !known.has(name));
-    await this.remove(orphans);
-    return orphans.length;
+  /** The files whose names are not in `known`. */
+  async findUnknown(known: ReadonlySet<string>): Promise<string[]> {
+    return (await readdir(this.#folder)).filter((name) => !known.has(name));
+  }
+}
+
+/** Brings the names in a folder to disk; without it, a file can be lost with all that was synced in it. */
+async function syncFolder(folder: string): Promise<void> {
+  // Windows cannot open folders, and keeps their entries itself.
+  if (process.platform === "win32") return;
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
   }
 }

@@ -1,3 +1,4 @@
+import { filesOf, type FolderFiles } from "./content.js";
 import type { LoraSettings } from "./models-table.js";
 import type { Row, SqlDatabase } from "./sql.js";
 
@@ -16,6 +17,8 @@ export interface CheckpointRecord {
   readonly lora: LoraSettings;
   readonly hasOptimizer: boolean;
   readonly sizeBytes: number;
+  /** What its files must be like; null where they were written before this was kept. */
+  readonly files: FolderFiles | null;
   readonly isPublic: boolean;
   /** Made for one sampling session; not listed, and dropped when it is no longer used. */
   readonly isEphemeral: boolean;
@@ -37,8 +40,8 @@ export class CheckpointsTable {
     this.#database
       .sql(
         `INSERT INTO checkpoints (folder, run_id, type, name, owner, session_id, base_model, lora,
-           has_optimizer, size_bytes, is_ephemeral, created_at, used_at, expires_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+           has_optimizer, size_bytes, files, is_ephemeral, created_at, used_at, expires_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
       .run(
         checkpoint.folder,
@@ -51,6 +54,7 @@ export class CheckpointsTable {
         JSON.stringify(checkpoint.lora),
         checkpoint.hasOptimizer ? 1 : 0,
         checkpoint.sizeBytes,
+        JSON.stringify(checkpoint.files),
         checkpoint.isEphemeral ? 1 : 0,
         checkpoint.createdAt,
         checkpoint.usedAt,
@@ -64,6 +68,14 @@ export class CheckpointsTable {
         "SELECT * FROM checkpoints WHERE run_id = ? AND type = ? AND name = ? AND deleted_at IS NULL",
       )
       .first(runId, type, name);
+    return row && read(row);
+  }
+
+  /** The checkpoint in a folder, unless it was deleted. */
+  byFolder(folder: string): CheckpointRecord | undefined {
+    const row = this.#database
+      .sql("SELECT * FROM checkpoints WHERE folder = ? AND deleted_at IS NULL")
+      .first(folder);
     return row && read(row);
   }
 
@@ -134,6 +146,22 @@ export class CheckpointsTable {
     this.#database.sql("UPDATE checkpoints SET used_at = ? WHERE folder = ?").run(at, folder);
   }
 
+  /** Notes which file of a checkpoint is not what was written. */
+  markDamaged(folder: string, damage: string): void {
+    this.#database.sql("UPDATE checkpoints SET damage = ? WHERE folder = ?").run(damage, folder);
+  }
+
+  /** Whether a checkpoint of a run was found damaged. */
+  isDamaged(runId: string): boolean {
+    const row = this.#database
+      .sql(
+        `SELECT 1 FROM checkpoints
+         WHERE run_id = ? AND damage IS NOT NULL AND deleted_at IS NULL LIMIT 1`,
+      )
+      .first(runId);
+    return row !== undefined;
+  }
+
   setPublic(folder: string, isPublic: boolean): void {
     this.#database
       .sql("UPDATE checkpoints SET is_public = ? WHERE folder = ?")
@@ -144,6 +172,14 @@ export class CheckpointsTable {
     this.#database
       .sql("UPDATE checkpoints SET expires_at = ? WHERE folder = ?")
       .run(expiresAt, folder);
+  }
+
+  /** Whether a folder belonged to a checkpoint that was deleted. */
+  isDeleted(folder: string): boolean {
+    const row = this.#database
+      .sql("SELECT 1 FROM checkpoints WHERE folder = ? AND deleted_at IS NOT NULL")
+      .first(folder);
+    return row !== undefined;
   }
 
   /** Folders that belong to a checkpoint that still exists. */
@@ -171,6 +207,7 @@ function read(row: Row): CheckpointRecord {
     lora: JSON.parse(row["lora"] as string) as LoraSettings,
     hasOptimizer: row["has_optimizer"] === 1,
     sizeBytes: Number(row["size_bytes"]),
+    files: filesOf(row),
     isPublic: row["is_public"] === 1,
     isEphemeral: row["is_ephemeral"] === 1,
     createdAt: Number(row["created_at"]),

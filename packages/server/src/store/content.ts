@@ -1,3 +1,4 @@
+import { DamagedError } from "../errors/damaged-error.js";
 import type { BlobFiles } from "./blob-files.js";
 import type { Row } from "./sql.js";
 
@@ -9,6 +10,20 @@ export interface Content {
   readonly inline: Uint8Array | null;
   readonly blob: string | null;
   readonly sizeBytes: number;
+}
+
+/** What a file must be like. */
+export interface FileDigest {
+  readonly sizeBytes: number;
+  readonly sha256: string;
+}
+
+/** The files of a folder by name. */
+export type FolderFiles = Readonly<Record<string, FileDigest>>;
+
+/** The files in a column. */
+export function filesOf(row: Row): FolderFiles | null {
+  return row["files"] === null ? null : (JSON.parse(row["files"] as string) as FolderFiles);
 }
 
 /** The content of a row that has none. */
@@ -25,10 +40,22 @@ export async function storeContent(bytes: Uint8Array, blobs: BlobFiles): Promise
   return { inline: null, blob: await blobs.put(bytes), sizeBytes: bytes.length };
 }
 
-/** Reads the bytes back, or null when the row has none any more. */
-export async function readContent(content: Content, blobs: BlobFiles): Promise<Uint8Array | null> {
-  if (content.inline) return content.inline;
-  return content.blob === null ? null : blobs.read(content.blob);
+/** Reads the bytes back, or null when the row has none any more; `isSame` tells whether they are what was stored. */
+export async function readContent(
+  content: Content,
+  blobs: BlobFiles,
+  isSame: (bytes: Uint8Array) => boolean,
+): Promise<Uint8Array | null> {
+  const { inline, blob, sizeBytes } = content;
+  if (!inline && blob === null) return null;
+  const file = blob === null ? "server.db" : `blobs/${blob}`;
+  const bytes = inline ?? (await blobs.read(blob!));
+  if (!bytes) throw new DamagedError(file, "is missing");
+  if (bytes.length !== sizeBytes) {
+    throw new DamagedError(file, `has ${bytes.length} of ${sizeBytes} bytes`);
+  }
+  if (!isSame(bytes)) throw new DamagedError(file, "does not match its SHA-256");
+  return bytes;
 }
 
 /** The content in the columns `<name>`, `<name>_blob` and `<name>_bytes`. */

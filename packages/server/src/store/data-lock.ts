@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { SqlDatabase } from "./sql.js";
 
@@ -33,6 +33,8 @@ interface Holder {
 export class DataLock {
   readonly #database: SqlDatabase;
   readonly #noteFile: string;
+  /** The process before this one did not let go in an orderly way. */
+  readonly wasHeld: boolean;
 
   constructor(dataDir: string) {
     this.#noteFile = path.join(dataDir, "holder.json");
@@ -45,6 +47,7 @@ export class DataLock {
       if (isBusy(error)) throw new DataDirectoryInUseError(dataDir, readNote(this.#noteFile));
       throw error;
     }
+    this.wasHeld = existsSync(this.#noteFile);
     this.announce(null);
   }
 

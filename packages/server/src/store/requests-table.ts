@@ -51,8 +51,19 @@ export type Settled =
 
 /** How a request ended, as it is stored. */
 export type Outcome =
-  | { readonly state: "done"; readonly resultType: string; readonly result: Content }
+  | {
+      readonly state: "done";
+      readonly resultType: string;
+      readonly result: Content;
+      /** SHA-256 of the result; null where it was stored before this was kept. */
+      readonly digest: Uint8Array | null;
+    }
   | { readonly state: "failed"; readonly error: string; readonly category: FailureCategory };
+
+/** A payload as it is stored. */
+export interface PayloadRow extends Pick<RequestHead, "kind" | "identity"> {
+  readonly content: Content;
+}
 
 /** What is recorded together with the outcome. */
 export interface FinishedFacts {
@@ -111,17 +122,27 @@ export class RequestsTable {
     return row && readHead(row);
   }
 
-  payload(requestId: string): Content | undefined {
+  /** The payload of a request, with what is needed to tell that it is the one that was accepted. */
+  payload(requestId: string): PayloadRow | undefined {
     const row = this.#database
-      .sql("SELECT payload, payload_blob, payload_bytes FROM requests WHERE request_id = ?")
+      .sql(
+        `SELECT kind, identity, payload, payload_blob, payload_bytes FROM requests
+         WHERE request_id = ?`,
+      )
       .first(requestId);
-    return row && contentOf(row, "payload");
+    return (
+      row && {
+        kind: row["kind"] as RequestKind,
+        identity: row["identity"] as Uint8Array,
+        content: contentOf(row, "payload"),
+      }
+    );
   }
 
   outcome(requestId: string): Outcome | undefined {
     const row = this.#database
       .sql(
-        `SELECT state, result_type, result, result_blob, result_bytes, error, category
+        `SELECT state, result_type, result, result_blob, result_bytes, result_digest, error, category
          FROM requests WHERE request_id = ? AND state IN ('done', 'failed')`,
       )
       .first(requestId);
@@ -144,8 +165,8 @@ export class RequestsTable {
     this.#database
       .sql(
         `UPDATE requests SET state = ?, result_type = ?, result = ?, result_blob = ?,
-           result_bytes = ?, error = ?, category = ?, applied = ?, tokens = ?, started_at = ?,
-           finished_at = ? WHERE request_id = ?`,
+           result_bytes = ?, result_digest = ?, error = ?, category = ?, applied = ?, tokens = ?,
+           started_at = ?, finished_at = ? WHERE request_id = ?`,
       )
       .run(
         outcome.state,
@@ -153,6 +174,7 @@ export class RequestsTable {
         isDone ? outcome.result.inline : null,
         isDone ? outcome.result.blob : null,
         isDone ? outcome.result.sizeBytes : 0,
+        isDone ? outcome.digest : null,
         isDone ? null : outcome.error,
         isDone ? null : outcome.category,
         facts.applied,
@@ -225,6 +247,7 @@ function readOutcome(row: Row): Outcome {
       state: "done",
       resultType: row["result_type"] as string,
       result: contentOf(row, "result"),
+      digest: row["result_digest"] as Uint8Array | null,
     };
   }
   return {

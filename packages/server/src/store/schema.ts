@@ -144,6 +144,14 @@ const steps: readonly string[] = [
   );
   CREATE INDEX audit_by_owner ON audit (owner, at);
   `,
+  // Digests of everything on disk, as JSON where there are several files, and what was found damaged.
+  `
+  ALTER TABLE snapshots DROP COLUMN digest;
+  ALTER TABLE snapshots ADD COLUMN files TEXT;
+  ALTER TABLE checkpoints ADD COLUMN files TEXT;
+  ALTER TABLE checkpoints ADD COLUMN damage TEXT;
+  ALTER TABLE requests ADD COLUMN result_digest BLOB;
+  `,
 ];
 
 /** Brings a database to the newest version; refuses one that a newer server has written. */

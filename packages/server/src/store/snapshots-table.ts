@@ -1,3 +1,4 @@
+import { filesOf, type FolderFiles } from "./content.js";
 import type { Row, SqlDatabase } from "./sql.js";
 
 /** A model's whole state on disk, after `applied` operations. */
@@ -5,8 +6,8 @@ export interface SnapshotRecord {
   readonly modelId: string;
   readonly applied: number;
   readonly folder: string;
-  /** SHA-256 of its files; one that does not match any more is not used. */
-  readonly digest: string;
+  /** What its files must be like; one that is not is not used. */
+  readonly files: FolderFiles | null;
   readonly sizeBytes: number;
   readonly createdAt: number;
 }
@@ -22,14 +23,14 @@ export class SnapshotsTable {
   insert(snapshot: SnapshotRecord): void {
     this.#database
       .sql(
-        `INSERT OR REPLACE INTO snapshots (model_id, applied, folder, digest, size_bytes, created_at)
+        `INSERT OR REPLACE INTO snapshots (model_id, applied, folder, files, size_bytes, created_at)
          VALUES (?, ?, ?, ?, ?, ?)`,
       )
       .run(
         snapshot.modelId,
         snapshot.applied,
         snapshot.folder,
-        snapshot.digest,
+        JSON.stringify(snapshot.files),
         snapshot.sizeBytes,
         snapshot.createdAt,
       );
@@ -72,7 +73,7 @@ function read(row: Row): SnapshotRecord {
     modelId: row["model_id"] as string,
     applied: Number(row["applied"]),
     folder: row["folder"] as string,
-    digest: row["digest"] as string,
+    files: filesOf(row),
     sizeBytes: Number(row["size_bytes"]),
     createdAt: Number(row["created_at"]),
   };

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { AuditTable } from "./audit-table.js";
 import { BlobFiles } from "./blob-files.js";
@@ -41,6 +41,11 @@ export class Store {
   readonly usage: UsageTable;
   readonly audit: AuditTable;
   readonly settings: SettingsTable;
+  /**
+   * The write-ahead log of a process that was killed is gone: its last commits are lost, and what is on
+   * disk may be known to no row any more.
+   */
+  readonly isCutOff: boolean;
   readonly #database: SqlDatabase;
   readonly #commits: GroupCommit;
 
@@ -49,6 +54,7 @@ export class Store {
     this.dataDir = dataDir;
     this.lock = new DataLock(dataDir);
     const isSynced = options.durability === "power";
+    this.isCutOff = this.lock.wasHeld && isEmpty(path.join(dataDir, "server.db-wal"));
     try {
       this.#database = openDatabase(path.join(dataDir, "server.db"), isSynced);
     } catch (error) {
@@ -92,4 +98,8 @@ function openDatabase(file: string, isSynced: boolean): SqlDatabase {
   database.exec(`PRAGMA synchronous = ${isSynced ? "FULL" : "NORMAL"}`);
   migrate(database);
   return database;
+}
+
+function isEmpty(file: string): boolean {
+  return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0;
 }

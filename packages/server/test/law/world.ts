@@ -1,10 +1,10 @@
-import { cpSync, mkdtempSync, readdirSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync } from "node:fs";
 import path from "node:path";
 import { decodeJson, decodeProto, type RouteName } from "tinker-ts/wire";
 import { expect } from "vitest";
 import { toStepMetrics } from "../../src/engine-host/training-data.js";
 import { SqlDatabase } from "../../src/store/sql.js";
+import { crashCopy } from "../support/crash-copy.js";
 import type { RealKit } from "../support/real-kit.js";
 import { realModels } from "../support/real-models.js";
 import { TestApp } from "../support/test-app.js";
@@ -95,13 +95,11 @@ export class World {
 
   /** Goes on with the files as they are at this moment; the process of before is heard no more. */
   async #kill(): Promise<void> {
-    const dataDir = mkdtempSync(path.join(tmpdir(), "tinker-ts-law-"));
-    cpSync(this.#app.dataDir, dataDir, {
-      recursive: true,
-      filter: (file) => !/(lock\.db.*|holder\.json|-shm)$/.test(file),
-    });
+    const dataDir = crashCopy(this.#app.dataDir);
     this.#past.push(this.#app);
     this.#app = await TestApp.open({ ...this.#options, dataDir });
+    // Everything that a kill leaves behind is accounted for.
+    expect(readdirSync(dataDir)).not.toContain("lost-and-found");
   }
 
   async #createModel(seq: number): Promise<string> {

@@ -9,11 +9,14 @@ const program = path.join(import.meta.dirname, "serve.mjs");
 /** A server in a process of its own, which can be killed and started again on the same data and port. */
 export class ServerProcess {
   readonly #options: StartServerOptions;
+  readonly #maxFileBytes: number | undefined;
   #child: ChildProcess | undefined;
   #port = 0;
 
-  constructor(options: StartServerOptions) {
+  /** With `maxFileBytes`, the system lets no file of the process grow beyond that. */
+  constructor(options: StartServerOptions, { maxFileBytes }: { maxFileBytes?: number } = {}) {
     this.#options = options;
+    this.#maxFileBytes = maxFileBytes;
   }
 
   get port(): number {
@@ -23,9 +26,12 @@ export class ServerProcess {
   /** Starts it; resolves when it listens. */
   async start(): Promise<void> {
     const options = JSON.stringify({ ...this.#options, port: this.#port });
-    const child = spawn(process.execPath, [program, options], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
+    const command = [process.execPath, program, options];
+    if (this.#maxFileBytes !== undefined) {
+      const limit = `ulimit -f ${Math.floor(this.#maxFileBytes / 1024)}; exec "$@"`;
+      command.unshift("bash", "-c", limit, "limited");
+    }
+    const child = spawn(command[0]!, command.slice(1), { stdio: ["ignore", "pipe", "inherit"] });
     this.#child = child;
     const lines = createInterface(child.stdout);
     const [url] = (await Promise.race([once(lines, "line"), failsWhenEnded(child)])) as [string];

@@ -250,8 +250,8 @@ export function toyKit(engine: ToyEngine): EngineKit {
       if (engine.isUnreadable) throw new Error("secret/path.ts: unreadable");
       return facts;
     },
-    async writeAdapter(folder, { lora, baseModel, state }) {
-      const temporary = `${folder}.tmp`;
+    async writeAdapter(folder, { lora, baseModel, state }, onWritten) {
+      const temporary = path.join(path.dirname(folder), `.${path.basename(folder)}.tmp`);
       await mkdir(temporary, { recursive: true });
       const text = JSON.stringify({
         lora,
@@ -263,6 +263,7 @@ export function toyKit(engine: ToyEngine): EngineKit {
         },
       });
       await writeFile(path.join(temporary, "adapter.json"), text);
+      await onWritten(temporary);
       await rename(temporary, folder);
     },
     readForeignAdapter: async () => {

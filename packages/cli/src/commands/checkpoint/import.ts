@@ -12,6 +12,7 @@ export const command = defineCommand({
   details: [
     "The adapter is checked against the server's base model. It can then be sampled, trained on",
     "and published like any other. Servers other than this project's cannot take adapters.",
+    "It also brings back what a server has put into the lost-and-found of its data directory.",
   ],
   options: {
     baseModel: {

@@ -28,6 +28,8 @@ export interface WriteAdapterOptions {
   readonly includeUnembed?: boolean;
   /** Replaces an existing folder. @default false */
   readonly overwrite?: boolean;
+  /** Called when all files are in the folder and before it appears; may add others. */
+  readonly onWritten?: (unfinished: string) => Promise<void>;
   readonly signal?: AbortSignal;
 }
 
@@ -65,6 +67,7 @@ export async function writeAdapter(
     if (optimizer) await writeOptimizer(temporary, written, optimizer, signal);
     signal?.throwIfAborted();
     await writeFile(path.join(temporary, completeMarkerFile), "", { flush: true });
+    await options.onWritten?.(temporary);
   });
 }
 

@@ -35,9 +35,9 @@ export const loadWeights: Operation = async (parts, { live, payload, request }) 
   const { path, optimizer } = order.request;
   const checkpoint = parts.checkpoints.readable(path, order.readers);
   checkFits(checkpoint, live.model, optimizer);
-  const state = await parts.checkpoints.folders.read(checkpoint.folder, live.modelFolder);
+  const state = await parts.checkpoints.read(checkpoint, live.modelFolder);
   await live.change((adapter) => adapter.importState(state, { optimizer }));
-  const snapshot = await parts.snapshots.writeNow(live, live.applied + 1);
+  const snapshot = await parts.snapshots.writeNow(live, live.applied + 1, request.requestId);
   const isCreation = request.seq === 0;
   let leftovers = noLeftovers;
   return {
@@ -49,7 +49,7 @@ export const loadWeights: Operation = async (parts, { live, payload, request }) 
     usage: [],
     change: "replaced",
     commit: () => {
-      leftovers = parts.snapshots.makeCurrent(snapshot);
+      leftovers = parts.snapshots.makeCurrent(snapshot, "replacing");
       if (isCreation) parts.context.store.models.setState(live.model.modelId, "live");
     },
     afterCommit: () => parts.snapshots.discard(leftovers),

@@ -70,7 +70,11 @@ interface SaveOptions {
 }
 
 /** Writes the files; the checkpoint exists once its record is committed. */
-async function write(parts: OperationParts, { live }: OperationInput, options: SaveOptions) {
+async function write(
+  parts: OperationParts,
+  { live, request }: OperationInput,
+  options: SaveOptions,
+) {
   const { context, checkpoints } = parts;
   const { store, clock } = context;
   const { type, name, isEphemeral } = options;
@@ -80,7 +84,10 @@ async function write(parts: OperationParts, { live }: OperationInput, options: S
   if (previous && !options.isOverwriteAllowed) throw nameTaken(previous);
   const hasOptimizer = type === "training";
   const state = await live.adapter.exportState({ optimizer: hasOptimizer });
-  const written = await checkpoints.folders.write({ lora, baseModel, state });
+  const written = await checkpoints.folders.write(
+    { lora, baseModel, state },
+    { of: pathOf({ runId: modelId, type, name }), request: request.requestId },
+  );
   const now = clock.now();
   const record: CheckpointRecord = {
     ...written,

@@ -1,0 +1,30 @@
+import { mkdir, rename } from "node:fs/promises";
+import path from "node:path";
+import type { Context } from "../context/context.js";
+
+/** The folder in the data directory for what nobody knows any more. */
+export const lostAndFound = "lost-and-found";
+
+/** Keeps what is found in the data directory and cannot be accounted for; nothing in it is ever deleted here. */
+export class LostAndFound {
+  readonly #root: string;
+  readonly #logger: Context["logger"];
+
+  constructor({ store, logger }: Context) {
+    this.#root = path.join(store.dataDir, lostAndFound);
+    this.#logger = logger;
+  }
+
+  /** Moves a file or folder there; `what` is all that is known about it. */
+  async keep(
+    kind: "checkpoints" | "snapshots" | "blobs",
+    place: string,
+    what: string,
+  ): Promise<void> {
+    const name = path.basename(place);
+    await mkdir(path.join(this.#root, kind), { recursive: true, mode: 0o700 });
+    await rename(place, path.join(this.#root, kind, name));
+    const folder = path.join(lostAndFound, kind, name);
+    this.#logger.warn("found what no record names; moved it to lost-and-found", { folder, what });
+  }
+}
