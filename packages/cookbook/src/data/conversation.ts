@@ -1,4 +1,5 @@
-import type { ContentPart, Message, ToolCall, ToolSpec } from "../renderers/index.js";
+import { ArgumentError } from "tinker-ts";
+import { fromOpenAIMessages, type Message, type ToolSpec } from "../renderers/index.js";
 import { DataError } from "./data-error.js";
 
 /** A conversation to learn from. */
@@ -41,17 +42,51 @@ export function toConversation(row: unknown): Conversation {
   return conversation;
 }
 
-/** Reads a list of messages in the form of OpenAI's API and of the Python cookbook. */
+/** Reads a list of messages in the form of OpenAI's API, or in this package's own. */
 export function toMessages(value: unknown, field = "messages"): Message[] {
   if (!Array.isArray(value)) throw new DataError(`${field}: is ${kindOf(value)}, not a list`);
-  const messages = value.map((message, index) => readMessage(message, `${field}[${index}]`));
-  const hasWeights = value.some((message: Fields) => message["weight"] !== undefined);
-  if (!hasWeights) return messages;
-  // OpenAI's files say by a weight of 0 or 1 which answers are learned.
-  return messages.map((message, index) => ({
-    ...message,
-    trainable: message.role === "assistant" && value[index].weight !== 0,
-  }));
+  const given = value as readonly (Fields & Partial<Message>)[];
+  for (const [index, message] of given.entries()) checkMessage(message, `${field}[${index}]`);
+  const messages = readOpenAI(given, field);
+  const hasWeights = given.some(({ weight }) => weight !== undefined);
+  return messages.map((message, index) => {
+    const { toolCalls, toolCallId, trainable, weight } = given[index]!;
+    // OpenAI's files say by a weight of 0 or 1 which answers are learned.
+    const isTrainable = hasWeights ? message.role === "assistant" && weight !== 0 : trainable;
+    return {
+      ...message,
+      ...(toolCalls && { toolCalls }),
+      ...(toolCallId !== undefined && { toolCallId }),
+      ...(isTrainable !== undefined && { trainable: isTrainable }),
+    };
+  });
+}
+
+function readOpenAI(given: readonly Fields[], field: string): Message[] {
+  try {
+    return fromOpenAIMessages(given);
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    throw new DataError(error.message.replace(/^messages/, field), { cause: error });
+  }
+}
+
+/** What a message cannot do without when it is to be learned from. */
+function checkMessage(message: Fields | null, field: string): void {
+  if (typeof message !== "object" || message === null) {
+    throw new DataError(`${field}: is ${kindOf(message)}, not a message`);
+  }
+  const { role, content, weight, tool_calls: calls, toolCalls = calls } = message;
+  if (typeof role !== "string" || role === "") {
+    throw new DataError(`${field}.role: is ${kindOf(role)}, not a text such as "user"`);
+  }
+  const hasCalls = Array.isArray(toolCalls) && toolCalls.length > 0;
+  if (typeof content !== "string" && !Array.isArray(content) && !hasCalls) {
+    throw new DataError(`${field}.content: is ${kindOf(content)}, not a text`);
+  }
+  if (weight !== undefined && weight !== 0 && weight !== 1) {
+    throw new DataError(`${field}.weight: must be 0 or 1`);
+  }
 }
 
 function readMessages(row: Fields): Conversation {
@@ -59,71 +94,6 @@ function readMessages(row: Fields): Conversation {
   if (tools === undefined || tools === null) return { messages: toMessages(row["messages"]) };
   if (!Array.isArray(tools)) throw new DataError(`tools: is ${kindOf(tools)}, not a list`);
   return { messages: toMessages(row["messages"]), tools: tools.map(readTool) };
-}
-
-function readMessage(value: unknown, field: string): Message {
-  if (typeof value !== "object" || value === null) {
-    throw new DataError(`${field}: is ${kindOf(value)}, not a message`);
-  }
-  const { role, content, tool_calls, tool_call_id, name, weight, trainable, ...rest } =
-    value as Fields;
-  const toolCalls = (value as Fields)["toolCalls"] ?? tool_calls;
-  const toolCallId = (value as Fields)["toolCallId"] ?? tool_call_id;
-  const reasoning = rest["reasoning_content"];
-  if (typeof role !== "string" || role === "") {
-    throw new DataError(`${field}.role: is ${kindOf(role)}, not a text such as "user"`);
-  }
-  if (weight !== undefined && weight !== 0 && weight !== 1) {
-    throw new DataError(`${field}.weight: must be 0 or 1`);
-  }
-  const hasCalls = Array.isArray(toolCalls) && toolCalls.length > 0;
-  const parts = readContent(content, `${field}.content`, hasCalls);
-  return {
-    role,
-    content:
-      typeof reasoning === "string" && reasoning !== ""
-        ? [{ type: "thinking", thinking: reasoning }, ...asParts(parts)]
-        : parts,
-    ...(hasCalls && {
-      toolCalls: toolCalls.map((call, index) =>
-        readToolCall(call as Fields, `${field}.tool_calls[${index}]`),
-      ),
-    }),
-    ...(typeof toolCallId === "string" && { toolCallId }),
-    ...(typeof name === "string" && { name }),
-    ...(typeof trainable === "boolean" && { trainable }),
-  };
-}
-
-function readContent(value: unknown, field: string, mayBeAbsent: boolean): Message["content"] {
-  if (typeof value === "string") return value;
-  if ((value === null || value === undefined) && mayBeAbsent) return "";
-  if (!Array.isArray(value)) throw new DataError(`${field}: is ${kindOf(value)}, not a text`);
-  return value.map((part: Fields, index): ContentPart => {
-    const place = `${field}[${index}]`;
-    if (part["type"] === "text" && typeof part["text"] === "string") {
-      return { type: "text", text: part["text"] };
-    }
-    if (part["type"] === "thinking" && typeof part["thinking"] === "string") {
-      return { type: "thinking", thinking: part["thinking"] };
-    }
-    if (part["type"] === "image" && typeof part["image"] === "string") {
-      return { type: "image", image: part["image"] };
-    }
-    const url = (part["image_url"] as Fields | undefined)?.["url"] ?? part["image_url"];
-    if (part["type"] === "image_url" && typeof url === "string") {
-      return { type: "image", image: url };
-    }
-    throw new DataError(`${place}: is not a text, thinking or image part`);
-  });
-}
-
-function readToolCall(call: Fields, field: string): ToolCall {
-  const { name, arguments: given } = (call["function"] ?? {}) as Fields;
-  if (typeof name !== "string") throw new DataError(`${field}.function.name: is missing`);
-  const id = typeof call["id"] === "string" ? call["id"] : null;
-  const written = typeof given === "string" ? given : JSON.stringify(given ?? {});
-  return { id, function: { name, arguments: written } };
 }
 
 function readTool(tool: unknown, index: number): ToolSpec {
@@ -154,10 +124,10 @@ function readShareGpt(row: Fields, field: string): Conversation {
   const turns = row[field];
   if (!Array.isArray(turns)) throw new DataError(`${field}: is ${kindOf(turns)}, not a list`);
   const messages = turns.map((turn: Fields, index): Message => {
-    if (turn?.["role"] !== undefined) return readMessage(turn, `${field}[${index}]`);
+    if (turn?.["role"] !== undefined) return toMessages([turn], field)[0]!;
     const role = shareGptRoles[String(turn?.["from"])];
     if (!role) throw new DataError(`${field}[${index}].from: ${kindOf(turn?.["from"])} is no role`);
-    return { role, content: readContent(turn["value"], `${field}[${index}].value`, false) };
+    return { role, content: text(turn, "value", `${field}[${index}].`) };
   });
   return { messages: withSystem(row, messages) };
 }
@@ -187,15 +157,10 @@ function withSystem(row: Fields, messages: Message[]): Message[] {
   return [{ role: "system", content: system }, ...messages];
 }
 
-function text(row: Fields, field: string): string {
+function text(row: Fields, field: string, prefix = ""): string {
   const value = row[field];
-  if (typeof value !== "string") throw new DataError(`${field}: is ${kindOf(value)}, not a text`);
-  return value;
-}
-
-function asParts(content: Message["content"]): readonly ContentPart[] {
-  if (typeof content !== "string") return content;
-  return content === "" ? [] : [{ type: "text", text: content }];
+  if (typeof value === "string") return value;
+  throw new DataError(`${prefix}${field}: is ${kindOf(value)}, not a text`);
 }
 
 function kindOf(value: unknown): string {

@@ -10,7 +10,7 @@ import {
   type PlacedConversation,
   type RowSource,
 } from "../data/index.js";
-import type { Renderer } from "../renderers/index.js";
+import { getRenderer, recommendedRenderer, type Renderer } from "../renderers/index.js";
 import type { DataOptions } from "./train-options.js";
 
 /** Data that is ready to be trained on. */
@@ -106,12 +106,13 @@ function checkRows(
   return { dataset: kept, report: kept.inspect(), conversations: rest, badRows: report.badRows };
 }
 
+/** The renderer that was given, else the one of that name, else the recommended one. */
 async function chooseRenderer(
   { renderer, model }: Pick<DataOptions, "renderer" | "model">,
-  _tokenizer: Tokenizer,
+  tokenizer: Tokenizer,
 ): Promise<Renderer> {
   if (typeof renderer === "object") return renderer;
-  throw new ArgumentError("renderer", `pass the renderer of ${model} itself`);
+  return getRenderer(renderer ?? recommendedRenderer(model, tokenizer), tokenizer, { model });
 }
 
 async function findContextLength({
