@@ -18,9 +18,16 @@ const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: strin
     dynamic: [
       "tinker-ts",
       "tinker-ts/wire",
+      "tinker-ts/run-log",
       "@tinker-ts/hub",
       "@tinker-ts/engine",
       "@tinker-ts/server",
+      "@tinker-ts/cookbook/data",
+      "@tinker-ts/cookbook/evaluation",
+      "@tinker-ts/cookbook/hyperparameters",
+      "@tinker-ts/cookbook/renderers",
+      "@tinker-ts/cookbook/runs",
+      "@tinker-ts/cookbook/supervised",
     ],
   },
 };
@@ -221,6 +228,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     connect: ["command.ts", "errors", "output", "parse"],
     doctor: ["command.ts", "connect", "errors", "output"],
     "hub-upload": ["errors", "output"],
+    training: ["terminal"],
     commands: [
       "command.ts",
       "command-tree.ts",
@@ -233,6 +241,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
       "parse",
       "present",
       "terminal",
+      "training",
     ],
     "run-cli.ts": [
       "command.ts",
@@ -250,7 +259,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
   cookbook: {
     renderers: [],
     data: ["renderers"],
-    runs: [],
+    runs: ["renderers"],
     hyperparameters: [],
     weights: [],
     losses: [],

@@ -49,6 +49,16 @@ it("reinforcement turns what happens now and then into what always happens", asy
   expect(output).toContain("round 20");
 }, 240_000);
 
+it("sft turns a file of conversations into an adapter", async () => {
+  const output = await run("sft", {});
+  expect(output).toMatch(/^Saved tinker:\/\/\S+\/sampler_weights\/final/m);
+}, 120_000);
+
+it("own-data maps rows, is stopped, goes on, and has its answers judged", async () => {
+  const output = await run("own-data", {});
+  expect(output).toMatch(/^interrupted at step 1\d of 58\ncompleted: .*\nright: \d+ %/m);
+}, 120_000);
+
 it("the page lists every example", () => {
   const page = readFileSync(path.join(examples, "README.md"), "utf8");
   const programs = readdirSync(examples).filter((name) => name.endsWith(".ts"));
@@ -64,6 +74,8 @@ it("examples use public entry points only", () => {
     ])
     .map(([, specifier]) => specifier!);
   const outside = specifiers.filter((specifier) => !/^(node:|\.{1,2}\/)/.test(specifier));
-  expect([...new Set(outside)]).toEqual(["tinker-ts"]);
+  const isPublic = (specifier: string): boolean =>
+    /^(tinker-ts|tinker-ts\/run-log|@tinker-ts\/cookbook\/\w+)$/.test(specifier);
+  expect(outside.filter((specifier) => !isPublic(specifier))).toEqual([]);
   expect(specifiers.filter((specifier) => specifier.includes("../.."))).toEqual([]);
 });

@@ -13,6 +13,10 @@ export const commandTree: CommandGroup = group(
     models: leaf("Lists the models that can be trained", () => import("./models.js")),
     chat: leaf("Talks to a base model or a checkpoint", () => import("./chat.js")),
     sample: leaf("Continues a prompt", () => import("./sample.js")),
+    train: group("Fine-tuning.", {
+      sft: leaf("Fine-tunes a model on conversations", () => import("./train/sft.js")),
+    }),
+    eval: leaf("Asks a model questions and judges its answers", () => import("./eval.js")),
     run: group("Training runs.", {
       list: leaf("Lists training runs", () => import("./run/list.js")),
       info: leaf("Shows one training run", () => import("./run/info.js")),

@@ -24,6 +24,8 @@ const plainCodes = new Set([
   "missing_dependency",
   "bad_archive",
   "tokenizer_not_found",
+  "data",
+  "renderer_error",
 ]);
 
 /** What to tell about an error. Errors of other packages are known by their codes, not by importing them. */

@@ -35,6 +35,11 @@ export class Output {
     this.style = styleFor(terminal, "out");
   }
 
+  /** Whether progress and notes are wanted. */
+  get isLoud(): boolean {
+    return !this.isJson && !this.#isQuiet;
+  }
+
   /** Prints a result. */
   result({ json, table }: Result): void {
     if (this.isJson) return this.json(json());
@@ -55,12 +60,12 @@ export class Output {
 
   /** Says something on the side; not with JSON and not with --quiet. */
   note(text: string): void {
-    if (!this.isJson && !this.#isQuiet) this.#terminal.err(`${text}\n`);
+    if (this.isLoud) this.#terminal.err(`${text}\n`);
   }
 
   /** Shows how far long work is. */
   progress(label: string): Progress {
-    if (this.isJson || this.#isQuiet) return noProgress;
+    if (!this.isLoud) return noProgress;
     return showProgress(label, this.#terminal, styleFor(this.#terminal, "err"));
   }
 }

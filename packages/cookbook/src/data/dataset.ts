@@ -92,7 +92,7 @@ export class ConversationDataset implements Dataset {
   readonly batchesPerEpoch: number;
   readonly #conversations: readonly PlacedConversation[];
   readonly #options: DatasetOptions;
-  readonly #rendered: (RenderedRow | undefined)[];
+  #rendered: (RenderedRow | undefined)[];
   #keptTokens = 0;
   #order: { readonly epoch: number; readonly rows: Uint32Array } | undefined;
 
@@ -120,6 +120,14 @@ export class ConversationDataset implements Dataset {
     }
     const rows = this.#orderOf(epoch).subarray(index * batchSize, (index + 1) * batchSize);
     return Array.from(rows, (row) => this.#render(row).data).flat();
+  }
+
+  /** The same rows in batches of another size; nothing is rendered again. */
+  withBatchSize(batchSize: number): ConversationDataset {
+    const other = new ConversationDataset(this.#conversations, { ...this.#options, batchSize });
+    other.#rendered = this.#rendered;
+    other.#keptTokens = this.#keptTokens;
+    return other;
   }
 
   /** The data of one row. */

@@ -8,5 +8,8 @@ export function shareInterval(right: number, total: number): readonly [number, n
   const spread = z * Math.sqrt((share * (1 - share)) / total + (z * z) / (4 * total * total));
   const middle = share + (z * z) / (2 * total);
   const scale = 1 + (z * z) / total;
-  return [Math.max(0, (middle - spread) / scale), Math.min(1, (middle + spread) / scale)];
+  // Rounding must not keep the ends from being what they are.
+  const low = right === 0 ? 0 : (middle - spread) / scale;
+  const high = right === total ? 1 : (middle + spread) / scale;
+  return [low, high];
 }

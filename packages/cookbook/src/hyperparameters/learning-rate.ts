@@ -48,7 +48,10 @@ export function recommendedLearningRate(model: string, options: LearningRateOpti
   }
   const hiddenSize = options.hiddenSize ?? modelSizes(model)?.hiddenSize;
   if (hiddenSize === undefined) {
-    throw new ArgumentError("hiddenSize", `the size of ${model} is not known here; pass it`);
+    throw new ArgumentError(
+      "hiddenSize",
+      `the size of ${model} is not known here; pass it, or choose a learning rate`,
+    );
   }
   return 5e-5 * (isLora ? 10 : 1) * (2000 / hiddenSize) ** exponent;
 }

@@ -4,6 +4,7 @@ export {
   type CheckpointOptions,
   type RunPosition,
 } from "./checkpoint-keeper.js";
+export { chooseRenderer, type ChooseRendererOptions } from "./choose-renderer.js";
 export { EarlyStop, type EarlyStopOptions } from "./early-stop.js";
 export {
   checkSameRun,

@@ -5,6 +5,7 @@ import type { Evaluator } from "../evaluation/index.js";
 import type { LearningRateSchedule } from "../hyperparameters/index.js";
 import type { Renderer, TrainOnWhat } from "../renderers/index.js";
 import type { CheckpointOptions, EarlyStopOptions } from "../runs/index.js";
+import type { PreparedData } from "./prepare-data.js";
 
 /** What is learned, and how it becomes batches. */
 export interface DataOptions extends LoadOptions {
@@ -18,7 +19,7 @@ export interface DataOptions extends LoadOptions {
   readonly testSize?: number | undefined;
   /** The chat format: a renderer or its name. @default the one recommended for the model */
   readonly renderer?: Renderer | string | undefined;
-  /** Rows per step. @default 128 */
+  /** Rows per step. @default up to 128, so that a run has a hundred steps */
   readonly batchSize?: number | undefined;
   /** Longest sequence; what is beyond is cut off. @default what the model takes */
   readonly maxLength?: number | undefined;
@@ -31,7 +32,9 @@ export interface DataOptions extends LoadOptions {
 }
 
 /** How a model is trained on examples. */
-export interface TrainOptions extends DataOptions, CheckpointOptions {
+export interface TrainOptions extends Omit<DataOptions, "data">, CheckpointOptions {
+  /** What is learned: as in `prepareData`, or what that made. */
+  readonly data: DataOptions["data"] | PreparedData;
   /** Where the model is trained. */
   readonly service: ServiceClient;
   /** The run's folder. A folder that holds a run is gone on with, from its last checkpoint. */
@@ -90,7 +93,6 @@ const defaults = {
   warmupSteps: 0,
   numEpochs: 1,
   loraRank: 32,
-  batchSize: 128,
   evalEvery: 10,
   infrequentEvalEvery: 100,
   submitAhead: 1,
@@ -143,25 +145,25 @@ export function completeOptions(options: TrainOptions): CompleteOptions {
 /** What `config.json` says; its names are those of the Python cookbook, which readers know. */
 export function toConfig(
   options: CompleteOptions,
-  run: { readonly learningRate: number; readonly renderer: string | undefined },
+  learningRate: number,
+  { files, renderer, batchSize }: PreparedData,
 ): Line {
-  const { data, evalData, lrSchedule, loadCheckpointPath } = options;
+  const { lrSchedule, loadCheckpointPath } = options;
   return {
     log_path: options.folder,
     model_name: options.model,
     recipe_name: options.recipeName,
-    renderer_name: run.renderer,
+    renderer_name: renderer?.name,
     load_checkpoint_path: loadCheckpointPath,
-    data: typeof data === "string" ? data : "(given by the program)",
-    eval_data:
-      evalData === undefined || typeof evalData === "string" ? evalData : "(given by the program)",
+    data: files.data ?? "(given by the program)",
+    eval_data: files.test,
     test_size: options.testSize,
-    batch_size: options.batchSize,
+    batch_size: batchSize,
     max_length: options.maxLength,
     train_on_what: options.trainOnWhat ?? "all_assistant_messages",
     reduction: options.reduction ?? "mean",
     seed: options.seed,
-    learning_rate: run.learningRate,
+    learning_rate: learningRate,
     lr_schedule: typeof lrSchedule === "function" ? lrSchedule.name || "(function)" : lrSchedule,
     warmup_steps: options.warmupSteps,
     num_epochs: options.numEpochs,

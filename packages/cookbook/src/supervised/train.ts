@@ -3,7 +3,7 @@ import { RunLog, StepSpans, type CheckpointRow } from "tinker-ts/run-log";
 import { nllEvaluator, runEvaluators, type Evaluator } from "../evaluation/index.js";
 import { recommendedLearningRate, scheduleMultiplier } from "../hyperparameters/index.js";
 import { checkSameRun, CheckpointKeeper, EarlyStop, openTraining } from "../runs/index.js";
-import { prepareData, type PreparedData } from "./prepare-data.js";
+import { isPrepared, prepareData, type PreparedData } from "./prepare-data.js";
 import { sizeOf, stepMetrics, type StepSize } from "./step-metrics.js";
 import {
   adamDefaults,
@@ -51,9 +51,9 @@ export async function train(options: TrainOptions): Promise<TrainResult> {
   const { model } = complete;
   const learningRate =
     complete.learningRate === "auto" ? recommendedLearningRate(model) : complete.learningRate;
-  const prepared = await prepareData(complete);
-  const { folder, ifExists, sinks } = complete;
-  const config = toConfig(complete, { learningRate, renderer: prepared.renderer?.name });
+  const { data, folder, ifExists, sinks } = complete;
+  const prepared = isPrepared(data) ? data : await prepareData({ ...complete, data });
+  const config = toConfig(complete, learningRate, prepared);
   const run = await RunLog.open({ folder, ifExists, sinks, config });
   try {
     checkSameRun(run, { model_name: model, lora_rank: complete.loraRank });

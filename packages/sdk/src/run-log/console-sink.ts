@@ -21,15 +21,21 @@ export interface ConsoleSinkOptions {
    */
   readonly stream?: ConsoleStream | undefined;
   /**
-   * Names of metrics to show, the most important first; a name that ends in `*` stands for all that begin so.
-   * @default losses, rewards and the learning rate
+   * Metrics to show, the most important first, by name or by a pattern of names.
+   * @default losses, scores, rewards and the learning rate
    */
-  readonly keys?: readonly string[] | undefined;
+  readonly keys?: readonly (string | RegExp)[] | undefined;
   /** How many steps the run has, for the bar; without it `progress` of the metrics is used. */
   readonly totalSteps?: number | undefined;
 }
 
-const defaultKeys = ["train_mean_nll", "test/*", "eval/*", "env/all/reward/total", "learning_rate"];
+const defaultKeys = [
+  "train_mean_nll",
+  "test/nll",
+  /^eval\/.*\/score$/,
+  "env/all/reward/total",
+  "learning_rate",
+];
 const barWidth = 24;
 const curveWidth = 24;
 const blocks = "▁▂▃▄▅▆▇█".split("");
@@ -59,10 +65,10 @@ export function consoleSink(options: ConsoleSinkOptions = {}): RunSink {
   const tellStep = (metrics: Metrics): void => {
     if (stream.isTTY) return draw();
     const { progress } = view;
-    const isWorthALine = view.isEvaluation(metrics) || progress >= 1;
+    const isWorthALine = isEvaluation(metrics) || progress >= 1;
     if (!isWorthALine && progress - toldProgress < lineEvery) return;
     toldProgress = progress;
-    say(view.line());
+    say(view.line(metrics));
   };
   return {
     log(record: RunRecord) {
@@ -81,7 +87,7 @@ export function consoleSink(options: ConsoleSinkOptions = {}): RunSink {
 
 /** What has been logged, as rows of text. */
 class LiveTable {
-  readonly #keys: readonly string[];
+  readonly #keys: readonly (string | RegExp)[];
   readonly #totalSteps: number | undefined;
   readonly #series = new Map<string, number[]>();
   #step = 0;
@@ -89,17 +95,13 @@ class LiveTable {
   #first: { readonly time: number; readonly progress: number } | undefined;
   #lastTime = 0;
 
-  constructor(keys: readonly string[], totalSteps: number | undefined) {
+  constructor(keys: readonly (string | RegExp)[], totalSteps: number | undefined) {
     this.#keys = keys;
     this.#totalSteps = totalSteps;
   }
 
   get progress(): number {
     return this.#progress;
-  }
-
-  isEvaluation(metrics: Metrics): boolean {
-    return Object.keys(metrics).some((key) => /^(test|eval)\//.test(key));
   }
 
   add(step: number | undefined, metrics: Metrics, time: number): void {
@@ -131,15 +133,18 @@ class LiveTable {
     ];
   }
 
-  /** The same in one line. */
-  line(): string {
-    const values = this.#shown().map(([key, series]) => `${key} ${format(series.at(-1)!)}`);
+  /** What some metrics say, in one line. */
+  line(metrics: Metrics): string {
+    const values = this.#shown()
+      .filter(([key]) => key in metrics)
+      .map(([key, series]) => `${key} ${format(series.at(-1)!)}`);
     return `  ${[this.#place(), ...values].join("  ")}${this.#left()}`;
   }
 
   #place(): string {
-    const total = this.#totalSteps === undefined ? "" : `/${this.#totalSteps}`;
-    return `step ${this.#step + 1}${total}`;
+    if (this.#totalSteps === undefined) return `step ${this.#step + 1}`;
+    // What is found out after the last step is logged as a step of its own.
+    return `step ${Math.min(this.#step + 1, this.#totalSteps)}/${this.#totalSteps}`;
   }
 
   #left(): string {
@@ -157,8 +162,12 @@ class LiveTable {
   }
 }
 
-function matches(wanted: string, key: string): boolean {
-  return wanted.endsWith("*") ? key.startsWith(wanted.slice(0, -1)) : wanted === key;
+function isEvaluation(metrics: Metrics): boolean {
+  return Object.keys(metrics).some((key) => /^(test|eval)\//.test(key));
+}
+
+function matches(wanted: string | RegExp, key: string): boolean {
+  return typeof wanted === "string" ? wanted === key : wanted.test(key);
 }
 
 /** The last values as blocks from the lowest to the highest; what is not finite is an exclamation mark. */

@@ -1,0 +1,241 @@
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import type { EvalExample, EvalResult, EvalTask } from "@tinker-ts/cookbook/evaluation";
+import type { Conversation } from "@tinker-ts/cookbook/data";
+import { defineCommand, type CommandContext } from "../command.js";
+import { orLocal } from "../connect/or-local.js";
+import { withService, type OpenService } from "../connect/with-service.js";
+import { CliError } from "../errors/cli-error.js";
+import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../parse/option-spec.js";
+import { nameOf, readSource, sourceOptions } from "../parse/source-options.js";
+
+const graders = ["exact", "includes", "numeric", "regex", "json", "choice", "judge"] as const;
+
+const options = {
+  ...sourceOptions,
+  grader: {
+    type: "string",
+    short: "g",
+    choices: graders,
+    default: "exact",
+    description: "How answers are judged",
+  },
+  pattern: {
+    type: "string",
+    placeholder: "REGEX",
+    description: "For regex: what to find; a group must be the wanted answer",
+  },
+  schema: { type: "string", placeholder: "FILE", description: "For json: a JSON Schema" },
+  tolerance: {
+    type: "number",
+    min: 0,
+    default: 1e-6,
+    description: "For numeric: how far off a number may be",
+  },
+  judge: {
+    type: "string",
+    placeholder: "NAME|PATH",
+    description: "For judge: the model that judges",
+  },
+  ignoreCase: { type: "flag", description: "For exact: a and A are the same" },
+  system: { type: "string", description: "A message that stands before every question" },
+  renderer: {
+    type: "string",
+    placeholder: "NAME",
+    description: "The chat format, if not the one the model was trained with",
+  },
+  maxTokens: { type: "integer", min: 1, default: 256, description: "Longest answer in tokens" },
+  temperature: {
+    type: "number",
+    min: 0,
+    default: 0,
+    description: "0 always takes the most probable token",
+  },
+  numSamples: {
+    type: "integer",
+    short: "n",
+    min: 1,
+    default: 1,
+    description: "Answers per question; tells pass@k",
+  },
+  maxExamples: { type: "integer", min: 1, description: "Asks the first so many questions only" },
+  concurrency: {
+    type: "integer",
+    min: 1,
+    default: 64,
+    description: "Questions under way at a time",
+  },
+  seed: { type: "integer", default: 0, description: "Makes answers repeatable" },
+  out: {
+    type: "string",
+    short: "o",
+    placeholder: "DIR",
+    description: "Keeps every answer; what is there is not asked again",
+  },
+} as const satisfies OptionSpecs;
+
+const args = {
+  data: { description: "A file of conversations whose last message is the wanted answer" },
+} as const satisfies ArgumentSpecs;
+
+type Options = OptionValues<typeof options>;
+
+/** `eval` */
+export const command = defineCommand({
+  summary: "Asks a model the questions of a file and judges its answers.",
+  details: [
+    "The last message of a conversation is the wanted answer. With --grader choice, rows have choices and an answer.",
+    "With --out, an evaluation that was stopped goes on where it was; failed questions are asked again.",
+  ],
+  options,
+  arguments: args,
+  examples: [
+    "eval held-out.jsonl --model tinker-ts/sprout",
+    "eval held-out.jsonl --model tinker://RUN_ID/sampler_weights/NAME --out evals/first",
+    "eval maths.jsonl --model tinker-ts/sprout --grader numeric --num-samples 8 --temperature 1",
+  ],
+  async run(given, { arguments: { data }, options: chosen }) {
+    const context = orLocal(given);
+    const source = readSource(chosen);
+    const { cwd } = context.terminal;
+    const examples = await readExamples(path.resolve(cwd, data));
+    await withService(context, async (open) => {
+      const { evaluate } = await import("@tinker-ts/cookbook/evaluation");
+      const model = await openModel(context, open, source, chosen.renderer);
+      const task: EvalTask = {
+        name: path.parse(data).name,
+        examples,
+        grader: await makeGrader(context, open, chosen),
+        system: chosen.system,
+      };
+      const progress = context.output.progress("Asking");
+      try {
+        const result = await evaluate({
+          ...chosen,
+          ...model,
+          task,
+          folder: chosen.out === undefined ? undefined : path.resolve(cwd, chosen.out),
+          signal: context.signal,
+          onProgress: ({ done, total, correct }) =>
+            progress.update(done, total, `${correct} right`),
+        });
+        progress.end();
+        await tell(context, nameOf(source), result, task);
+      } finally {
+        progress.end();
+      }
+    });
+  },
+});
+
+async function readExamples(file: string): Promise<readonly EvalExample[]> {
+  const { loadConversations, toConversation, DataError } = await import("@tinker-ts/cookbook/data");
+  const examples: EvalExample[] = [];
+  const read = (row: Readonly<Record<string, unknown>>): Conversation => {
+    const { choices, answer, question, id } = row;
+    const isChoice = Array.isArray(choices);
+    const conversation =
+      isChoice && typeof question === "string"
+        ? { messages: [{ role: "user", content: question }] }
+        : toConversation(row);
+    const last = conversation.messages.at(-1)!;
+    const hasAnswer = last.role === "assistant";
+    if (!hasAnswer && answer === undefined) throw new DataError("does not end with an answer");
+    examples.push({
+      ...(typeof id === "string" && { id }),
+      messages: hasAnswer ? conversation.messages.slice(0, -1) : conversation.messages,
+      answer: isChoice ? answer : hasAnswer ? last.content : answer,
+      ...(isChoice && { choices: choices.map(String) }),
+    });
+    return conversation;
+  };
+  await loadConversations(file, { map: read });
+  return examples;
+}
+
+async function openModel(
+  { output, signal }: CommandContext,
+  { service }: OpenService,
+  source: { readonly baseModel: string } | { readonly modelPath: string },
+  renderer: string | undefined,
+) {
+  const { chooseRenderer } = await import("@tinker-ts/cookbook/runs");
+  const sampling = await service.createSamplingClient({ ...source, signal });
+  const tokenizer = await sampling.getTokenizer({ signal });
+  const model = await sampling.getBaseModel({ signal });
+  const checkpointPath = "modelPath" in source ? source.modelPath : undefined;
+  const onWarning = (text: string): void => output.note(`Warning: ${text}`);
+  const chosen = { renderer, model, tokenizer, checkpointPath, service, signal, onWarning };
+  return { sampling, renderer: await chooseRenderer(chosen) };
+}
+
+async function makeGrader(
+  context: CommandContext,
+  open: OpenService,
+  chosen: Options,
+): Promise<EvalTask["grader"]> {
+  const kinds = await import("@tinker-ts/cookbook/evaluation");
+  switch (chosen.grader) {
+    case "exact":
+      return kinds.exactMatch({ ignoreCase: chosen.ignoreCase });
+    case "includes":
+      return kinds.includesMatch();
+    case "numeric":
+      return kinds.numericMatch({ tolerance: chosen.tolerance });
+    case "regex":
+      return kinds.regexMatch(chosen.pattern);
+    case "json": {
+      if (chosen.schema === undefined) throw new CliError("--grader json needs --schema FILE.");
+      const file = path.resolve(context.terminal.cwd, chosen.schema);
+      return kinds.jsonSchemaMatch(JSON.parse(await readFile(file, "utf8")) as object);
+    }
+    case "judge": {
+      if (chosen.judge === undefined) throw new CliError("--grader judge needs --judge MODEL.");
+      const source = readSource({
+        model: chosen.judge,
+        baseModel: undefined,
+        modelPath: undefined,
+      });
+      return kinds.modelJudge(await openModel(context, open, source, undefined));
+    }
+    default:
+      return chosen.grader;
+  }
+}
+
+async function tell(
+  { output }: CommandContext,
+  model: string,
+  result: EvalResult,
+  task: EvalTask,
+): Promise<void> {
+  const { isRight, toResultLine } = await import("@tinker-ts/cookbook/evaluation");
+  const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
+  const [low, high] = result.interval;
+  output.result({
+    json: () => ({ model, ...toResultLine(result) }),
+    table: () => ({
+      title: `Evaluation of ${model}`,
+      headers: ["Property", "Value"],
+      rows: [
+        ["Task", result.name],
+        ["Score", `${percent(result.score)} (95 %: ${percent(low)} to ${percent(high)})`],
+        ["Right", `${result.numCorrect} of ${result.attempts.flat().length}`],
+        ["Cut off", String(result.numTruncated)],
+        ["Failed", String(result.numErrors)],
+        ...[...result.passAtK].map(([k, share]) => [`pass@${k}`, percent(share)]),
+        ...Object.entries(result.metrics).map(([name, value]) => [name, value.toPrecision(4)]),
+        ["Seconds", result.seconds.toFixed(1)],
+      ],
+    }),
+  });
+  if (output.isJson) return;
+  const wrong = result.attempts.findIndex((made) => !made.some(isRight));
+  if (wrong === -1) return;
+  const [attempt] = result.attempts[wrong]!;
+  const said = attempt?.error ?? attempt?.turns.at(-1)?.content ?? "";
+  const wanted = task.examples[wrong]!.answer;
+  output.note(
+    `\nThe first that was wrong: ${JSON.stringify(said)}, wanted ${JSON.stringify(wanted)}`,
+  );
+}

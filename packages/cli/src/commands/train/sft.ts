@@ -1,0 +1,397 @@
+import path from "node:path";
+import type { PreparedData, TrainOptions, TrainResult } from "@tinker-ts/cookbook/supervised";
+import type { Datum } from "tinker-ts";
+import { defineCommand, type CommandContext } from "../../command.js";
+import { orLocal } from "../../connect/or-local.js";
+import { withService, type OpenService } from "../../connect/with-service.js";
+import { CliError } from "../../errors/cli-error.js";
+import { commandLine } from "../../parse/command-line.js";
+import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../../parse/option-spec.js";
+import { Interrupted } from "../../terminal/interrupted.js";
+import { colourExample } from "../../training/colour-example.js";
+import { answerAll, questionsOf, type Sample } from "../../training/samples.js";
+import { estimateSeconds, formatSeconds } from "../../training/estimate.js";
+
+const options = {
+  model: {
+    type: "string",
+    short: "m",
+    placeholder: "NAME",
+    required: true,
+    description: "The model to train",
+  },
+  eval: { type: "string", placeholder: "FILE", description: "Data to judge by; it is not trained" },
+  testSize: {
+    type: "integer",
+    min: 1,
+    description: "Takes this many rows out of the data instead",
+  },
+  renderer: {
+    type: "string",
+    placeholder: "NAME",
+    description: "The chat format, if not the model's recommended one",
+  },
+  lr: {
+    type: "string",
+    placeholder: "RATE",
+    default: "auto",
+    description: "The highest learning rate; auto takes the model's recommended one",
+  },
+  lrSchedule: {
+    type: "string",
+    choices: ["linear", "cosine", "constant"],
+    default: "linear",
+    description: "How the rate changes",
+  },
+  warmupSteps: {
+    type: "integer",
+    min: 0,
+    default: 0,
+    description: "Steps in which the rate rises",
+  },
+  rank: { type: "integer", min: 1, default: 32, description: "The rank of the adapter" },
+  epochs: {
+    type: "integer",
+    min: 1,
+    default: 1,
+    description: "How often the data is gone through",
+  },
+  batchSize: {
+    type: "integer",
+    min: 1,
+    description: "Rows per step; by default such that there are 100 steps",
+  },
+  maxSteps: { type: "integer", min: 1, description: "Ends after so many steps" },
+  maxLength: { type: "integer", min: 2, description: "Cuts longer rows to so many tokens" },
+  trainOn: {
+    type: "string",
+    choices: [
+      "all_assistant_messages",
+      "last_assistant_message",
+      "last_assistant_turn",
+      "all_messages",
+      "all_tokens",
+    ],
+    default: "all_assistant_messages",
+    description: "What is learned of a row",
+  },
+  evalEvery: { type: "integer", min: 0, default: 10, description: "Steps between evaluations" },
+  saveEvery: { type: "integer", min: 0, default: 20, description: "Steps between checkpoints" },
+  seed: {
+    type: "integer",
+    default: 0,
+    description: "Decides the order of rows and the first weights",
+  },
+  load: {
+    type: "string",
+    placeholder: "PATH",
+    description: "Begins with the weights of a checkpoint",
+  },
+  skipBadRows: { type: "flag", description: "Leaves rows out that cannot be used" },
+  out: {
+    type: "string",
+    short: "o",
+    placeholder: "DIR",
+    description: "The run's folder; runs/NAME_OF_DATA by default",
+  },
+  resume: { type: "flag", description: "Goes on with the run in that folder" },
+  dryRun: { type: "flag", description: "Shows what would be trained, and trains nothing" },
+} as const satisfies OptionSpecs;
+
+const args = {
+  data: { description: "A file of conversations: JSONL, JSON, CSV or Parquet" },
+} as const satisfies ArgumentSpecs;
+
+type Options = OptionValues<typeof options>;
+
+const shownSamples = 3;
+
+/** `train sft` */
+export const command = defineCommand({
+  summary: "Fine-tunes a model on conversations: from a file to saved weights.",
+  details: [
+    "Rows may have messages, ShareGPT's conversations, instruction and output, or prompt and completion.",
+    "Without a server and a key, the engine in this process trains.",
+    "Ctrl-C saves and says how to go on; a run that was killed goes on from its last checkpoint with --resume.",
+  ],
+  options,
+  arguments: args,
+  examples: [
+    "train sft data.jsonl --model tinker-ts/sprout",
+    "train sft data.jsonl --model tinker-ts/sprout --eval held-out.jsonl --epochs 2 --out runs/first",
+    "train sft data.jsonl --model tinker-ts/sprout --dry-run",
+  ],
+  async run(given, { arguments: { data }, options: chosen }) {
+    const context = orLocal(given);
+    const { cwd } = context.terminal;
+    const folder = path.resolve(cwd, chosen.out ?? path.join("runs", path.parse(data).name));
+    const settings = { ...toTrainOptions(chosen, cwd), data: path.resolve(cwd, data), folder };
+    await checkFolder(folder, chosen);
+    return withService(context, async (open) => {
+      const { prepareData } = await import("@tinker-ts/cookbook/supervised");
+      const prepared = await prepareData({
+        ...settings,
+        service: open.service,
+        signal: context.signal,
+      });
+      const plan = await makePlan(open, settings, prepared, context.signal);
+      if (!context.output.isJson) showPlan(context, plan, prepared);
+      if (chosen.dryRun) {
+        if (context.output.isJson) context.output.json(snakeCase(plan));
+        return undefined;
+      }
+      return trainAndTell(
+        context,
+        open,
+        { ...settings, data: prepared },
+        {
+          resume: commandLine(["train", "sft", data], options, {
+            ...chosen,
+            out: chosen.out ?? path.relative(cwd, folder),
+            resume: true,
+          }),
+          evalFile: chosen.eval ?? data,
+        },
+      );
+    });
+  },
+});
+
+type Settings = Omit<TrainOptions, "service" | "data">;
+
+function toTrainOptions(chosen: Options, cwd: string): Omit<Settings, "folder"> {
+  const learningRate = chosen.lr === "auto" ? chosen.lr : Number(chosen.lr);
+  if (learningRate !== "auto" && !(learningRate > 0)) {
+    throw new CliError(`--lr: '${chosen.lr}' is neither auto nor a positive number.`);
+  }
+  return {
+    model: chosen.model,
+    evalData: chosen.eval === undefined ? undefined : path.resolve(cwd, chosen.eval),
+    testSize: chosen.testSize,
+    renderer: chosen.renderer,
+    learningRate,
+    lrSchedule: chosen.lrSchedule,
+    warmupSteps: chosen.warmupSteps,
+    loraRank: chosen.rank,
+    numEpochs: chosen.epochs,
+    batchSize: chosen.batchSize,
+    maxSteps: chosen.maxSteps,
+    maxLength: chosen.maxLength,
+    trainOnWhat: chosen.trainOn,
+    evalEvery: chosen.evalEvery,
+    saveEvery: chosen.saveEvery,
+    seed: chosen.seed,
+    loadCheckpointPath: chosen.load,
+    badRows: chosen.skipBadRows ? "skip" : "fail",
+    recipeName: "train sft",
+  };
+}
+
+/** A run is gone on with only when that was asked for. */
+async function checkFolder(folder: string, { resume, dryRun }: Options): Promise<void> {
+  if (resume || dryRun) return;
+  const { readRunFolder } = await import("tinker-ts/run-log");
+  const { attempts } = await readRunFolder(folder);
+  if (attempts === 0) return;
+  throw new CliError(
+    `${folder} holds a run already.`,
+    "Go on with it with --resume, or choose another folder with --out.",
+  );
+}
+
+/** What will be trained. */
+interface Plan {
+  readonly model: string;
+  readonly rows: number;
+  readonly tokens: number;
+  readonly learnedTokens: number;
+  readonly cutRows: number;
+  readonly heldOutRows: number;
+  readonly renderer: string;
+  readonly steps: number;
+  readonly batchSize: number;
+  readonly learningRate: number;
+  readonly lrSchedule: string;
+  readonly rank: number;
+  readonly trainedTokens: number;
+  readonly estimatedSeconds: number;
+  readonly folder: string;
+}
+
+async function makePlan(
+  { service }: OpenService,
+  settings: Settings,
+  prepared: PreparedData,
+  signal: AbortSignal,
+): Promise<Plan> {
+  const { recommendedLearningRate } = await import("@tinker-ts/cookbook/hyperparameters");
+  const { report, renderer, dataset, batchSize, conversations, testConversations } = prepared;
+  const { model, numEpochs = 1, maxSteps = Number.POSITIVE_INFINITY, learningRate } = settings;
+  const steps = Math.min(dataset.batchesPerEpoch * numEpochs, maxSteps);
+  const data = await dataset.batch(0, 0);
+  return {
+    model,
+    rows: conversations.length,
+    tokens: report!.tokens,
+    learnedTokens: report!.trainedTokens,
+    cutRows: report!.truncatedRows,
+    heldOutRows: testConversations.length,
+    renderer: renderer!.name,
+    steps,
+    batchSize: batchSize!,
+    learningRate: learningRate === "auto" ? recommendedLearningRate(model) : learningRate!,
+    lrSchedule: String(settings.lrSchedule),
+    rank: settings.loraRank!,
+    trainedTokens: Math.round((report!.tokens / dataset.batchesPerEpoch) * steps),
+    estimatedSeconds: steps * (await estimateSeconds({ service, model, data, signal })),
+    folder: settings.folder,
+  };
+}
+
+/** The first example in colours, and how much there is. */
+function showPlan({ output }: CommandContext, plan: Plan, prepared: PreparedData): void {
+  const { dataset, tokenizer, badRows } = prepared;
+  const [first] = dataset.batch(0, 0) as readonly Datum[];
+  output.line(output.style.bold("The first example; what is learned is green:"));
+  output.line(`${colourExample(first!, tokenizer, output.style)}\n`);
+  for (const { place, problem } of badRows) output.note(`Left out ${place}: ${problem}`);
+  const cut = plan.cutRows > 0 ? `; ${plan.cutRows} rows are cut` : "";
+  output.result({
+    json: () => snakeCase(plan),
+    table: () => ({
+      title: `Training ${plan.model}`,
+      headers: ["Property", "Value"],
+      rows: [
+        ["Data", `${count(plan.rows)} rows, ${count(plan.tokens)} tokens${cut}`],
+        ["Learned", `${count(plan.learnedTokens)} tokens`],
+        ["Held out", `${count(plan.heldOutRows)} rows`],
+        ["Chat format", plan.renderer],
+        ["Steps", `${count(plan.steps)} of ${plan.batchSize} rows`],
+        ["Learning rate", `${plan.learningRate.toPrecision(3)}, ${plan.lrSchedule}`],
+        ["Adapter", `rank ${plan.rank}`],
+        [
+          "Estimate",
+          `${count(plan.trainedTokens)} tokens, about ${formatSeconds(plan.estimatedSeconds)}`,
+        ],
+        ["Folder", plan.folder],
+      ],
+    }),
+  });
+}
+
+async function trainAndTell(
+  context: CommandContext,
+  { service }: OpenService,
+  settings: Settings & { readonly data: PreparedData },
+  next: { readonly resume: string; readonly evalFile: string },
+): Promise<number | void> {
+  const { output, signal, terminal } = context;
+  const { train } = await import("@tinker-ts/cookbook/supervised");
+  const { consoleSink } = await import("tinker-ts/run-log");
+  const { renderer, testConversations, conversations } = settings.data;
+  const questions = questionsOf(
+    testConversations.length > 0 ? testConversations : conversations,
+    shownSamples,
+  );
+  const base = await service.createSamplingClient({ baseModel: settings.model, signal });
+  const before = await answerAll(base, renderer!, questions, signal);
+  const steps = settings.data.dataset.batchesPerEpoch * (settings.numEpochs ?? 1);
+  const totalSteps = Math.min(steps, settings.maxSteps ?? steps);
+  const stream = {
+    write: (text: string) => terminal.err(text),
+    isTTY: terminal.isInteractive.err,
+    columns: terminal.columns,
+  };
+  const sinks = output.isLoud ? [consoleSink({ stream, totalSteps })] : [];
+  const result = await train({ ...settings, service, signal, sinks });
+  if (result.status === "interrupted") return tellInterruption(context, result, next.resume);
+  const { samplerPath, statePath } = result.checkpoint!;
+  const trained = await service.createSamplingClient({ modelPath: samplerPath!, signal });
+  const after = await answerAll(trained, renderer!, questions, signal);
+  const { textOf } = await import("@tinker-ts/cookbook/renderers");
+  const samples = questions.map(({ asked, wanted }, index) => ({
+    question: textOf(asked.at(-1)!),
+    wanted: textOf(wanted),
+    before: textOf(before[index]!),
+    after: textOf(after[index]!),
+  }));
+  tellResult(context, result, samples, {
+    samplerPath: samplerPath!,
+    statePath: statePath!,
+    ...next,
+  });
+}
+
+function tellInterruption(
+  { output, signal }: CommandContext,
+  { step, totalSteps, checkpoint, folder }: TrainResult,
+  resume: string,
+): number {
+  if (output.isJson) {
+    output.json({
+      status: "interrupted",
+      step,
+      total_steps: totalSteps,
+      folder,
+      state_path: checkpoint?.statePath,
+      resume,
+    });
+  } else {
+    output.line(
+      `Stopped after step ${step} of ${totalSteps}; everything is saved. Go on with:\n  ${resume}`,
+    );
+  }
+  return signal.reason instanceof Interrupted ? signal.reason.exitCode : 130;
+}
+
+function tellResult(
+  { output, globals }: CommandContext,
+  { status, step, totalSteps, folder, evaluation }: TrainResult,
+  samples: readonly Sample[],
+  paths: { readonly samplerPath: string; readonly statePath: string; readonly evalFile: string },
+): void {
+  const { samplerPath, statePath, evalFile } = paths;
+  if (output.isJson) {
+    const checkpoint = { state_path: statePath, sampler_path: samplerPath };
+    output.json({
+      status,
+      step,
+      total_steps: totalSteps,
+      folder,
+      ...checkpoint,
+      evaluation,
+      samples,
+    });
+    return;
+  }
+  const { bold, dim } = output.style;
+  if (status === "unchanged") output.line("There was nothing left to do.");
+  for (const { question, wanted, before, after } of samples) {
+    output.line(`\n${question}`);
+    output.line(`  before: ${dim(oneLine(before))}`);
+    output.line(`  now:    ${bold(oneLine(after))}${after.trim() === wanted.trim() ? " ✓" : ""}`);
+    if (after.trim() !== wanted.trim()) output.line(`  wanted: ${oneLine(wanted)}`);
+  }
+  const loss = evaluation["test/nll"];
+  if (loss !== undefined) output.line(`\nLoss on held-out data: ${loss.toFixed(4)}`);
+  const where = globals.baseUrl === undefined ? "" : ` --base-url ${globals.baseUrl}`;
+  output.line(`\nCheckpoint: ${samplerPath}\nRun:        ${folder}\n\nWhat next:`);
+  output.line(`  tinker-ts chat --model ${samplerPath}${where}`);
+  output.line(`  tinker-ts eval ${evalFile} --model ${samplerPath}${where}`);
+  output.line(`  tinker-ts checkpoint export ${statePath} --output adapter${where}`);
+}
+
+/** JSON that commands print has the names of the API. */
+function snakeCase(value: object): object {
+  const snake = (name: string): string => name.replace(/[A-Z]/g, (a) => `_${a.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(value).map(([name, entry]) => [snake(name), entry]));
+}
+
+function oneLine(text: string): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > 100 ? `${line.slice(0, 99)}…` : line;
+}
+
+function count(value: number): string {
+  return Math.round(value).toLocaleString("en-US");
+}

@@ -1,0 +1,37 @@
+import type { Message, Renderer } from "@tinker-ts/cookbook/renderers";
+import type { SamplingClient } from "tinker-ts";
+
+/** A question and what models said to it. */
+export interface Sample {
+  readonly question: string;
+  readonly wanted: string;
+  readonly before: string;
+  readonly after: string;
+}
+
+/** Conversations that end with an answer, as questions. */
+export function questionsOf(
+  conversations: readonly { readonly messages: readonly Message[] }[],
+  count: number,
+): { readonly asked: readonly Message[]; readonly wanted: Message }[] {
+  return conversations
+    .filter(({ messages }) => messages.length > 1 && messages.at(-1)!.role === "assistant")
+    .slice(0, count)
+    .map(({ messages }) => ({ asked: messages.slice(0, -1), wanted: messages.at(-1)! }));
+}
+
+/** The most probable answers of a model. */
+export async function answerAll(
+  sampling: SamplingClient,
+  renderer: Renderer,
+  questions: readonly { readonly asked: readonly Message[] }[],
+  signal: AbortSignal,
+): Promise<Message[]> {
+  const samplingParams = { maxTokens: 64, temperature: 0, stop: renderer.stopSequences };
+  const answers = questions.map(async ({ asked }) => {
+    const prompt = renderer.buildGenerationPrompt(asked);
+    const { sequences } = await sampling.sample({ prompt, samplingParams, signal });
+    return renderer.parseResponse(sequences[0]!.tokens).message;
+  });
+  return Promise.all(answers);
+}
