@@ -21,8 +21,13 @@ export interface MessagePlace {
 /** A picture among the markup of a message. */
 export type ImagePiece = Extract<ModelInputChunkInput, { data: unknown }>;
 
+/** Markup in the middle of a message that a model is given and never writes. */
+export interface GivenPiece {
+  readonly given: Markup;
+}
+
 /** Each piece becomes one chunk: tokens are never joined across pieces. */
-export type OutputPiece = Markup | ImagePiece;
+export type OutputPiece = Markup | ImagePiece | GivenPiece;
 
 /** A message in a model's format. */
 export interface RenderedMessage {
@@ -65,6 +70,8 @@ export interface ChatFormat {
   readonly renderMessage: (message: Message, place: MessagePlace) => RenderedMessage;
   /** What a prompt ends with. */
   readonly generationSuffix: (role: string, place: MessagePlace) => Markup;
+  /** What a prompt writes of the answer itself, as one chunk with the caller's prefill. @default nothing */
+  readonly opening?: (role: string, place: MessagePlace) => Markup;
   readonly reader: ResponseReader;
   /** The messages that declare functions; formats without them have none. */
   readonly declareTools?: (tools: readonly ToolSpec[], systemPrompt: string) => readonly Message[];

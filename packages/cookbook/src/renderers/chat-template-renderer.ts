@@ -133,9 +133,17 @@ class TemplateRenderer implements Renderer {
     messages: readonly Message[],
     trainOnWhat: TrainOnWhat = "last_assistant_turn",
   ): SupervisedExample[] {
-    const extension = this.hasExtensionProperty ? "always" : "never";
-    const turnStart = (list: readonly Message[]) => lastUserIndex(list) + 1;
-    return splitConversation(this, { extension, turnStart }, messages, trainOnWhat);
+    return splitConversation(
+      {
+        name: this.name,
+        extension: this.hasExtensionProperty ? "always" : "never",
+        splitsByUserTurn: false,
+        turnStart: (list) => lastUserIndex(list) + 1,
+        build: (list, mode) => this.buildSupervisedExample(list, mode),
+      },
+      messages,
+      trainOnWhat,
+    );
   }
 
   parseResponse(tokens: Iterable<number>, { insideThinking }: ParseOptions = {}): ParsedResponse {

@@ -1,4 +1,5 @@
-import type { Markup } from "./markup.js";
+import { pythonStrip } from "@tinker-ts/hub";
+import { markupText, type Markup } from "./markup.js";
 import type { Message, ToolSpec } from "./message.js";
 
 // A declaration quotes the marks of calls, and there they must be tokens, although it travels inside an
@@ -24,12 +25,28 @@ export function declaredTools(messages: readonly Message[]): readonly ToolSpec[]
   return messages.map((message) => (message as DeclaringMessage)[declared]?.tools).find(Boolean);
 }
 
-/** A message whose content is a declaration with marks in it. */
-export function withMarkup(message: Message, markup: Markup): Message {
+/** A system message that is a declaration with marks in it. */
+export function declaringMessage(markup: Markup): Message {
+  const message: Message = { role: "system", content: markupText(markup) };
   return { ...message, [declared]: { markup } } as DeclaringMessage;
 }
 
-/** The content of a message as markup, where the renderer itself has written it. */
+/** A message with other content, which is still a declaration. */
+export function withMarkup(message: Message, markup: Markup): Message {
+  return { ...message, ...declaringMessage(markup), role: message.role };
+}
+
+/** The content of a message as markup, where a renderer has written it and nobody has changed it since. */
 export function declarationMarkup(message: Message): Markup | undefined {
-  return (message as DeclaringMessage)[declared]?.markup;
+  const markup = (message as DeclaringMessage)[declared]?.markup;
+  return markup && markupText(markup) === message.content ? markup : undefined;
+}
+
+/** Markup without the blanks at its ends. */
+export function trimMarkup(markup: Markup): Markup {
+  return markup.map((atom, index) => {
+    if (typeof atom !== "string") return atom;
+    const start = index === 0 ? pythonStrip(atom, "lstrip") : atom;
+    return index === markup.length - 1 ? pythonStrip(start, "rstrip") : start;
+  });
 }

@@ -70,9 +70,11 @@ export class FormatRenderer implements Renderer {
       const { header, output } = this.#format.renderMessage(prepared[place.index]!, place);
       return [this.#encode(header), ...output.map((piece) => this.#encode(piece))];
     });
-    const suffix = this.#format.generationSuffix(role, nextPlace(prepared));
+    const place = nextPlace(prepared);
+    const suffix = this.#format.generationSuffix(role, place);
+    const opening = [...(this.#format.opening?.(role, place) ?? []), prefill];
     return new ModelInput({
-      chunks: [this.#begin(), ...chunks, this.#encode(suffix), this.#encode([prefill])].filter(
+      chunks: [this.#begin(), ...chunks, this.#encode(suffix), this.#encode(opening)].filter(
         (chunk) => !("tokens" in chunk) || chunk.tokens.length > 0,
       ),
     });
@@ -81,6 +83,14 @@ export class FormatRenderer implements Renderer {
   buildSupervisedExample(
     messages: readonly Message[],
     trainOnWhat: TrainOnWhat = "last_assistant_message",
+  ): SupervisedExample {
+    return this.#buildExample(messages, trainOnWhat, "all");
+  }
+
+  #buildExample(
+    messages: readonly Message[],
+    trainOnWhat: TrainOnWhat,
+    givenIn: "all" | "boundary",
   ): SupervisedExample {
     checkMessages(messages, this.#format.roles);
     checkTrainable(messages, trainOnWhat);
@@ -96,13 +106,16 @@ export class FormatRenderer implements Renderer {
       const output = rendered.output.map((piece) => this.#encode(piece));
       if (place.isLast && rendered.stopOverlap) output.push(this.#encode(rendered.stopOverlap));
       chunks.push({ chunk: this.#encode(rendered.header), weight: headerWeight });
+      const isAnswer = weight === 1 && message.role === "assistant" && headerWeight === 0;
       const given =
-        weight === 1 && message.role === "assistant" && headerWeight === 0
+        isAnswer && (givenIn === "all" || isBoundary(prepared, place.index, trainOnWhat))
           ? this.#givenByPrompt(prepared, place.index, rendered, output, trainOnWhat)
           : 0;
       let left = given;
-      for (const chunk of output) {
-        chunks.push({ chunk, weight, given: left });
+      for (const [at, chunk] of output.entries()) {
+        const piece = rendered.output[at];
+        const isGiven = piece !== undefined && "given" in piece;
+        chunks.push({ chunk, weight: isGiven ? headerWeight : weight, given: left });
         left = Math.max(0, left - chunkLength(chunk));
       }
     }
@@ -113,8 +126,19 @@ export class FormatRenderer implements Renderer {
     messages: readonly Message[],
     trainOnWhat: TrainOnWhat = "last_assistant_turn",
   ): SupervisedExample[] {
-    const turnStart = (list: readonly Message[]) => this.#turnStart(list);
-    return splitConversation(this, { ...this.#format, turnStart }, messages, trainOnWhat);
+    return splitConversation(
+      {
+        name: this.name,
+        extension: this.#format.extension,
+        splitsByUserTurn: this.#format.splitsByUserTurn ?? false,
+        turnStart: (list) => this.#turnStart(list),
+        // Conversations are split as the Python cookbook splits them: there only the message with which
+        // training begins loses what its prompt has written.
+        build: (list, mode) => this.#buildExample(list, mode, "boundary"),
+      },
+      messages,
+      trainOnWhat,
+    );
   }
 
   parseResponse(tokens: Iterable<number>, options: ParseOptions = {}): ParsedResponse {
@@ -171,6 +195,7 @@ export class FormatRenderer implements Renderer {
 
   #encode(piece: OutputPiece): ModelInputChunkInput {
     if ("data" in piece) return piece;
+    if ("given" in piece) return this.#encode(piece.given);
     return { type: "encoded_text", tokens: this.#encoder.encode(piece) };
   }
 
@@ -186,14 +211,19 @@ export class FormatRenderer implements Renderer {
     trainOnWhat: TrainOnWhat,
   ): number {
     const place = nextPlace(messages.slice(0, index));
-    const suffix = this.#encoder.encode(this.#format.generationSuffix("assistant", place));
+    const suffix = this.#encoder.encode([
+      ...this.#format.generationSuffix("assistant", place),
+      ...(this.#format.opening?.("assistant", place) ?? []),
+    ]);
     const header = this.#encoder.encode(rendered.header);
     const written = [...header];
     for (const chunk of output) {
       if (!("tokens" in chunk) || written.length >= suffix.length) break;
       written.push(...chunk.tokens);
     }
-    if (suffix.every((id, at) => written[at] === id)) return suffix.length - header.length;
+    if (suffix.every((id, at) => written[at] === id)) {
+      return Math.max(0, suffix.length - header.length);
+    }
     if (this.disablesThinking && isBoundary(messages, index, trainOnWhat)) {
       throw new RendererError(
         `messages[${index}] does not begin as the prompt of "${this.name}" tells the model to begin: ` +

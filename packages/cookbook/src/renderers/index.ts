@@ -1,6 +1,7 @@
 export type {
   ChatFormat,
   Extension,
+  GivenPiece,
   ImagePiece,
   MessagePlace,
   OutputPiece,
@@ -25,6 +26,7 @@ export {
 } from "./message.js";
 export { fromOpenAIMessages, toOpenAIMessage, type OpenAIMessage } from "./openai-messages.js";
 export type { ResponseReader } from "./parsing/response-reader.js";
+export { classifyParseFailure, type ParseFailure } from "./parse-failure.js";
 export { recommendedRenderer, recommendedRenderers } from "./recommended.js";
 export {
   createRenderer,

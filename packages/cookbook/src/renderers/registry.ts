@@ -14,6 +14,11 @@ export interface RendererOptions extends ChatTemplateOptions {
   readonly systemRoleAsUser?: boolean;
   /** gpt-oss: the date in its system message, YYYY-MM-DD; fix it for data that can be made again. @default today */
   readonly currentDate?: string;
+  /**
+   * Nemotron: writes a turn that is trained and has no reasoning as it can be sampled behind its prompt. The
+   * model's own template writes another form, and so does the Python cookbook. @default false
+   */
+  readonly reachableTurns?: boolean;
   /** The model, where one renderer serves models that differ in details. */
   readonly model?: string;
 }

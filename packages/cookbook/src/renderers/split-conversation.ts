@@ -1,12 +1,17 @@
-import type { ChatFormat } from "./chat-format.js";
+import type { Extension } from "./chat-format.js";
 import type { Message } from "./message.js";
 import { RendererError } from "./renderer-error.js";
-import type { Renderer, SupervisedExample } from "./renderer.js";
+import type { SupervisedExample } from "./renderer.js";
 import type { TrainOnWhat } from "./train-on-what.js";
 
-type SplitRules = Pick<ChatFormat, "extension" | "splitsByUserTurn"> & {
+/** What splitting needs to know of a renderer. */
+export interface SplitRules {
+  readonly name: string;
+  readonly extension: Extension;
+  readonly splitsByUserTurn: boolean;
   readonly turnStart: (messages: readonly Message[]) => number;
-};
+  readonly build: (messages: readonly Message[], trainOnWhat: TrainOnWhat) => SupervisedExample;
+}
 
 /**
  * Examples in which each trained message stands behind the prompt it would be sampled from.
@@ -16,29 +21,30 @@ type SplitRules = Pick<ChatFormat, "extension" | "splitsByUserTurn"> & {
  * - In between, examples are joined where the longer begins with the shorter, token for token.
  */
 export function splitConversation(
-  renderer: Renderer,
   rules: SplitRules,
   messages: readonly Message[],
   trainOnWhat: TrainOnWhat,
 ): SupervisedExample[] {
-  if (rules.splitsByUserTurn) return splitByUserTurn(renderer, messages, trainOnWhat);
+  if (rules.splitsByUserTurn) return splitByUserTurn(rules, messages, trainOnWhat);
   const canSplit =
     trainOnWhat === "last_assistant_message" ||
     trainOnWhat === "last_assistant_turn" ||
     trainOnWhat === "all_assistant_messages";
   if (rules.extension === "always" || (rules.extension === "sometimes" && !canSplit)) {
-    return [renderer.buildSupervisedExample(messages, trainOnWhat)];
+    return [rules.build(messages, trainOnWhat)];
   }
   if (!canSplit) {
     throw new RendererError(
-      `The format of "${renderer.name}" rewrites earlier turns, so ${trainOnWhat} cannot be split into ` +
+      `The format of "${rules.name}" rewrites earlier turns, so ${trainOnWhat} cannot be split into ` +
         "examples. Train assistant messages, or build one example with buildSupervisedExample.",
     );
   }
   const examples = trainedIndices(rules, messages, trainOnWhat).map((index) =>
-    renderer.buildSupervisedExample(messages.slice(0, index + 1), "last_assistant_message"),
+    rules.build(messages.slice(0, index + 1), "last_assistant_message"),
   );
-  return rules.extension === "never" ? examples : joinExtensions(examples);
+  if (rules.extension === "never") return examples;
+  const joined = joinExtensions(examples);
+  return joined.length === 1 ? [rules.build(messages, trainOnWhat)] : joined;
 }
 
 function trainedIndices(
@@ -82,16 +88,14 @@ function beginsWith(longer: SupervisedExample, shorter: SupervisedExample): bool
 
 /** One example per message of the user, ending before the next. */
 function splitByUserTurn(
-  renderer: Renderer,
+  rules: SplitRules,
   messages: readonly Message[],
   trainOnWhat: TrainOnWhat,
 ): SupervisedExample[] {
   if (trainOnWhat === "last_assistant_message" || trainOnWhat === "last_assistant_turn") {
-    return [renderer.buildSupervisedExample(messages, trainOnWhat)];
+    return [rules.build(messages, trainOnWhat)];
   }
   const mode = trainOnWhat === "all_assistant_messages" ? "last_assistant_turn" : trainOnWhat;
   const ends = messages.flatMap(({ role }, index) => (role === "user" ? [index] : [])).slice(1);
-  return [...ends, messages.length].map((end) =>
-    renderer.buildSupervisedExample(messages.slice(0, end), mode),
-  );
+  return [...ends, messages.length].map((end) => rules.build(messages.slice(0, end), mode));
 }

@@ -21,6 +21,8 @@ export class StreamingReader implements StreamingParser {
   #hasHeader = false;
   /** What the prompt wrote of a think block; a model that opens the block itself does not need it. */
   readonly #opening: readonly number[];
+  readonly #held: number[] = [];
+  #isOpened = false;
   #endsThinking = false;
 
   constructor(
@@ -37,23 +39,35 @@ export class StreamingReader implements StreamingParser {
   push(tokens: number | Iterable<number>): StreamEvent[] {
     const events: StreamEvent[] = [];
     for (const id of typeof tokens === "number" ? [tokens] : tokens) {
-      if (this.#tokens.length === 0 && id !== this.#opening[0]) {
-        for (const openingId of this.#opening) this.#take(openingId, events);
-        this.#endsThinking = this.#opening.length > 0;
-      }
-      this.#take(id, events);
+      if (this.#isOpened) this.#take(id, events);
+      else this.#open(id, events);
     }
     return events;
   }
 
   finish(): ParsedResponse & { events: StreamEvent[] } {
     const events: StreamEvent[] = [];
+    if (!this.#isOpened && this.#held.length > 0) this.#release(this.#opening, events);
     this.#add(this.#decoder.flush(), events);
     this.#startHeader(events);
     this.#emit(this.#pending, events);
     this.#pending = "";
     const options = { always: true, endsThinking: this.#endsThinking };
     return { ...readResponse(this.#context, this.#tokens, options), events };
+  }
+
+  /** Holds the first tokens for as long as they are those of the block that the prompt has opened. */
+  #open(id: number, events: StreamEvent[]): void {
+    this.#held.push(id);
+    const isSame = id === this.#opening[this.#held.length - 1];
+    if (isSame && this.#held.length < this.#opening.length) return;
+    this.#release(isSame ? [] : this.#opening, events);
+  }
+
+  #release(opening: readonly number[], events: StreamEvent[]): void {
+    this.#isOpened = true;
+    this.#endsThinking = opening.length > 0;
+    for (const id of [...opening, ...this.#held]) this.#take(id, events);
   }
 
   #take(id: number, events: StreamEvent[]): void {

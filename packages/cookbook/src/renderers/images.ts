@@ -1,0 +1,98 @@
+import { ArgumentError } from "tinker-ts";
+import type { ImagePiece } from "./chat-format.js";
+import type { ImagePart } from "./message.js";
+
+/** Width and height of a picture, in pixels. */
+export interface ImageSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** The chunk of a picture for Qwen's vision models. */
+export function qwenImage(part: ImagePart): ImagePiece {
+  return imagePiece(part, qwenImageTokens);
+}
+
+/** The chunk of a picture for Kimi K2.5 and K2.6. */
+export function kimiImage(part: ImagePart): ImagePiece {
+  return imagePiece(part, kimiImageTokens);
+}
+
+/** How many positions a picture takes in Qwen's vision models: one per 32 × 32 pixels after resizing. */
+export function qwenImageTokens({ width, height }: ImageSize): number {
+  const [unit, fewest, most] = [32, 65_536, 16_777_216];
+  const resized = (side: number) => Math.max(unit, roundHalfToEven(side / unit) * unit);
+  let [h, w] = [resized(height), resized(width)];
+  if (h * w > most) {
+    const shrink = Math.sqrt((height * width) / most);
+    h = Math.max(unit, Math.floor(height / shrink / unit) * unit);
+    w = Math.max(unit, Math.floor(width / shrink / unit) * unit);
+  } else if (h * w < fewest) {
+    const grow = Math.sqrt(fewest / (height * width));
+    h = Math.ceil((height * grow) / unit) * unit;
+    w = Math.ceil((width * grow) / unit) * unit;
+  }
+  return (h / unit) * (w / unit);
+}
+
+/** How many positions a picture takes in Kimi K2.5 and K2.6. */
+export function kimiImageTokens({ width, height }: ImageSize): number {
+  const patches = (side: number) => Math.max(1, Math.floor(side / 14));
+  const scale = Math.min(
+    1,
+    Math.sqrt(16_384 / (patches(width) * patches(height))),
+    (512 * 14) / width,
+    (512 * 14) / height,
+  );
+  const resized = (side: number) => Math.max(1, Math.floor(side * scale));
+  return Math.ceil(resized(width) / 28) * Math.ceil(resized(height) / 28);
+}
+
+/** The size of a PNG or JPEG file, from its header. */
+export function imageSize(bytes: Uint8Array): ImageSize & { readonly format: "png" | "jpeg" } {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (bytes.length >= 24 && view.getUint32(0) === 0x89504e47 && view.getUint32(12) === 0x49484452) {
+    return { format: "png", width: view.getUint32(16), height: view.getUint32(20) };
+  }
+  if (bytes.length >= 4 && view.getUint16(0) === 0xffd8) {
+    const size = jpegSize(view);
+    if (size) return { format: "jpeg", ...size };
+  }
+  throw new ArgumentError("image", "must be the bytes of a PNG or JPEG file");
+}
+
+/** Walks the segments of a JPEG file to the one with its size. */
+function jpegSize(view: DataView): ImageSize | undefined {
+  let at = 2;
+  while (at + 9 < view.byteLength && view.getUint8(at) === 0xff) {
+    const kind = view.getUint8(at + 1);
+    const isFrame = kind >= 0xc0 && kind <= 0xcf && kind !== 0xc4 && kind !== 0xc8 && kind !== 0xcc;
+    if (isFrame) return { height: view.getUint16(at + 5), width: view.getUint16(at + 7) };
+    // A fill byte, or a segment that says how long it is.
+    at += kind === 0xff ? 1 : 2 + view.getUint16(at + 2);
+  }
+  return undefined;
+}
+
+function imagePiece({ image }: ImagePart, countTokens: (size: ImageSize) => number): ImagePiece {
+  const data = typeof image === "string" ? dataUriBytes(image) : image;
+  const { format, ...size } = imageSize(data);
+  return { type: "image", data, format, expectedTokens: countTokens(size) };
+}
+
+function dataUriBytes(uri: string): Uint8Array {
+  const match = /^data:image\/(?:png|jpe?g);base64,(.*)$/s.exec(uri);
+  if (match) return Buffer.from(match[1]!, "base64");
+  throw new ArgumentError(
+    "image",
+    "must be bytes or a data: URI of a PNG or JPEG file; loadImages fetches addresses",
+  );
+}
+
+/** As Python rounds: 12.5 to 12, 13.5 to 14. */
+function roundHalfToEven(value: number): number {
+  const floor = Math.floor(value);
+  const rest = value - floor;
+  if (rest !== 0.5) return Math.round(value);
+  return floor % 2 === 0 ? floor : floor + 1;
+}
