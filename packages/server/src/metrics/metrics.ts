@@ -15,6 +15,7 @@ export class Metrics {
   readonly queueSeconds: Histogram;
   readonly computeSeconds: Histogram;
   readonly tokens: Counter;
+  readonly firstTokenSeconds: Histogram;
   readonly snapshots: Counter;
   readonly replays: Counter;
   readonly telemetryEvents: Counter;
@@ -40,6 +41,11 @@ export class Metrics {
       secondBounds,
     );
     this.tokens = registry.counter("tinker_tokens_total", "Tokens by what they were used for");
+    this.firstTokenSeconds = registry.histogram(
+      "tinker_first_token_seconds",
+      "Time from the arrival of a direct sample to its first token, by route",
+      secondBounds,
+    );
     this.snapshots = registry.counter("tinker_snapshots_total", "Model states written to disk");
     this.replays = registry.counter("tinker_replayed_operations_total", "Operations repeated");
     this.telemetryEvents = registry.counter("tinker_telemetry_events_total", "Events from clients");

@@ -191,6 +191,7 @@ export async function runChat(
 ): Promise<SampleResult> {
   const [result] = await core.direct.run(caller, model.target, [order], {
     signal,
+    route: "chat",
     onToken: (_, event) => onToken(event),
   });
   return result!;

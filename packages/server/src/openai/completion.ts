@@ -154,6 +154,7 @@ function run(
 ): Promise<readonly SampleResult[]> {
   return core.direct.run(caller, model.target, orders, {
     signal,
+    route: "completions",
     onToken: (order, { sampleIndex, ...token }: TokenEvent) =>
       onToken(order * request.n + sampleIndex, token),
   });

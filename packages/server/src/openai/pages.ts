@@ -11,6 +11,8 @@ import { errorResponse, OpenAiError } from "./openai-error.js";
 import { readChatRequest } from "./request/chat-request.js";
 import { readCompletionRequest } from "./request/completion-request.js";
 import { Fields, isObject } from "./request/fields.js";
+import { RecentItems } from "./responses/recent-items.js";
+import { response } from "./responses/response.js";
 import { newRequestId, wholeAnswer, type OpenAiCall, type OpenAiParts } from "./service.js";
 
 /** Reads the bytes of a body, within the limits of the server. */
@@ -71,6 +73,7 @@ export function openAiPages(given: OpenAiPagesParts): ExtraPage[] {
       const bytes = await given.readBytes(request, call.caller.owner);
       return answer(new Fields(parseBody(request, bytes)), call);
     });
+  const recent = new RecentItems();
   return [
     ...page("GET", "/models", async (_, call) =>
       wholeAnswer(call, { object: "list", data: models.list(call.caller) }),
@@ -91,6 +94,7 @@ export function openAiPages(given: OpenAiPagesParts): ExtraPage[] {
     ...post("/completions", (fields, call) =>
       completion(parts, readCompletionRequest(fields), call),
     ),
+    ...post("/responses", (fields, call) => response(parts, recent, fields, call)),
     ...page("ALL", "/*", async (request) => {
       const { pathname } = new URL(request.url);
       throw new OpenAiError(404, `there is no ${request.method} ${pathname}`, {

@@ -11,6 +11,8 @@ import { Places } from "../queue/places.js";
 /** How direct samples are run. */
 export interface DirectOptions {
   readonly signal: AbortSignal;
+  /** Whom the metrics count it for. */
+  readonly route: string;
   /** Told of each token; `order` is the place of its order in the list. */
   readonly onToken?: (order: number, event: TokenEvent) => void;
 }
@@ -39,11 +41,13 @@ export class DirectSamples {
     caller: Principal,
     target: SampleTarget,
     orders: readonly SampleOrder[],
-    { signal, onToken }: DirectOptions,
+    { signal, route, onToken }: DirectOptions,
   ): Promise<readonly SampleResult[]> {
+    const arrivedAt = performance.now();
     const combined = AbortSignal.any([signal, this.#closing.signal]);
     const free = await this.places.take(caller.owner, combined);
     if (target.checkpoint) this.#parts.checkpoints.noteUse(target.checkpoint);
+    let total = 0;
     const sampled = orders.map(() => 0);
     const results: (SampleResult | undefined)[] = orders.map(() => undefined);
     // One that fails does not leave the others running.
@@ -54,6 +58,10 @@ export class DirectSamples {
         ...order,
         signal: whole,
         onToken: (event) => {
+          if (++total === 1) {
+            const seconds = (performance.now() - arrivedAt) / 1000;
+            this.#context.metrics.firstTokenSeconds.observe(seconds, { route });
+          }
           sampled[index]! += 1;
           onToken?.(index, event);
         },

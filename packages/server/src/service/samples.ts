@@ -126,6 +126,7 @@ export class Samples {
       const facts = await this.#parts.bases.find(target.baseModel);
       const [result] = await this.direct.run(caller, target, [toSampleOrder(seeded, facts)], {
         signal,
+        route: "stream_sample",
         onToken: (_, event) => onToken(event),
       });
       return toSampleResponse(result!);

@@ -99,7 +99,7 @@ describe("models", () => {
     const { sequences } = await sampling.sample({
       prompt,
       numSamples: 1,
-      samplingParams: { maxTokens: 30, seed: 7, stop: [2047, 2045] },
+      samplingParams: { maxTokens: 8, seed: 7, stop: [2047, 2045] },
     });
     expect(tokens).toEqual([...sequences[0]!.tokens]);
     const base = await ann().chat.completions.create({ ...chat, temperature: 1, seed: 7 });

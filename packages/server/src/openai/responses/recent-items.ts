@@ -1,0 +1,36 @@
+import type { Json, JsonObject } from "../request/fields.js";
+
+/** Items of all owners that are remembered; the longest unused go first. */
+const maxItems = 10_000;
+
+/** Characters that they may have together. */
+const maxChars = 64 << 20;
+
+/**
+ * Remembers what was answered of late, because some clients send references to it instead of it. Nothing of
+ * it outlives the process; who needs more sends the items themselves.
+ */
+export class RecentItems {
+  readonly #items = new Map<string, { readonly item: JsonObject; readonly length: number }>();
+  #chars = 0;
+
+  add(owner: string, item: JsonObject): void {
+    const key = keyOf(owner, item["id"] ?? null);
+    const { length } = JSON.stringify(item);
+    this.#items.set(key, { item, length });
+    this.#chars += length;
+    for (const [oldest, { length: its }] of this.#items) {
+      if (this.#items.size <= maxItems && this.#chars <= maxChars) break;
+      this.#items.delete(oldest);
+      this.#chars -= its;
+    }
+  }
+
+  get(owner: string, id: Json): JsonObject | undefined {
+    return this.#items.get(keyOf(owner, id))?.item;
+  }
+}
+
+function keyOf(owner: string, id: Json): string {
+  return JSON.stringify([owner, id]);
+}
