@@ -91,3 +91,20 @@ it("does not know sessions of others", async () => {
   const response = await app.fetch("sessionHeartbeat", { sessionId }, { key: "tml-bob-key" });
   expect(response.status).toBe(404);
 });
+
+it.each([
+  ["the clock is set forward by an hour", () => clock.set(3_600_000)],
+  ["the clock is set back by an hour", () => clock.set(-3_600_000)],
+  ["the process or the machine stands still", () => clock.sleep(306_000)],
+])("ends no session of a living client when %s", async (_, happens) => {
+  const sessionId = await app.session();
+  await clock.advance(30_000);
+  happens();
+  // What is due happens before anybody is heard again.
+  await clock.advance(1000);
+  await app.call("sessionHeartbeat", { sessionId });
+  await clock.advance(59_000);
+  expect((await app.fetch("sessionHeartbeat", { sessionId })).status).toBe(200);
+  await clock.advance(62_000);
+  expect((await app.fetch("sessionHeartbeat", { sessionId })).status).toBe(410);
+});

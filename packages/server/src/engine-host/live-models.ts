@@ -64,7 +64,7 @@ export class LiveModels {
       });
     }
     const live = await restoring;
-    live.lastUsedAt = this.#context.clock.now();
+    live.lastUsedAt = this.#context.clock.elapsed();
     return live;
   }
 
@@ -81,7 +81,7 @@ export class LiveModels {
 
   /** Writes the states of models out that have been idle for a while, where that pays. */
   async settleIdle(isIdle: (modelId: string) => boolean): Promise<void> {
-    const idleSince = this.#context.clock.now() - idleMs;
+    const idleSince = this.#context.clock.elapsed() - idleMs;
     for (const [modelId, restoring] of this.#live) {
       if (!isIdle(modelId)) continue;
       const live = await restoring.catch(() => undefined);
@@ -203,7 +203,7 @@ export class LiveModels {
       return this.giveUp(modelId, damage[0] ?? "a part of its journal is missing");
     }
     const adapter = await base.createAdapter(adapterOptions(model.lora));
-    const live = new LiveModel({ model, adapter, modelFolder, savedApplied, now: clock.now() });
+    const live = new LiveModel({ model, adapter, modelFolder, savedApplied, now: clock.elapsed() });
     try {
       if (snapshot) await adapter.importState(snapshot.state, { optimizer: true });
       for (const entry of journal) await this.#repeat(live, entry);
@@ -228,10 +228,10 @@ export class LiveModels {
   async #repeat(live: LiveModel, entry: RequestHead): Promise<void> {
     const payload = await this.#context.ledger.payload(entry.requestId);
     const { clock } = this.#context;
-    const startedAt = clock.now();
+    const startedAt = clock.elapsed();
     const kind = entry.kind as JournaledKind;
     await repeat(this.#context, live, kind, payload);
-    const tookMs = clock.now() - startedAt;
+    const tookMs = clock.elapsed() - startedAt;
     live.noteApplied(kind === "forward_backward", entry.payloadBytes, tookMs);
   }
 }

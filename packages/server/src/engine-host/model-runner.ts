@@ -139,10 +139,10 @@ export class ModelRunner {
     const live = await this.#parts.lives.hold(this.#model);
     const payload = await this.#payload(request);
     const { clock } = this.#parts.context;
-    const begunAt = clock.now();
+    const begunAt = clock.elapsed();
     const input = { live, request, payload, signal };
     const output = await operations[request.kind](this.#parts, input);
-    return { output, live, startedAt, tookMs: clock.now() - begunAt };
+    return { output, live, startedAt, tookMs: clock.elapsed() - begunAt };
   }
 
   async #payload({ requestId }: RequestHead): Promise<Uint8Array> {

@@ -4,7 +4,11 @@ import type { Principal } from "../auth/principal.js";
 import type { Context } from "../context/context.js";
 import { gone, notFound, tooMany } from "../errors/api-error.js";
 import type { Session } from "../store/sessions-table.js";
+import { ListeningTime } from "./listening-time.js";
 import { checkMetadata } from "./user-metadata.js";
+
+/** When sessions were last asked about longer ago than this, the server was not listening all the time. */
+const maxRoundMs = 2000;
 
 interface OpenSession {
   readonly owner: string;
@@ -15,15 +19,18 @@ interface OpenSession {
  * Sessions and their signs of life.
  *
  * - Every request that names a session is a sign of life, a heartbeat is only the cheapest one.
+ * - Only time in which the server could have heard one counts against a session.
  * - When a session was last seen is kept in memory: after a restart all of them get a fresh start.
  */
 export class Sessions {
   readonly #context: Context;
   readonly #open = new Map<string, OpenSession>();
+  readonly #time: ListeningTime;
 
   constructor(context: Context) {
     this.#context = context;
-    const now = context.clock.now();
+    this.#time = new ListeningTime(context.clock, maxRoundMs);
+    const { now } = this.#time;
     for (const { sessionId, owner } of context.store.sessions.open()) {
       this.#open.set(sessionId, { owner, lastSeenAt: now });
     }
@@ -66,7 +73,7 @@ export class Sessions {
       return session.sessionId;
     });
     if (sessionId === session.sessionId) {
-      this.#open.set(sessionId, { owner: caller.owner, lastSeenAt: clock.now() });
+      this.#open.set(sessionId, { owner: caller.owner, lastSeenAt: this.#time.now });
       logger.info("session opened", { session: sessionId, owner: caller.owner });
     }
     return sessionId;
@@ -76,7 +83,7 @@ export class Sessions {
   touch(sessionId: string, caller: Principal): void {
     const open = this.#open.get(sessionId);
     if (open?.owner === caller.owner) {
-      open.lastSeenAt = this.#context.clock.now();
+      open.lastSeenAt = this.#time.now;
       return;
     }
     const session = open ? undefined : this.#context.store.sessions.get(sessionId);
@@ -88,9 +95,10 @@ export class Sessions {
     return this.#open.has(sessionId);
   }
 
-  /** Sessions that gave no sign of life for too long. */
+  /** Sessions that gave no sign of life for too long; to be asked about once a second or so. */
   idle(): string[] {
-    const deadline = this.#context.clock.now() - this.#context.limits.sessionTimeoutMs;
+    this.#time.tick();
+    const deadline = this.#time.now - this.#context.limits.sessionTimeoutMs;
     return [...this.#open]
       .filter(([, { lastSeenAt }]) => lastSeenAt < deadline)
       .map(([sessionId]) => sessionId);

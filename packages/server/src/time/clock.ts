@@ -1,7 +1,9 @@
 /** Time as the server sees it; tests drive it by hand. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch; jumps when somebody sets the machine's clock. */
   now(): number;
+  /** Milliseconds since some moment; never jumps. */
+  elapsed(): number;
   /** Calls back once after `delayMs`; never keeps the process alive. Returns the way to cancel. */
   after(delayMs: number, callback: () => void): () => void;
 }
@@ -9,6 +11,7 @@ export interface Clock {
 /** The machine's own clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
+  elapsed: () => performance.now(),
   after(delayMs, callback) {
     const timer = setTimeout(callback, delayMs);
     timer.unref();
