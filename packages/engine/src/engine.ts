@@ -13,7 +13,7 @@ import { WorkerClient } from "./runtime/worker-client.js";
 export interface EngineOptions {
   /** Threads that compute. @default all cores */
   readonly threads?: number;
-  /** What computes, by ONNX Runtime's name. @default "cpu" */
+  /** What computes, by ONNX Runtime's name; others than the default are refused for now. @default "cpu" */
   readonly executionProvider?: string;
   /** Memory that models, activations and caches may take together. @default 60 % of the machine's */
   readonly memoryBytes?: number;
@@ -61,7 +61,7 @@ export class Engine {
     };
     positive("threads", settings.threads);
     positive("memoryBytes", settings.memoryBytes);
-    await checkExecutionProvider(settings.executionProvider);
+    checkExecutionProvider(settings.executionProvider);
     return new Engine(new WorkerClient(settings));
   }
 

@@ -93,8 +93,8 @@ describe("an engine", () => {
     [{ threads: 0 }, "threads is 0"],
     [{ memoryBytes: 0.5 }, "memoryBytes is 0.5"],
     [{ executionProvider: "abacus" }, 'executionProvider "abacus" cannot be used here'],
-    // Known to ONNX Runtime, but its libraries do not come with the package.
-    [{ executionProvider: "tensorrt" }, 'executionProvider "tensorrt" cannot be used here'],
+    // Known to ONNX Runtime, but its gradients are wrong.
+    [{ executionProvider: "webgpu" }, 'executionProvider "webgpu" cannot be used here'],
   ])("refuses the options %o", async (options, message) => {
     await expect(Engine.create(options)).rejects.toThrow(message);
   });

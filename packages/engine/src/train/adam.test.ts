@@ -1,7 +1,9 @@
 import fc from "fast-check";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { ProgramCache } from "../execution/program-cache.js";
 import { at } from "../util/at.js";
+import { RandomStream } from "../util/random.js";
+import { adamUpdate } from "./graphs/adam.js";
 import { adamState, adamStep, completeAdamOptions, type AdamState } from "./adam.js";
 
 function newState(length: number, parameters = new Float32Array(length)): AdamState {
@@ -123,6 +125,57 @@ describe("adamStep", () => {
       }),
       { numRuns: 300 },
     );
+  });
+
+  it("brings a step to its end, to the same bits, when the runtime fails in the middle", async () => {
+    const length = (1 << 18) * 2 + 5;
+    const random = new RandomStream(9);
+    const draw = (): Float32Array =>
+      Float32Array.from({ length }, () => random.nextNormal() * 10 ** (8 * random.next() - 6));
+    const start = draw();
+    const gradients = [draw(), draw()];
+    const options = completeAdamOptions({
+      learningRate: 0.01,
+      eps: 1e-8,
+      weightDecay: 0.1,
+      gradClipNorm: 3,
+    });
+    const walk = async () => {
+      const parameters = start.slice();
+      const state = newState(length, parameters);
+      for (const gradient of gradients) {
+        await adamStep(programs, parameters, gradient, state, options);
+      }
+      const { step, firstMoment, secondMoment } = state;
+      return { parameters, step, firstMoment, secondMoment };
+    };
+    const undisturbed = await walk();
+    const program = await programs.get("adam", adamUpdate);
+    const run = program.run.bind(program);
+    vi.spyOn(program, "run")
+      .mockImplementationOnce(run)
+      .mockImplementationOnce((_, results) => {
+        for (const array of Object.values(results)) array.fill(1234);
+        return Promise.reject(new Error("out of memory"));
+      });
+    expect(await walk()).toEqual(undisturbed);
+    vi.restoreAllMocks();
+  });
+
+  it("changes nothing when the runtime fails at once", async () => {
+    const parameters = Float32Array.of(1, 2);
+    const state = newState(2, parameters);
+    const before = structuredClone({ parameters, state });
+    const program = await programs.get("adam", adamUpdate);
+    vi.spyOn(program, "run").mockImplementationOnce((_, results) => {
+      for (const array of Object.values(results)) array.fill(1234);
+      return Promise.reject(new Error("out of memory"));
+    });
+    const options = completeAdamOptions({ learningRate: 0.1 });
+    const step = adamStep(programs, parameters, Float32Array.of(1, 1), state, options);
+    await expect(step).rejects.toThrow("out of memory");
+    expect({ parameters, state }).toEqual(before);
+    vi.restoreAllMocks();
   });
 
   it("does nothing to a parameter that never had a gradient, even with eps 0", async () => {

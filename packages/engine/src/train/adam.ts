@@ -1,6 +1,8 @@
 import { EngineError } from "../errors.js";
 import type { ProgramCache } from "../execution/program-cache.js";
+import type { Program } from "../execution/program.js";
 import { at } from "../util/at.js";
+import { updateByHand, type AdamArrays } from "./adam-by-hand.js";
 import { adamUpdate, nextName, type AdamSetting } from "./graphs/adam.js";
 
 /** Parameters that are updated at once: their arrays stay in the caches from one operator to the next. */
@@ -105,12 +107,11 @@ export async function adamStep(
   const settings = updateSettings(options, gradientNorm, state.step + 1);
   const after = largestAfter(state, settings, gradientNorm);
   // Almost every step is known to be small. One that is not can be taken back.
-  const before = after.isSmall ? undefined : copyOf(parameters, state);
+  const arrays = { ...state, values: parameters };
+  const before = after.isSmall ? undefined : copyOf(arrays);
   const updateNorm = await update(programs, settings, parameters, gradient, state);
   if (before && !(Number.isFinite(updateNorm) && state.secondMoment.every(Number.isFinite))) {
-    parameters.set(before.parameters);
-    state.firstMoment.set(before.firstMoment);
-    state.secondMoment.set(before.secondMoment);
+    overwrite(arrays, before);
     throw notTaken(options);
   }
   state.step += 1;
@@ -119,7 +120,11 @@ export async function adamStep(
   return { gradientNorm, updateNorm, step: state.step };
 }
 
-/** Updates all arrays in place and returns the norm of the update. */
+/**
+ * Updates all arrays in place and returns the norm of the update. If the runtime fails at the first chunk,
+ * nothing has changed; if it fails later, the rest is updated by hand, because a step must not be taken in
+ * part.
+ */
 async function update(
   programs: ProgramCache,
   settings: Record<AdamSetting, Float32Array>,
@@ -130,24 +135,50 @@ async function update(
   const program = await programs.get("adam", adamUpdate);
   const updateSquares = new Float32Array(1);
   let updateSum = 0;
+  let failed = false;
+  const spare = (): Float32Array => new Float32Array(Math.min(chunkLength, parameters.length));
+  const spares = { values: spare(), firstMoment: spare(), secondMoment: spare() };
   for (let start = 0; start < parameters.length; start += chunkLength) {
     const part = (array: Float32Array): Float32Array => array.subarray(start, start + chunkLength);
-    const values = part(parameters);
-    const [firstMoment, secondMoment] = [part(state.firstMoment), part(state.secondMoment)];
-    // Results go to the arrays they are computed from.
-    await program.run(
-      { ...settings, values, gradient: part(gradient), firstMoment, secondMoment },
-      {
-        [nextName("values")]: values,
-        [nextName("firstMoment")]: firstMoment,
-        [nextName("secondMoment")]: secondMoment,
-        updateSquares,
-      },
-      { length: values.length },
-    );
-    updateSum += at(updateSquares, 0);
+    const arrays = {
+      values: part(parameters),
+      gradient: part(gradient),
+      firstMoment: part(state.firstMoment),
+      secondMoment: part(state.secondMoment),
+    };
+    if (!failed) {
+      const before = firstOf(spares, arrays.values.length);
+      overwrite(before, arrays);
+      try {
+        await updateChunk(program, settings, arrays, updateSquares);
+      } catch (error) {
+        overwrite(arrays, before);
+        if (start === 0) throw error;
+        failed = true;
+      }
+    }
+    updateSum += failed ? updateByHand(settings, arrays) : at(updateSquares, 0);
   }
   return Math.sqrt(updateSum);
+}
+
+/** Results go to the arrays they are computed from. */
+async function updateChunk(
+  program: Program,
+  settings: Record<AdamSetting, Float32Array>,
+  arrays: AdamArrays,
+  updateSquares: Float32Array,
+): Promise<void> {
+  await program.run(
+    { ...settings, ...arrays },
+    {
+      [nextName("values")]: arrays.values,
+      [nextName("firstMoment")]: arrays.firstMoment,
+      [nextName("secondMoment")]: arrays.secondMoment,
+      updateSquares,
+    },
+    { length: arrays.values.length },
+  );
 }
 
 /** How large the first moments can be after a step, and whether all it computes surely stays finite. */
@@ -165,11 +196,28 @@ function largestAfter(
   return { moment, isSmall };
 }
 
-function copyOf(parameters: Float32Array, { firstMoment, secondMoment }: AdamState) {
+/** What an update replaces. */
+type Updated = Omit<AdamArrays, "gradient">;
+
+function copyOf({ values, firstMoment, secondMoment }: Updated): Updated {
   return {
-    parameters: parameters.slice(),
+    values: values.slice(),
     firstMoment: firstMoment.slice(),
     secondMoment: secondMoment.slice(),
+  };
+}
+
+function overwrite(target: Updated, source: Updated): void {
+  target.values.set(source.values);
+  target.firstMoment.set(source.firstMoment);
+  target.secondMoment.set(source.secondMoment);
+}
+
+function firstOf({ values, firstMoment, secondMoment }: Updated, length: number): Updated {
+  return {
+    values: values.subarray(0, length),
+    firstMoment: firstMoment.subarray(0, length),
+    secondMoment: secondMoment.subarray(0, length),
   };
 }
 
