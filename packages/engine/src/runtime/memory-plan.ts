@@ -9,6 +9,8 @@ export interface MemoryPlan {
   readonly kvBytes: number;
   /** Keys and values of remembered prompts. */
   readonly prefixBytes: number;
+  /** What the model says of tokens: numbers for its whole vocabulary, for each that is asked for. */
+  readonly tableBytes: number;
 }
 
 const smallestShareBytes = 256 << 20;
@@ -36,7 +38,12 @@ export function planMemory(
     );
   }
   const rest = Math.max(smallestShareBytes, memoryBytes - 2 * weightBytes);
-  return { activationBytes: rest * 0.5, kvBytes: rest * 0.25, prefixBytes: rest * 0.1 };
+  return {
+    activationBytes: rest * 0.5,
+    kvBytes: rest * 0.25,
+    prefixBytes: rest * 0.1,
+    tableBytes: rest * 0.1,
+  };
 }
 
 /** Memory that weights take as 32-bit floats. */

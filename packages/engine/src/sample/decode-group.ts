@@ -1,7 +1,8 @@
 import type { BufferPool } from "../execution/buffer-pool.js";
 import type { AdapterSet, FrozenAdapter } from "./adapter-set.js";
-import { decodedRow, type Decoder } from "./decoder.js";
+import { decodedRow, type Decoder, type DecoderOutput } from "./decoder.js";
 import { KvRows, type KvShape } from "./kv-rows.js";
+import { at } from "../util/at.js";
 import type { Drawn, Sequence } from "./sequence.js";
 
 /** Most adapters that one batch joins: every row pays for all of them. */
@@ -100,18 +101,24 @@ export class DecodeGroup {
   /** Draws one more token for every sequence; one that fails ends without. */
   async step(): Promise<readonly DrawnToken[]> {
     const sequences = [...this.#sequences];
-    const output = await this.#decoder.run({
+    const drawn: DrawnToken[] = [];
+    const draw = (output: DecoderOutput, first: number): void => {
+      for (const [row] of output.logprobSum.entries()) {
+        const sequence = at(sequences, first + row);
+        const token = sequence.advance(decodedRow(output, row));
+        if (token !== undefined) drawn.push({ sequence, ...token });
+      }
+    };
+    const input = {
       tokens: Int32Array.from(sequences, ({ lastToken }) => lastToken),
       newTokens: 1,
       cache: this.#rows,
       adapters: this.#join(this.#adapters()),
       adapterIds: sequences.map(({ adapter }) => adapter.id),
       head: sequences.map(({ options }, row) => ({ row, temperature: options.temperature })),
-    });
-    return sequences.flatMap((sequence, row) => {
-      const drawn = sequence.advance(decodedRow(output, row));
-      return drawn === undefined ? [] : [{ sequence, ...drawn }];
-    });
+    };
+    await this.#decoder.run(input, draw);
+    return drawn;
   }
 
   /** The adapters in use, in an order that does not depend on who came first. */

@@ -21,16 +21,19 @@ async function read(model: ModelRuntime, decoder: Decoder, head: readonly HeadRo
   const { layers, kvHeads } = model.config;
   const cache = new KvRows({ layers, kvHeads, headWidth: cachedHeadWidth(model.config) }, 8, 1);
   const common = { cache, adapters: new AdapterSet(model.config, [base]), adapterIds: [base.id] };
-  const first = await decoder.run({ ...common, tokens: prompt, newTokens: prompt.length, head });
-  const logits = [...first.logits];
-  const next = await decoder.run({
-    ...common,
-    tokens: Int32Array.of(7),
-    newTokens: 1,
-    head: [{ row: 0, temperature: 1 }],
-  });
+  const run = async (tokens: Int32Array, rows: readonly HeadRow[]) => {
+    const logits: number[] = [];
+    const input = { ...common, tokens, newTokens: tokens.length, head: rows };
+    await decoder.run(input, (output, start) => {
+      expect(logits.length).toBe(start * model.config.vocabSize);
+      logits.push(...output.logits);
+    });
+    return logits;
+  };
+  const logits = await run(prompt, head);
+  const next = await run(Int32Array.of(7), [{ row: 0, temperature: 1 }]);
   expect(cache.length(0)).toBe(prompt.length + 1);
-  return { logits, next: [...next.logits] };
+  return { logits, next };
 }
 
 it("computes the same in one program and in many", async () => {
@@ -38,10 +41,22 @@ it("computes the same in one program and in many", async () => {
   if (whole === undefined || divided === undefined) throw new Error("unreachable");
   const rows = [2, 5].map((row) => ({ row, temperature: 1 }));
   const expected = await read(whole, new Decoder(whole), rows);
-  const smallest = new Decoder(divided, 1);
+  const smallest = new Decoder(divided, { programBytes: 1 });
   expect(await read(divided, smallest, rows)).toEqual(expected);
   const { next } = await read(divided, smallest, []);
   expect(next).toEqual(expected.next);
+});
+
+it("says the same of some rows at a time as of all at once", async () => {
+  const [whole, divided] = models;
+  if (whole === undefined || divided === undefined) throw new Error("unreachable");
+  const rows = Array.from(prompt, (_, row) => ({ row, temperature: 1 }));
+  const expected = await read(whole, new Decoder(whole), rows);
+  // Room for one row, and for a number that does not divide theirs.
+  for (const tableBytes of [1, 4 * 20 * whole.config.vocabSize]) {
+    const narrow = new Decoder(divided, { programBytes: 1, tableBytes });
+    expect(await read(divided, narrow, rows)).toEqual(expected);
+  }
 });
 
 it("gives a row the same logits whichever others are asked", async () => {

@@ -8,6 +8,7 @@ import { int64From } from "../util/int64.js";
 import type { AdapterSet } from "./adapter-set.js";
 import { decoderPart, headPrefix, ofLayer, type DecoderPart } from "./graphs/decoder.js";
 import type { KvRows } from "./kv-rows.js";
+import { promptBlock } from "./prefix-cache.js";
 
 /** A row of new tokens of which the next token is asked. */
 export interface HeadRow {
@@ -31,7 +32,7 @@ export interface DecoderInput {
   readonly wholeTokens?: number;
 }
 
-/** What the model says of rows of tokens; valid until the next run. */
+/** What the model says of some rows of tokens. */
 export interface DecoderOutput {
   /** [rows, vocabulary] */
   readonly logits: Float32Array;
@@ -73,50 +74,100 @@ const defaultProgramBytes = 512 << 20;
  */
 const smallHead = 0.5;
 
+/** Tables of a row of the vocabulary's width that exist at once, with those inside the runtime. */
+const tablesPerRow = 5;
+
+/** Rows that a step asks of at most: a block of a prompt and once more its last one. */
+const mostHeadRows = promptBlock + 1;
+
+/** How a decoder divides its work. */
+export interface DecoderLimits {
+  /** Weights that one program may hold. @default 512 MB */
+  readonly programBytes?: number;
+  /** Memory for what the model says of rows. @default enough for every row of a step */
+  readonly tableBytes?: number;
+}
+
+/** Reads what the model says of some of the rows that were asked of, of which `first` is the first. */
+export type UseOutput = (output: DecoderOutput, first: number) => void;
+
 /** Runs the decoder graphs of a model; programs are made when they are first needed. */
 export class Decoder {
   readonly #model: ModelRuntime;
   readonly #parts: readonly DecoderPart[];
+  /** Rows that the head takes at once. */
+  readonly #headRows: number;
   readonly #arrays = new Map<string, Float32Array>();
   readonly #knownCaches = new WeakMap<KvRows, { sequences: number; ports: PortValues }>();
 
-  constructor(model: ModelRuntime, programBytes = defaultProgramBytes) {
+  constructor(model: ModelRuntime, { programBytes, tableBytes = Infinity }: DecoderLimits = {}) {
     this.#model = model;
-    this.#parts = partsOf(model, programBytes);
+    const fitting = Math.floor(tableBytes / (tablesPerRow * 4 * model.config.vocabSize));
+    this.#headRows = Math.max(1, fitting);
+    const canJoin = this.#headRows >= mostHeadRows;
+    this.#parts = partsOf(model, programBytes ?? defaultProgramBytes, canJoin);
   }
 
-  /** Reads new tokens, adds them to the cache, and tells what may follow some of them. */
-  async run(input: DecoderInput): Promise<DecoderOutput> {
+  /**
+   * Reads new tokens, adds them to the cache, and tells what may follow some of them: of all at once, or of
+   * as many at a time as there is memory for. Each part is valid until `use` returns.
+   */
+  async run(input: DecoderInput, use: UseOutput): Promise<void> {
     const { cache, newTokens, adapterIds } = input;
-    const { vocabSize } = this.#model.config;
     const sequences = adapterIds.length;
+    const prepared = this.#prepare(input);
+    const cachePorts = this.#cachePorts(cache, sequences);
     // The operators do not take zero rows.
     const head = input.head.length > 0 ? input.head : [{ row: 0, temperature: 1 }];
-    const output = {
-      logits: this.#array("logits", head.length * vocabSize),
-      logprobs: this.#array("logprobs", head.length * vocabSize),
-      logprobSum: this.#array("logprobSum", head.length),
-      probabilities: this.#array("probabilities", head.length * vocabSize),
-    };
-    const { feeds, sizes } = this.#prepare({ ...input, head });
-    const cachePorts = this.#cachePorts(cache, sequences);
+    const firstRows = head.slice(0, this.#headRows);
+    const { feeds, sizes, output } = this.#withHead(prepared, input, firstRows);
     let hidden = this.#embed(input.tokens);
     for (const [index, part] of this.#parts.entries()) {
-      if (isHeadAlone(part) && input.head.length === 0) continue;
+      if (isHeadAlone(part)) continue;
       const next = this.#array(`hidden ${index}`, hidden.length);
       const program = await this.#program(part);
       await program.run([...feeds, cachePorts, { hidden }], [cachePorts, output, { next }], sizes);
+      if (part.head && input.head.length > 0) use(output, 0);
       hidden = next;
     }
+    for (const part of this.#parts.filter(isHeadAlone)) {
+      const program = await this.#program(part);
+      for (let first = 0; first < input.head.length; first += this.#headRows) {
+        const rows = input.head.slice(first, first + this.#headRows);
+        const run = this.#withHead(prepared, input, rows);
+        await program.run([...run.feeds, { hidden }], run.output, run.sizes);
+        use(run.output, first);
+      }
+    }
     for (let row = 0; row < sequences; row++) cache.extend(row, newTokens);
-    return output;
+  }
+
+  /** What a part reads and writes that says something of some rows. */
+  #withHead(
+    prepared: PreparedRun,
+    { adapters, adapterIds, newTokens }: DecoderInput,
+    head: readonly HeadRow[],
+  ): PreparedRun & { readonly output: DecoderOutput & PortValues } {
+    const { vocabSize } = this.#model.config;
+    const headIds = head.map(({ row }) => at(adapterIds, Math.floor(row / newTokens)));
+    const own = {
+      [`${headPrefix}rows`]: int64From(head.map(({ row }) => row)),
+      [`${headPrefix}inverseTemperature`]: Float32Array.from(head, inverseTemperature),
+    };
+    return {
+      feeds: [adapters.membership(adapterIds, headIds), own, ...prepared.feeds],
+      sizes: { ...prepared.sizes, headRows: head.length },
+      output: {
+        logits: this.#array("logits", head.length * vocabSize),
+        logprobs: this.#array("logprobs", head.length * vocabSize),
+        logprobSum: this.#array("logprobSum", head.length),
+        probabilities: this.#array("probabilities", head.length * vocabSize),
+      },
+    };
   }
 
   /** What all parts read, and the sizes of it. */
-  #prepare({ newTokens, cache, adapters, adapterIds, head, wholeTokens }: DecoderInput): {
-    readonly feeds: readonly PortValues[];
-    readonly sizes: DimBindings;
-  } {
+  #prepare({ newTokens, cache, adapters, adapterIds, wholeTokens }: DecoderInput): PreparedRun {
     const sequences = adapterIds.length;
     const lengths = Array.from(cache.lengths(sequences), (length) => length + newTokens);
     const longest = Math.max(...lengths);
@@ -126,23 +177,19 @@ export class Decoder {
         rotary.row(length - newTokens + token, wholeTokens ?? length),
       ),
     );
-    const headIds = head.map(({ row }) => at(adapterIds, Math.floor(row / newTokens)));
     const ownFeeds = {
       positions: int64From(positions),
       lastPlaces: Int32Array.from(lengths, (length) => length - 1),
       longest: Int32Array.of(longest),
-      [`${headPrefix}rows`]: int64From(head.map(({ row }) => row)),
-      [`${headPrefix}inverseTemperature`]: Float32Array.from(head, inverseTemperature),
     };
     return {
-      feeds: [adapters.feeds, adapters.membership(adapterIds, headIds), rotary.feeds, ownFeeds],
+      feeds: [adapters.feeds, rotary.feeds, ownFeeds],
       sizes: {
         sequences,
         newTokens,
         capacity: cache.capacity,
         rank: adapters.rank,
         positions: rotary.rows,
-        headRows: head.length,
       },
     };
   }
@@ -199,12 +246,22 @@ function inverseTemperature({ temperature }: HeadRow): number {
   return temperature === 0 ? 1 : 1 / Math.max(temperature, leastTemperature);
 }
 
+/** What a run reads, and the sizes of it. */
+interface PreparedRun {
+  readonly feeds: readonly PortValues[];
+  readonly sizes: DimBindings;
+}
+
 function isHeadAlone({ first, end }: DecoderPart): boolean {
   return first === end;
 }
 
-/** Divides a model into programs of limited size. */
-function partsOf({ config, weights }: ModelRuntime, programBytes: number): readonly DecoderPart[] {
+/** Divides a model into programs of limited size; the head can be part of the last one or not. */
+function partsOf(
+  { config, weights }: ModelRuntime,
+  programBytes: number,
+  canJoin: boolean,
+): readonly DecoderPart[] {
   const { layers } = config;
   const layerBytes = Object.values(at(weights.layers, 0)).reduce(
     (sum, { byteLength }) => sum + byteLength,
@@ -212,7 +269,7 @@ function partsOf({ config, weights }: ModelRuntime, programBytes: number): reado
   );
   const perProgram = Math.max(1, Math.floor(programBytes / layerBytes));
   const headBytes = weights.head.byteLength;
-  const isSmall = headBytes <= smallHead * layers * layerBytes;
+  const isSmall = canJoin && headBytes <= smallHead * layers * layerBytes;
   const lastFirst = Math.floor((layers - 1) / perProgram) * perProgram;
   const joined = isSmall && (layers - lastFirst) * layerBytes + headBytes <= programBytes;
   const parts: DecoderPart[] = [];

@@ -1,7 +1,7 @@
 import { at } from "../util/at.js";
 import type { AdapterSet, FrozenAdapter } from "./adapter-set.js";
 import { checkLogprobs } from "./check-logprobs.js";
-import { decodedRow, type DecodedRow, type Decoder } from "./decoder.js";
+import { decodedRow, type DecodedRow, type Decoder, type DecoderOutput } from "./decoder.js";
 import { KvRows, type KvShape } from "./kv-rows.js";
 import { largest } from "./pick-token.js";
 import { promptBlock, type PrefixCache } from "./prefix-cache.js";
@@ -81,7 +81,15 @@ export class PromptPass {
     const rows = Array.from({ length: count }, (_, row) => row);
     const scored = this.#wantsLogprobs() ? rows : [];
     const isLast = end === prompt.length;
-    const output = await this.#decoder.run({
+    const use = (output: DecoderOutput, first: number): void => {
+      for (const [index] of output.logprobSum.entries()) {
+        const row = first + index;
+        const said = decodedRow(output, index);
+        if (row < scored.length) this.#score(said, start + row + 1);
+        else this.#next = copyOf(said);
+      }
+    };
+    const input = {
       tokens: prompt.subarray(start, end),
       newTokens: count,
       cache: this.#row,
@@ -92,10 +100,9 @@ export class PromptPass {
         ...(isLast ? [{ row: count - 1, temperature }] : []),
       ],
       wholeTokens: prompt.length,
-    });
+    };
+    await this.#decoder.run(input, use);
     if (count === promptBlock) this.#remember(start / promptBlock);
-    for (const row of scored) this.#score(decodedRow(output, row), start + row + 1);
-    if (isLast) this.#next = copyOf(decodedRow(output, scored.length));
   }
 
   #wantsLogprobs(): boolean {

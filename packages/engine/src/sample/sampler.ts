@@ -20,6 +20,8 @@ export interface SamplerOptions {
   readonly kvBytes: number;
   /** Memory for keys and values of remembered prompts. */
   readonly prefixBytes: number;
+  /** Memory for what the model says of tokens at a time. @default enough for every row of a step */
+  readonly tableBytes?: number;
   /** Sequences that are decoded together at most. */
   readonly maxRows: number;
 }
@@ -67,7 +69,7 @@ export class Sampler {
     this.#turns = turns;
     this.#shape = { layers, kvHeads, headWidth: cachedHeadWidth(model.config) };
     this.#pool = new BufferPool(Math.min(options.kvBytes, freelyKeptBytes));
-    this.#decoder = new Decoder(model);
+    this.#decoder = new Decoder(model, options);
     this.#usualLength = usualLength(model.config);
     this.#prefixes = new PrefixCache(this.#shape, options.prefixBytes, this.#usualLength);
   }
