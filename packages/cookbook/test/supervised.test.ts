@@ -230,7 +230,7 @@ describe("interrupted = uninterrupted", () => {
   /** The run in a process of its own, with an engine of its own. */
   function startProgram(folder: string, given: object): ChildProcessByStdio<null, Readable, null> {
     const program = fileURLToPath(new URL("support/train-program.mjs", import.meta.url));
-    const env = { ...process.env, ...place.env, TINKER_TS_DATA_DIR: place.file("killed-data") };
+    const env = { ...process.env, TINKER_TS_DATA_DIR: place.file("killed-data") };
     const args = [program, tinyModel, folder, JSON.stringify(given)];
     return spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "inherit"] });
   }

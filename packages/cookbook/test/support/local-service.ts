@@ -10,13 +10,15 @@ export const tinyModel = fileURLToPath(
   new URL("../../../engine/test/fixtures/qwen3/model", import.meta.url),
 );
 
-/** The embedded engine with a data directory of its own, and a folder for runs. */
+/** The embedded engine with a data directory of its own, and a folder for runs; one per process. */
 export class LocalPlace {
   readonly folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-cookbook-"));
-  readonly service = new ServiceClient({ baseUrl: "local:", env: this.env });
+  readonly service: ServiceClient;
 
-  get env(): Record<string, string> {
-    return { TINKER_TS_DATA_DIR: path.join(this.folder, "data"), HOME: this.folder };
+  constructor() {
+    // The engine is the process's, and so is its directory.
+    process.env["TINKER_TS_DATA_DIR"] = path.join(this.folder, "data");
+    this.service = new ServiceClient({ baseUrl: "local:" });
   }
 
   file(name: string): string {

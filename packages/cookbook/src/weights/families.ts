@@ -1,0 +1,126 @@
+import { WeightsError } from "./weights-error.js";
+
+/** A model's `config.json`. */
+export type ModelConfig = Readonly<Record<string, unknown>>;
+
+/** How the names of an adapter become those of a family of models. */
+export interface Family {
+  readonly name: string;
+  /** Beginnings of module paths, and what stands in their place; the first that fits is taken. */
+  readonly prefixes: readonly (readonly [from: string, to: string])[];
+  /** Parts of paths that have another name. */
+  readonly segments: Readonly<Record<string, string>>;
+  /** Where the unembedding is. */
+  readonly head: string;
+  /** Names of an expert's projections. */
+  readonly experts: Readonly<Record<string, string>>;
+  /** Modules that the base model has as one: their rows follow each other in this order. */
+  readonly joined: Readonly<Record<string, readonly string[]>>;
+  /** How experts that are one tensor are laid out: inputs before outputs or not, gate and up by turns or not. */
+  readonly fused?: { readonly inputsFirst: boolean; readonly interleaved: boolean } | undefined;
+}
+
+const standard: Family = {
+  name: "default",
+  prefixes: [],
+  segments: {},
+  head: "lm_head",
+  experts: { w1: "gate_proj", w3: "up_proj", w2: "down_proj" },
+  joined: {},
+};
+
+const families: readonly {
+  readonly is: (config: ModelConfig) => boolean;
+  readonly family: Family;
+}[] = [
+  {
+    is: (config) => hasArchitecture(config, "GptOss"),
+    family: {
+      ...standard,
+      name: "gpt_oss",
+      segments: { attn: "self_attn" },
+      fused: { inputsFirst: true, interleaved: true },
+    },
+  },
+  {
+    is: (config) => config["model_type"] === "deepseek_v3",
+    family: { ...standard, name: "deepseek" },
+  },
+  {
+    is: (config) => hasArchitecture(config, "NemotronH"),
+    family: {
+      ...standard,
+      name: "nemotron",
+      prefixes: [
+        ["model.layers.", "backbone.layers."],
+        ["model.lm_head", "lm_head"],
+      ],
+      experts: { w1: "up_proj", w2: "down_proj" },
+      joined: { in_proj: ["gate_proj", "x_proj"] },
+    },
+  },
+  {
+    is: (config) => ["qwen3_5", "qwen3_5_moe"].includes(String(config["model_type"])),
+    family: {
+      ...standard,
+      name: "qwen3_5",
+      prefixes: [["model.", "model.language_model."]],
+      joined: { in_proj_qkv: ["in_proj_q", "in_proj_k", "in_proj_v"] },
+      fused: { inputsFirst: false, interleaved: false },
+    },
+  },
+  {
+    is: (config) => config["model_type"] === "kimi_k25",
+    family: {
+      ...standard,
+      name: "kimi_k25",
+      prefixes: [["model.", "language_model.model."]],
+      head: "language_model.lm_head",
+    },
+  },
+  {
+    is: (config) => config["model_type"] === "qwen3_vl_moe",
+    family: { ...standard, name: "qwen3_vl_moe", fused: { inputsFirst: true, interleaved: false } },
+  },
+];
+
+/** The family of a model, by its configuration and the names of its weights. */
+export function familyOf(config: ModelConfig, baseNames: Iterable<string>): Family {
+  const known = families.find(({ is }) => is(config))?.family ?? standard;
+  if (known.prefixes.length > 0) return known;
+  for (const name of baseNames) {
+    if (!name.startsWith("model.language_model.")) continue;
+    return { ...known, prefixes: [["model.", "model.language_model."]] };
+  }
+  return known;
+}
+
+/** The module of the base model that a module of an adapter stands for. */
+export function renameModule(path: string, family: Family): string {
+  if (path === "model.unembed_tokens" || path === "lm_head" || path === family.head)
+    return family.head;
+  const own = family.prefixes.find(([, to]) => path.startsWith(to));
+  const [from, to] = own
+    ? ["", ""]
+    : (family.prefixes.find(([prefix]) => path.startsWith(prefix)) ?? ["", ""]);
+  const renamed = `${to}${path.slice(from.length)}`;
+  return renamed
+    .split(".")
+    .map((segment) =>
+      Object.hasOwn(family.segments, segment) ? family.segments[segment]! : segment,
+    )
+    .join(".");
+}
+
+/** An expert's projection by the name that an adapter has for it. */
+export function expertProjection(family: Family, leaf: string): string {
+  const name =
+    family.experts[leaf] ?? (Object.values(family.experts).includes(leaf) ? leaf : undefined);
+  if (name === undefined) throw new WeightsError(`experts of ${family.name} have no ${leaf}`);
+  return name;
+}
+
+function hasArchitecture(config: ModelConfig, part: string): boolean {
+  const names = config["architectures"];
+  return Array.isArray(names) && names.some((name) => String(name).includes(part));
+}
