@@ -107,15 +107,18 @@ describe("serve", () => {
 
   it("names models as they are told to, by their folder, or by their id", async () => {
     const models = ["--model", modelFolder, "--model", "some/id", "--model", `other=~/model`];
-    const server = serve("named", ...models);
+    const server = serve("named", ...models, "--alias", "bot=other");
     const [, url = ""] = await server.sees(listening);
+    const asked = await fetch(`${url}/v1/models/bot`);
+    expect(await asked.json()).toMatchObject({ id: "bot", root: "other" });
     const { out } = await runProcess(["models", "--json", "--base-url", url]);
     const { supported_models: served } = JSON.parse(out) as {
       readonly supported_models: { readonly model_name: string }[];
     };
     const names = served.map(({ model_name: name }) => name);
     expect(names).toEqual([baseModel, "model", "some/id", "other"]);
-    await server.kill("SIGTERM").finished;
+    const { err } = await server.kill("SIGTERM").finished;
+    expect(err).toContain(`baseURL ${url}/v1`);
   });
 
   it("ends with 130 on Ctrl-C, and goes on where it was when it is started again", async () => {
@@ -179,6 +182,8 @@ describe("serve", () => {
   it.each([
     [["--model", "=x"], '"=x" is not NAME=PATH_OR_HUB_ID.'],
     [["--model", `${baseModel}=y`], `${baseModel} is given twice.`],
+    [["--alias", "bot"], '"bot" is not NAME=MODEL.'],
+    [["--alias", "bot=m", "--alias", "bot=n"], "bot is given twice."],
     [["--api-key", "short"], "--api-key: a key needs at least 8 characters"],
     [["--public-url", "example"], "--public-url: example is not an address"],
   ])("refuses %j", async (options, message) => {

@@ -8,6 +8,7 @@ export const command = defineCommand({
   summary: "Serves the Tinker API on this machine with the embedded engine.",
   details: [
     "Prints one line, 'listening on http://HOST:PORT', when it is ready; the log goes to stderr.",
+    "OpenAI's clients find it at http://HOST:PORT/v1.",
     "Everything is kept in the data directory: a server that is started again goes on where it was.",
     "Ctrl-C finishes what runs first; a second one ends it at once.",
   ],
@@ -25,6 +26,12 @@ export const command = defineCommand({
       multiple: true,
       placeholder: "NAME=PATH",
       description: "A model by folder or hub id; NAME may be left out; the embedded one by default",
+    },
+    alias: {
+      type: "string",
+      multiple: true,
+      placeholder: "NAME=MODEL",
+      description: "Another name for a model or a checkpoint (tinker://…), for OpenAI's clients",
     },
     data: {
       type: "string",
@@ -66,6 +73,7 @@ export const command = defineCommand({
   ],
   async run({ terminal, output, signal }, { options }) {
     const models = readModels(options.model, terminal);
+    const aliases = readAliases(options.alias);
     const { startServer } = await import("@tinker-ts/server");
     const { threads, publicUrl } = options;
     const dataDir = options.data ?? (terminal.env["TINKER_TS_DATA_DIR"] || undefined);
@@ -76,6 +84,7 @@ export const command = defineCommand({
       apiKeys: options.apiKey,
       corsOrigins: options.corsOrigin,
       logLevel: options.logLevel,
+      aliases,
       ...(models ? { models } : {}),
       ...(dataDir === undefined ? {} : { dataDir: path.resolve(terminal.cwd, dataDir) }),
       ...(threads === undefined ? {} : { threads }),
@@ -83,6 +92,7 @@ export const command = defineCommand({
       ...(options.allowAnyModel ? { allowAnyModel: true } : {}),
     }).catch(explain);
     output.line(`listening on ${server.url}`);
+    output.note(`OpenAI's clients: baseURL ${server.url}/v1`);
     await aborted(signal);
     await server.close();
     // Service managers stop servers with SIGTERM; that is no failure.
@@ -109,6 +119,18 @@ function readModels(
     models[name] = folder ?? location;
   }
   return models;
+}
+
+/** `NAME=MODEL`: what the name stands for is looked up when it is used. */
+function readAliases(given: readonly string[]): Record<string, string> {
+  const aliases: Record<string, string> = {};
+  for (const text of given) {
+    const [, name = "", model = ""] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
+    if (name === "") throw new CliError(`--alias: ${JSON.stringify(text)} is not NAME=MODEL.`);
+    if (Object.hasOwn(aliases, name)) throw new CliError(`--alias: ${name} is given twice.`);
+    aliases[name] = model;
+  }
+  return aliases;
 }
 
 /** The folder that a location means; undefined when it can be a hub id. */

@@ -92,7 +92,7 @@ describe("answers of a demanded form", () => {
       { numRuns: isFull ? 1000 : 30, endOnFailure: true },
     );
     expect(whole).toBeGreaterThan(isFull ? 1000 : 20);
-  });
+  }, 3_600_000);
 
   it("82: are refused by the keyword where they cannot be enforced", async () => {
     const cases: [unknown, string][] = [
