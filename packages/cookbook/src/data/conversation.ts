@@ -1,5 +1,10 @@
 import { ArgumentError } from "tinker-ts";
-import { fromOpenAIMessages, type Message, type ToolSpec } from "../renderers/index.js";
+import {
+  fromOpenAIMessages,
+  splitThinking,
+  type Message,
+  type ToolSpec,
+} from "../renderers/index.js";
 import { DataError } from "./data-error.js";
 
 /** A conversation to learn from. */
@@ -39,7 +44,7 @@ export function toConversation(row: unknown): Conversation {
   }
   const conversation = shape.read(fields);
   if (conversation.messages.length === 0) throw new DataError(`${shape.fields[0]}: is empty`);
-  return conversation;
+  return { ...conversation, messages: conversation.messages.map(splitThinking) };
 }
 
 /** Reads a list of messages in the form of OpenAI's API, or in this package's own. */

@@ -150,7 +150,7 @@ class TemplateRenderer implements Renderer {
     const ids = [...tokens];
     const isInside = insideThinking ?? this.tokenizer.decode(ids).includes("</think>");
     const isOpen = this.#opening.every((id, index) => ids[index] === id);
-    const opening = isInside && !isOpen ? this.#opening : [];
+    const opening = isInside && !isOpen && ids.length > 0 ? this.#opening : [];
     return readResponse(this.#reading, [...opening, ...ids], {
       always: insideThinking !== undefined,
       endsThinking: insideThinking === true && opening.length > 0,

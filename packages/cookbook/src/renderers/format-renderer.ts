@@ -244,7 +244,7 @@ export class FormatRenderer implements Renderer {
 
   /** What the prompt wrote of a think block, unless the answer has it itself. */
   #opening(ids: readonly number[], isInside: boolean): readonly number[] {
-    const opening = isInside ? this.#openingIds() : [];
+    const opening = isInside && ids.length > 0 ? this.#openingIds() : [];
     return opening.every((id, index) => ids[index] === id) ? [] : opening;
   }
 

@@ -1,6 +1,6 @@
 import { ArgumentError } from "tinker-ts";
 import type { ImagePiece } from "./chat-format.js";
-import type { ImagePart } from "./message.js";
+import type { ImagePart, Message } from "./message.js";
 
 /** Width and height of a picture, in pixels. */
 export interface ImageSize {
@@ -59,6 +59,61 @@ export function imageSize(bytes: Uint8Array): ImageSize & { readonly format: "pn
     if (size) return { format: "jpeg", ...size };
   }
   throw new ArgumentError("image", "must be the bytes of a PNG or JPEG file");
+}
+
+/** How addresses of pictures are fetched. */
+export interface LoadImagesOptions {
+  /** Hosts that pictures may come from; none by default, so that messages cannot make this machine fetch. */
+  readonly allowedHosts: readonly string[];
+  /** @default the global `fetch` */
+  readonly fetch?: typeof fetch;
+  readonly signal?: AbortSignal;
+  /** Largest picture. @default 20 MiB */
+  readonly maxBytes?: number;
+}
+
+/** Messages with the bytes of their pictures in place of addresses; other hosts than the allowed are refused. */
+export async function loadImages(
+  messages: readonly Message[],
+  options: LoadImagesOptions,
+): Promise<Message[]> {
+  return Promise.all(
+    messages.map(async (message) => {
+      if (typeof message.content === "string") return message;
+      const content = await Promise.all(
+        message.content.map(async (part) => {
+          if (part.type !== "image" || typeof part.image !== "string") return part;
+          if (part.image.startsWith("data:")) return part;
+          return { ...part, image: await fetchImage(part.image, options) };
+        }),
+      );
+      return { ...message, content };
+    }),
+  );
+}
+
+async function fetchImage(address: string, options: LoadImagesOptions): Promise<Uint8Array> {
+  const { allowedHosts, maxBytes = 20 * 2 ** 20, signal } = options;
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || !allowedHosts.includes(url.host)) {
+    throw new ArgumentError(
+      "image",
+      `${address} is not an address on an allowed host (${allowedHosts.join(", ") || "none"})`,
+    );
+  }
+  // A redirect could lead anywhere.
+  const init: RequestInit = { redirect: "error", ...(signal ? { signal } : {}) };
+  const response = await (options.fetch ?? fetch)(url, init);
+  if (!response.ok) throw new ArgumentError("image", `${address} answered ${response.status}`);
+  const bytes: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length;
+    if (size > maxBytes)
+      throw new ArgumentError("image", `${address} is larger than ${maxBytes} bytes`);
+    bytes.push(chunk);
+  }
+  return Buffer.concat(bytes);
 }
 
 /** Walks the segments of a JPEG file to the one with its size. */

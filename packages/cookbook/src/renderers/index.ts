@@ -8,10 +8,19 @@ export type {
   RenderedMessage,
 } from "./chat-format.js";
 export { chatTemplateRenderer, type ChatTemplateOptions } from "./chat-template-renderer.js";
+export {
+  imageSize,
+  kimiImageTokens,
+  loadImages,
+  qwenImageTokens,
+  type ImageSize,
+  type LoadImagesOptions,
+} from "./images.js";
 export { markupOf, type Mark, type Markup, type MarkupTemplate } from "./markup.js";
 export {
   contentParts,
   hasThinking,
+  splitThinking,
   textOf,
   thinkingOf,
   withoutThinking,
@@ -50,4 +59,5 @@ export type {
   SupervisedExample,
   Termination,
 } from "./renderer.js";
+export { showExample, type ShowExampleOptions } from "./show-example.js";
 export { trainOnWhat, type TrainOnWhat } from "./train-on-what.js";

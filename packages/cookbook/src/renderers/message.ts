@@ -96,3 +96,23 @@ export function withoutThinking(message: Message): Message {
     content: contentParts(message.content).filter(({ type }) => type !== "thinking"),
   };
 }
+
+/**
+ * A message whose text begins with a think block, as many data sets have it, with that block as a reasoning
+ * part. Renderers take tags inside a text for text, so this is how reasoning in tags becomes reasoning.
+ */
+export function splitThinking(message: Message): Message {
+  if (message.role !== "assistant" || typeof message.content !== "string") return message;
+  // The opening tag may be missing, where it was part of the prompt.
+  const block = /^\s*(?:<think>)?((?:(?!<think>).)*?)<\/think>\n*/s.exec(message.content);
+  if (!block) return message;
+  const thinking = block[1]!.trim();
+  const text = message.content.slice(block[0].length);
+  return {
+    ...message,
+    content: [
+      ...(thinking === "" ? [] : [{ type: "thinking", thinking } as const]),
+      ...(text === "" ? [] : [{ type: "text", text } as const]),
+    ],
+  };
+}

@@ -2,6 +2,7 @@ import { ArgumentError } from "tinker-ts";
 import type { ChatFormat } from "./chat-format.js";
 import {
   contentParts,
+  splitThinking,
   thinkingOf,
   type ContentPart,
   type Message,
@@ -54,8 +55,9 @@ export function toOpenAIMessage(
 }
 
 /**
- * Messages from their OpenAI-style form: `reasoning_content` and `reasoning` become reasoning, `image_url`
- * pictures. Names of functions are added to results from the calls that they answer.
+ * Messages from their OpenAI-style form: `reasoning_content`, `reasoning` and a think block in front of an
+ * answer become reasoning, `image_url` pictures. Names of functions are added to results from the calls that
+ * they answer.
  */
 export function fromOpenAIMessages(messages: readonly OpenAIMessage[]): Message[] {
   const nameOfCall = new Map<string, string>();
@@ -79,7 +81,7 @@ function fromOpenAIMessage(message: OpenAIMessage, at: string): Message {
   const isReasoned = typeof reasoning === "string" && reasoning !== "";
   const calls = readCalls(message["tool_calls"], `${at}.tool_calls`);
   const { tool_call_id: toolCallId, name } = message;
-  return {
+  return splitThinking({
     role: message["role"],
     content: isReasoned
       ? [
@@ -90,7 +92,7 @@ function fromOpenAIMessage(message: OpenAIMessage, at: string): Message {
     ...(calls.length > 0 ? { toolCalls: calls } : {}),
     ...(typeof toolCallId === "string" ? { toolCallId } : {}),
     ...(typeof name === "string" ? { name } : {}),
-  };
+  });
 }
 
 function readContent(content: unknown, field: string): Message["content"] {
