@@ -26,6 +26,7 @@ const plainCodes = new Set([
   "tokenizer_not_found",
   "data",
   "renderer_error",
+  "data_directory_in_use",
 ]);
 
 /** What to tell about an error. Errors of other packages are known by their codes, not by importing them. */

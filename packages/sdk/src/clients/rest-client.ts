@@ -2,6 +2,7 @@ import type { DownloadedCheckpoint } from "../checkpoints/download-checkpoint.js
 import type { DownloadedFile } from "../checkpoints/download-to.js";
 import { ConflictError, type APIError } from "../errors/api-error.js";
 import { ArgumentError } from "../errors/argument-error.js";
+import { checkOptions } from "../errors/check-options.js";
 import type { OperationOptions } from "../futures/operation.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { Connection } from "../session/connection.js";
@@ -11,6 +12,7 @@ import type { BillingUsageResponse } from "../types/billing.js";
 import { CheckpointPath } from "../types/checkpoint-path.js";
 import type {
   AuditLogResponse,
+  Checkpoint,
   CheckpointsListResponse,
   GetSessionResponse,
   ListSessionsResponse,
@@ -22,6 +24,8 @@ import type { GetSamplerResponse } from "../types/sampling.js";
 import type { CheckpointArchiveUrlResponse, WeightsInfoResponse } from "../types/weights.js";
 import type { RouteName } from "../wire/routes.js";
 import { bounded } from "./bounded.js";
+import { eachOf } from "./rest/each-of.js";
+import { optionNames } from "./option-names.js";
 import type {
   AuditLogOptions,
   BillingUsageOptions,
@@ -80,6 +84,30 @@ export class RestClient {
   async listTrainingRuns(options: ListTrainingRunsOptions = {}): Promise<TrainingRunsResponse> {
     return this.#call("listTrainingRuns", null, options, {
       query: { ...page(options, 20), ...scope(options), projectId: options.projectId },
+    });
+  }
+
+  /** Training runs one by one, newest first, as many as `limit` says or all; asks page by page. */
+  trainingRuns(options: ListTrainingRunsOptions = {}): AsyncGenerator<TrainingRun, undefined> {
+    return eachOf(options, async (part) => {
+      const { trainingRuns, cursor } = await this.listTrainingRuns({ ...options, ...part });
+      return { items: trainingRuns, totalCount: cursor?.totalCount };
+    });
+  }
+
+  /** One's own checkpoints one by one, newest first, as many as `limit` says or all; asks page by page. */
+  userCheckpoints(options: PageOptions = {}): AsyncGenerator<Checkpoint, undefined> {
+    return eachOf(options, async (part) => {
+      const { checkpoints, cursor } = await this.listUserCheckpoints({ ...options, ...part });
+      return { items: checkpoints, totalCount: cursor?.totalCount };
+    });
+  }
+
+  /** Session ids one by one, newest first, as many as `limit` says or all; asks page by page. */
+  sessions(options: PageOptions & ScopeOptions = {}): AsyncGenerator<string, undefined> {
+    return eachOf(options, async (part) => {
+      const { sessions } = await this.listSessions({ ...options, ...part });
+      return { items: sessions };
     });
   }
 
@@ -305,6 +333,7 @@ export class RestClient {
     options: OperationOptions,
     call: (connection: Connection, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
+    checkOptions(options, optionNames.rest);
     const surroundings = { runtime: this.#runtime, telemetry: noTelemetry, closed: neverClosed };
     return bounded(what, options, surroundings, async (signal) => {
       const connection = await this.#connect(signal);

@@ -1,4 +1,5 @@
 import { ArgumentError } from "../errors/argument-error.js";
+import { checkOptions } from "../errors/check-options.js";
 
 /** How samples are tried again. */
 export interface RetryConfig {
@@ -43,8 +44,19 @@ export type CompleteRetryConfig = Readonly<
     Pick<RetryConfig, "isRetryable">
 >;
 
+const configNames = [
+  "progressTimeoutMs",
+  "retryDelayBaseMs",
+  "retryDelayMaxMs",
+  "jitterFactor",
+  "enableRetries",
+  "enableStuckDetection",
+  "isRetryable",
+] as const satisfies readonly (keyof RetryConfig)[];
+
 /** Fills defaults in and refuses what cannot be meant. */
 export function completeRetryConfig(config: RetryConfig = {}): CompleteRetryConfig {
+  checkOptions(config, configNames, "retryConfig");
   const complete: CompleteRetryConfig = {
     progressTimeoutMs: config.progressTimeoutMs ?? 7_200_000,
     retryDelayBaseMs: config.retryDelayBaseMs ?? 500,

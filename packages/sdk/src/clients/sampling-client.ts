@@ -2,6 +2,7 @@ import type { ApiFuture } from "../futures/api-future.js";
 import type { OperationOptions } from "../futures/operation.js";
 import type { RuntimeOptions } from "../runtime/runtime.js";
 import type { Tokenizer } from "@tinker-ts/hub";
+import { describeFacts, inspectSymbol } from "../types/inspect.js";
 import type { ModelInputLike } from "../types/model-input.js";
 import type { SampleResponse, SamplingParamsInput } from "../types/sampling.js";
 import type { SampleStream } from "./sampling/sample-stream.js";
@@ -82,6 +83,14 @@ export abstract class SamplingClient implements AsyncDisposable {
 
   /** What another thread needs to sample in the same session, as plain data; holds the credential. */
   abstract transfer(): SamplingClientState;
+
+  /** Which sampler and session it is about, for logs; never holds the credential. */
+  abstract toJSON(): Readonly<Record<string, unknown>>;
+
+  /** How it is printed. */
+  [inspectSymbol](): string {
+    return describeFacts("SamplingClient", this.toJSON());
+  }
 
   /** Frees what a received client holds; one that was created lives and ends with its service. */
   abstract close(): Promise<void>;

@@ -1,22 +1,28 @@
 import { APIStatusError } from "../errors/api-error.js";
 import { ArgumentError } from "../errors/argument-error.js";
+import { checkOptions } from "../errors/check-options.js";
 import { CancelledError } from "../errors/cancelled-error.js";
-import type { OperationOptions } from "../futures/operation.js";
+import { ApiFuture } from "../futures/api-future.js";
+import { Operation, type OperationOptions } from "../futures/operation.js";
 import { readVariable } from "../runtime/environment.js";
 import { createRuntime, type Runtime } from "../runtime/runtime.js";
 import { planConnection, type ConnectionPlan } from "../session/connection-plan.js";
 import type { Connection } from "../session/connection.js";
 import type { Session } from "../session/session.js";
 import { noTelemetry } from "../telemetry/sink.js";
+import { describeFacts, inspectSymbol } from "../types/inspect.js";
+import type { SampleResponse } from "../types/sampling.js";
 import type { GetServerCapabilitiesResponse } from "../types/service.js";
 import { checkLoraConfig } from "../types/validate.js";
 import type { WeightsInfoResponse } from "../types/weights.js";
 import { bounded } from "./bounded.js";
 import type { UserMetadata } from "./create-model.js";
+import { optionNames } from "./option-names.js";
 import { RestClient } from "./rest-client.js";
 import { completeRetryConfig, type RetryConfig } from "./retry-config.js";
-import type { SamplingClient } from "./sampling-client.js";
+import type { SampleOptions, SamplingClient } from "./sampling-client.js";
 import { checkSamplingSource, type SamplingSource } from "./sampling-source.js";
+import { checkSampleCall } from "./sampling/sample-call.js";
 import type { ServiceClientOptions } from "./service-options.js";
 import { SharedOpening } from "./shared-opening.js";
 import type { TrainingClient } from "./training-client.js";
@@ -81,15 +87,18 @@ interface OpenSession {
 export class ServiceClient implements AsyncDisposable {
   readonly #options: ServiceClientOptions;
   readonly #runtime: Runtime;
+  readonly #baseUrl: string;
   readonly #connection: SharedOpening<Connection>;
   readonly #session: SharedOpening<OpenSession>;
   readonly #closing = new AbortController();
 
   constructor(options: ServiceClientOptions = {}) {
+    checkOptions(options, optionNames.service);
     const runtime = createRuntime(options);
     const plan = planConnection(options, runtime);
     this.#options = options;
     this.#runtime = runtime;
+    this.#baseUrl = plan.baseUrl;
     if (options.onEvent) runtime.events.subscribe(options.onEvent);
     const closing = this.#closing.signal;
     this.#connection = new SharedOpening((unwanted) =>
@@ -131,6 +140,7 @@ export class ServiceClient implements AsyncDisposable {
   async createLoraTrainingClient(
     options: CreateLoraTrainingClientOptions,
   ): Promise<TrainingClient> {
+    checkOptions(options, optionNames.createLora);
     const { baseModel, userMetadata, rank = 32, seed } = options;
     const { trainMlp, trainAttn, trainUnembed } = options;
     if (typeof baseModel !== "string" || baseModel === "") {
@@ -164,12 +174,31 @@ export class ServiceClient implements AsyncDisposable {
 
   /** A client that samples from saved weights or a base model. */
   async createSamplingClient(options: CreateSamplingClientOptions): Promise<SamplingClient> {
+    checkOptions(options, optionNames.createSampling);
     checkSamplingSource(options);
     const { retryConfig } = options;
     completeRetryConfig(retryConfig);
     return this.#inSession("createSamplingClient", options, ({ session, makers }, signal) =>
       makers.createSamplingSession(session, options, { signal, retryConfig }),
     );
+  }
+
+  /**
+   * Samples from a base model or saved weights that the request names itself: nothing is opened at the
+   * server for it. For many samples from the same weights a sampling client is the better way.
+   */
+  sample(options: SampleOptions & SamplingSource): ApiFuture<SampleResponse> {
+    checkSamplingSource(options);
+    const call = checkSampleCall(options);
+    const { modelPath, baseModel = "" } = options;
+    const target = modelPath === undefined ? { baseModel } : { modelPath };
+    const operation = new Operation("sample", modelPath ?? baseModel, this.#runtime);
+    const surroundings = { telemetry: noTelemetry, closed: this.#closing.signal };
+    return ApiFuture.start(operation, options, surroundings, async () => {
+      const connection = await this.#connection.get(operation.signal);
+      const { samplerWithoutSession } = await import("./sampling/sampler-without-session.js");
+      return samplerWithoutSession(connection, target).sample(call, operation);
+    });
   }
 
   /** A client for runs, checkpoints, sessions and the account; opens no session. */
@@ -179,6 +208,16 @@ export class ServiceClient implements AsyncDisposable {
       return this.#connection.get(signal);
     };
     return RestClient.over(connect, this.#runtime);
+  }
+
+  /** What it is connected to, for logs; never holds the key. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    return { baseUrl: this.#baseUrl };
+  }
+
+  /** How it is printed. */
+  [inspectSymbol](): string {
+    return describeFacts("ServiceClient", this.toJSON());
   }
 
   /** Ends everything under way and frees sockets and timers; the server notices by itself. */
@@ -203,6 +242,7 @@ export class ServiceClient implements AsyncDisposable {
     options: CreateFromStateOptions,
   ): Promise<TrainingClient> {
     checkTinkerPath(path);
+    checkOptions(options, optionNames.createFromState);
     const { baseModel, userMetadata, weightsAccessToken } = options;
     const model = { path, optimizer, baseModel, userMetadata, weightsAccessToken };
     return this.#inSession("createTrainingClientFromState", options, (opened, signal) => {

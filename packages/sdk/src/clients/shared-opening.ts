@@ -1,3 +1,4 @@
+import type { Cancellation } from "../runtime/cancellation.js";
 import { SharedWork } from "../runtime/shared-work.js";
 
 /**
@@ -18,7 +19,7 @@ export class SharedOpening<T> {
     return this.#opening;
   }
 
-  get(signal?: AbortSignal): Promise<T> {
+  get(signal?: Cancellation): Promise<T> {
     if (!this.#opening || this.#opening.isGivenUp) this.#opening = this.#begin();
     return this.#opening.wait(signal);
   }

@@ -2,6 +2,7 @@ import type { ApiFuture } from "../futures/api-future.js";
 import type { OperationOptions } from "../futures/operation.js";
 import type { Tokenizer } from "@tinker-ts/hub";
 import type { DatumLike } from "../types/datum.js";
+import { describeFacts, inspectSymbol } from "../types/inspect.js";
 import type {
   AdamParamsInput,
   ForwardBackwardOutput,
@@ -109,4 +110,12 @@ export abstract class TrainingClient {
 
   /** The tokenizer of the model. */
   abstract getTokenizer(options?: OperationOptions): Promise<Tokenizer>;
+
+  /** Which model and session it is about, for logs. */
+  abstract toJSON(): Readonly<Record<string, unknown>>;
+
+  /** How it is printed. */
+  [inspectSymbol](): string {
+    return describeFacts("TrainingClient", this.toJSON());
+  }
 }

@@ -77,6 +77,7 @@ export class APIConnectionError extends APIError {
 
 /** What an `APITimeoutError` carries besides its message. */
 export interface APITimeoutErrorOptions extends APIConnectionErrorOptions {
+  /** Whether a part of the answer had arrived. */
   readonly hasBegun?: boolean;
 }
 

@@ -1,10 +1,10 @@
-import { TinkerError, type TinkerErrorOptions } from "./tinker-error.js";
+import { TinkerError, type BlamesUser, type TinkerErrorOptions } from "./tinker-error.js";
 
 /** Which way a message was going when it turned out to be malformed. */
 export type WireDirection = "encode" | "decode";
 
 /** A message that does not fit its type; names the type, the field and what is wrong with it. */
-export class WireError extends TinkerError {
+export class WireError extends TinkerError implements BlamesUser {
   override readonly name: string = "WireError";
   /** Whether it was being written or read. */
   readonly direction: WireDirection;
@@ -30,5 +30,10 @@ export class WireError extends TinkerError {
     this.typeName = typeName;
     this.path = path;
     this.problem = problem;
+  }
+
+  /** What cannot be written was given by the caller. */
+  get blamesUser(): boolean {
+    return this.direction === "encode";
   }
 }

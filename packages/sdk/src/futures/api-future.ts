@@ -3,6 +3,7 @@ import { APITimeoutError } from "../errors/api-error.js";
 import { CancelledError } from "../errors/cancelled-error.js";
 import { abortable } from "../runtime/abortable.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
+import { describeFacts, inspectSymbol } from "../types/inspect.js";
 import type { FutureState, FutureStatus, FutureTimings } from "./future-status.js";
 import { checkBounds, type Operation, type OperationOptions } from "./operation.js";
 import { statusUpdates } from "./status-updates.js";
@@ -73,6 +74,18 @@ export class ApiFuture<T> implements Promise<T> {
   /** Failed tries that were made good by another one, oldest first (the last hundred). */
   get attempts(): readonly Attempt[] {
     return this.#operation.attempts;
+  }
+
+  /** How it stands, for logs. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { name, subject } = this.#operation;
+    const { state, reason } = this.status;
+    return { operation: name, subject, state, reason, requestId: this.requestId };
+  }
+
+  /** How it is printed. */
+  [inspectSymbol](): string {
+    return describeFacts("ApiFuture", this.toJSON());
   }
 
   /** Waits for the result, within bounds of its own: when they end, the operation goes on. */

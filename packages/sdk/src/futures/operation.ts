@@ -16,6 +16,9 @@ export interface OperationOptions {
   readonly timeoutMs?: number | undefined;
 }
 
+/** The names of these bounds, for checks of options that have them among others. */
+export const boundNames = ["signal", "timeoutMs"] as const;
+
 /** Attempts kept for looking at; a long outage must not fill the memory. */
 const maxKeptAttempts = 100;
 

@@ -1,5 +1,6 @@
 import { CancelledError } from "../errors/cancelled-error.js";
 import { abortable } from "./abortable.js";
+import type { Cancellation } from "./cancellation.js";
 
 /** Work that several wait for. One who gives up leaves it to the others; with the last one it ends. */
 export class SharedWork<T> {
@@ -21,7 +22,7 @@ export class SharedWork<T> {
     return this.#giveUp.signal.aborted;
   }
 
-  async wait(signal?: AbortSignal): Promise<T> {
+  async wait(signal?: Cancellation): Promise<T> {
     this.#waiting++;
     try {
       return await abortable(this.#result, signal);

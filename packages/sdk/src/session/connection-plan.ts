@@ -5,6 +5,7 @@ import { findCredential, type CredentialSource } from "../transport/credentials.
 import type { Query } from "../transport/endpoint-path.js";
 import type { FetchHandler } from "../transport/fetch-transport.js";
 import type { Headers } from "../transport/message.js";
+import { isHeaderName, problemOfHeaderValue } from "../transport/sendable-header.js";
 import type { SocketOptions } from "../transport/socket-transport.js";
 import type { DialectOption } from "./dialect.js";
 
@@ -73,9 +74,20 @@ export function planConnection(options: ConnectionOptions, runtime: Runtime): Co
   if (!Number.isInteger(maxRetries) || maxRetries < 0) {
     throw new ArgumentError("maxRetries", "must be a whole number of 0 or more");
   }
+  checkHeaders(options.defaultHeaders);
   const chosen = chosenBaseUrl(options.baseUrl, runtime.env);
   const baseUrl = chosen ?? hostedBaseUrl;
   if (baseUrl !== localBaseUrl) parseBaseUrl(baseUrl);
   const credential = findCredential(options.apiKey, runtime.env, chosen === undefined);
   return { options, baseUrl, credential, timeoutMs, maxRetries, runtime };
+}
+
+/** A header that cannot be sent would fail every request, over and over. */
+function checkHeaders(headers: Headers = {}): void {
+  for (const [name, value] of Object.entries(headers)) {
+    const problem = isHeaderName(name)
+      ? problemOfHeaderValue(value)
+      : "is not the name of a header";
+    if (problem) throw new ArgumentError(`defaultHeaders.${name}`, problem);
+  }
 }

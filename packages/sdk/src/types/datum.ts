@@ -7,6 +7,7 @@ import {
   type InputOf,
   type ValueOf,
 } from "../schema/schema.js";
+import { inspectSymbol } from "./inspect.js";
 import { ModelInput, ModelInputSchema, type ModelInputLike } from "./model-input.js";
 import {
   TensorData,
@@ -61,13 +62,28 @@ export class Datum {
   readonly lossFnInputs: Readonly<Record<string, TensorData>>;
 
   constructor(init: DatumInit) {
-    this.modelInput = ModelInput.from(init.modelInput);
+    this.modelInput = readInput(init.modelInput);
     this.lossFnInputs = Object.fromEntries(
       Object.entries(init.lossFnInputs ?? {}).map(([name, value]) => [
         name,
         toLossFnInput(name, value),
       ]),
     );
+  }
+
+  /** Plain lists, for logs and files. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { modelInput, lossFnInputs } = this;
+    return { modelInput, lossFnInputs };
+  }
+
+  /** How it is printed. */
+  [inspectSymbol](): string {
+    const inputs = Object.entries(this.lossFnInputs).map(
+      ([name, { dtype, shape, data }]) =>
+        `${name}: ${dtype} [${(shape ?? [data.length]).join(", ")}]`,
+    );
+    return `Datum(${this.modelInput[inspectSymbol]()}; ${inputs.join("; ")})`;
   }
 
   /** Takes a `Datum` or its plain form. */
@@ -131,4 +147,12 @@ function isTensorLike(value: unknown): value is TensorLike {
     "shape" in value &&
     Array.isArray(value.shape)
   );
+}
+
+function readInput(value: ModelInputLike): ModelInput {
+  try {
+    return ModelInput.from(value);
+  } catch (error) {
+    throw ArgumentError.within("modelInput", error);
+  }
 }

@@ -17,6 +17,7 @@ import {
   type ValueOf,
 } from "../schema/schema.js";
 import { toInt32Array } from "../schema/typed-lists.js";
+import { firstValues, inspectSymbol } from "./inspect.js";
 import { readContainerShape } from "./tensor-container.js";
 
 export const ImageFormat = enumeration(["png", "jpeg"]);
@@ -173,7 +174,37 @@ export class ModelInput {
   static from(value: ModelInputLike): ModelInput {
     if (value instanceof ModelInput) return value;
     if (value instanceof Int32Array || isList(value)) return ModelInput.fromInts(value);
-    return new ModelInput(value);
+    if (typeof value === "object" && value !== null && Array.isArray(value.chunks)) {
+      return new ModelInput(value);
+    }
+    throw new ArgumentError(
+      "",
+      typeof value === "string"
+        ? "text must be encoded first: pass the token ids of tokenizer.encode(text)"
+        : "must be token ids, a ModelInput or { chunks }",
+    );
+  }
+
+  /** Plain lists, for logs and files. */
+  toJSON(): { readonly chunks: readonly Readonly<Record<string, unknown>>[] } {
+    return {
+      chunks: this.chunks.map((chunk) => {
+        if (chunk.type === "encoded_text") return { ...chunk, tokens: [...chunk.tokens] };
+        if (chunk.type === "image") return { ...chunk, data: `${chunk.data.byteLength} bytes` };
+        if (chunk.type === "dmel") return { ...chunk, dmel: `${chunk.dmel.byteLength} bytes` };
+        return { ...chunk };
+      }),
+    };
+  }
+
+  /** How it is printed. */
+  [inspectSymbol](): string {
+    const pieces = this.chunks.map((chunk) =>
+      chunk.type === "encoded_text"
+        ? `${chunk.tokens.length} tokens: ${firstValues(chunk.tokens)}`
+        : chunk.type,
+    );
+    return `ModelInput(${pieces.join("; ")})`;
   }
 
   /** All token ids in order; throws when a piece is not text. */

@@ -1,3 +1,4 @@
+import { firstValues, inspectSymbol } from "./inspect.js";
 import { ArgumentError } from "../errors/argument-error.js";
 import {
   enumeration,
@@ -96,6 +97,33 @@ export class TensorData {
     const flat = flatten(value);
     const data = dtype === "float32" ? floatValues(flat, field) : integerValues(flat, field);
     return new TensorData({ data, shape: shape.length === 0 ? null : shape });
+  }
+
+  /** Plain lists, for logs and files. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { dtype, shape } = this;
+    // JSON has no bigints; beyond 2^53 they are text.
+    const plain = (value: number | bigint): number | string =>
+      typeof value === "number" || Number.isSafeInteger(Number(value)) ? Number(value) : `${value}`;
+    const sparse = this.isSparse
+      ? {
+          sparseCrowIndices: [...(this.sparseCrowIndices ?? [])],
+          sparseColIndices: [...(this.sparseColIndices ?? [])],
+        }
+      : {};
+    return {
+      dtype,
+      shape,
+      data: Array.from<number | bigint, unknown>(this.data, plain),
+      ...sparse,
+    };
+  }
+
+  /** How it is printed. */
+  [inspectSymbol](): string {
+    const shape = this.shape ?? [this.data.length];
+    const kind = this.isSparse ? `sparse ${this.dtype}` : this.dtype;
+    return `TensorData(${kind} [${shape.join(", ")}]: ${firstValues(this.data)})`;
   }
 
   /** Whether only the values that are not 0 are stored. */

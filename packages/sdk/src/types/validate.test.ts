@@ -24,7 +24,7 @@ describe("parameters", () => {
     [{ topP: 1.1 }, "samplingParams.topP"],
     [{ stop: "" }, "samplingParams.stop"],
     [{ stop: [-1] }, "samplingParams.stop"],
-    [{ maxTokens: 1.5 }, "max_tokens"],
+    [{ maxTokens: 1.5 }, "maxTokens"],
     [{ max_tokens: 5 }, "max_tokens"],
     [{ temperature: Number.NaN }, "temperature"],
   ])("refuse sampling with %o", (params, field) => {

@@ -1,4 +1,5 @@
 import { ArgumentError } from "../errors/argument-error.js";
+import { checkOptions } from "../errors/check-options.js";
 import { decodeWith } from "../schema/decode.js";
 import { encodeWith } from "../schema/encode.js";
 import type { InputOf, Schema, ValueOf } from "../schema/schema.js";
@@ -10,7 +11,7 @@ export function checkSamplingParams(
   input: SamplingParamsInput,
   field = "samplingParams",
 ): SamplingParams {
-  const params = complete(SamplingParams, "SamplingParams", input);
+  const params = complete(SamplingParams, "SamplingParams", input, field);
   const check = checker(field);
   if (params.maxTokens !== null) check("maxTokens", params.maxTokens >= 1, "at least 1");
   check("temperature", params.temperature >= 0, "0 (greedy) or more");
@@ -26,7 +27,7 @@ export function checkSamplingParams(
 
 /** Fills defaults in and refuses values that would make a step meaningless. */
 export function checkAdamParams(input: AdamParamsInput = {}, field = "adamParams"): AdamParams {
-  const params = complete(AdamParams, "AdamParams", input);
+  const params = complete(AdamParams, "AdamParams", input, field);
   const check = checker(field);
   check("learningRate", params.learningRate >= 0, "0 or more");
   check("beta1", params.beta1 >= 0 && params.beta1 < 1, "at least 0 and below 1");
@@ -39,7 +40,7 @@ export function checkAdamParams(input: AdamParamsInput = {}, field = "adamParams
 
 /** Fills defaults in and refuses an adapter that could not learn anything. */
 export function checkLoraConfig(input: LoraConfigInput, field = "loraConfig"): LoraConfig {
-  const config = complete(LoraConfig, "LoraConfig", input);
+  const config = complete(LoraConfig, "LoraConfig", input, field);
   const check = checker(field);
   check("rank", config.rank >= 1, "at least 1");
   if (!config.trainAttn && !config.trainMlp && !config.trainUnembed) {
@@ -51,9 +52,22 @@ export function checkLoraConfig(input: LoraConfigInput, field = "loraConfig"): L
   return config;
 }
 
-// A trip over the wire form fills the defaults in and refuses unknown and mistyped fields.
-function complete<S extends Schema>(schema: S, typeName: string, input: InputOf<S>): ValueOf<S> {
-  return decodeWith(schema, typeName, encodeWith(schema, typeName, input)) as ValueOf<S>;
+// A trip over the wire form fills the defaults in and refuses mistyped fields.
+function complete<S extends Schema>(
+  schema: S,
+  typeName: string,
+  input: InputOf<S>,
+  field: string,
+): ValueOf<S> {
+  if (schema.node.kind === "object") {
+    const known = [...schema.node.fields.keys(), ...(schema.node.strict ? [] : ["unknownFields"])];
+    checkOptions(input, known, field);
+  }
+  try {
+    return decodeWith(schema, typeName, encodeWith(schema, typeName, input)) as ValueOf<S>;
+  } catch (error) {
+    throw ArgumentError.within(field, error);
+  }
 }
 
 function checker(field: string) {

@@ -6,6 +6,7 @@ export { routes, type Pool, type RetryClass, type Route, type RouteName } from "
 export { wireTypes, type WireInput, type WireTypeName, type WireValue } from "./wire-types.js";
 export { compressZstd, decompressZstd, defaultMaxDecompressedBytes } from "./zstd.js";
 export { WireError, type WireDirection } from "../errors/wire-error.js";
+export { TinkerError } from "../errors/tinker-error.js";
 export { ArgumentError } from "../errors/argument-error.js";
 export { CheckpointPath } from "../types/checkpoint-path.js";
 export { Datum } from "../types/datum.js";

@@ -68,6 +68,35 @@ describe("a server that refuses protobuf bodies", () => {
     expect(contentTypes(service).at(-1)).toBe("application/x-protobuf");
   });
 
+  it.for([
+    ["400", json({ detail: "expected a protobuf body" }, 400)],
+    ["500", json({ detail: "crashed" }, 500)],
+    ["a lost connection", drop("before")],
+  ] as const)(
+    "for their content and answers JSON with %s gets the real refusal told, and the client goes on",
+    async ([, second], { service }) => {
+      const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
+      service.server.script("forwardBackward", json({ detail: "length mismatch" }, 422), second);
+      await expect(training.forwardBackward([datum], "cross_entropy")).rejects.toMatchObject({
+        status: 422,
+        body: { detail: "length mismatch" },
+      });
+      expect(contentTypes(service)).toEqual(["application/x-protobuf", "application/json"]);
+      await training.forwardBackward([datum], "cross_entropy");
+      await training.optimStep();
+    },
+  );
+
+  it("with words about the form gets JSON for as long as any other request", async ({
+    service,
+  }) => {
+    const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
+    const refusal = json({ detail: [{ type: "json_invalid", loc: ["body", 0] }] }, 422);
+    service.server.script("forwardBackward", refusal, bare(503), bare(503));
+    await training.forwardBackward([datum], "cross_entropy");
+    expect(contentTypes(service).slice(1)).toEqual(Array(3).fill("application/json"));
+  });
+
   it("after it has taken one means what it says", async ({ service }) => {
     const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
     await training.forwardBackward([datum], "cross_entropy");

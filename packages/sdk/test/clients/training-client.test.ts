@@ -191,7 +191,7 @@ describe("a training client", () => {
       [{ modelInput: [1], lossFnInputs: { other: [1] } }],
       "cross_entropy",
       undefined,
-      /^data\[0\]: .*no dtype/,
+      /^data\[0\].lossFnInputs.other: .*no dtype/,
     ],
   ] as const)(
     "refuses %j before anything is sent",

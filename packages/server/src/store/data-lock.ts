@@ -1,9 +1,10 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { TinkerError } from "tinker-ts/wire";
 import { SqlDatabase } from "./sql.js";
 
 /** The data directory belongs to another process at the moment. */
-export class DataDirectoryInUseError extends Error {
+export class DataDirectoryInUseError extends TinkerError {
   override readonly name = "DataDirectoryInUseError";
   readonly dataDir: string;
   /** Where the other process listens, when it is a server that said so. */
@@ -14,7 +15,9 @@ export class DataDirectoryInUseError extends Error {
     const wayOut = holder?.url
       ? `use it at ${holder.url}, stop it,`
       : "wait until it ends, share one server (tinker-ts serve),";
-    super(`${dataDir} is in use by ${who}: ${wayOut} or choose another data directory`);
+    super(`${dataDir} is in use by ${who}: ${wayOut} or choose another data directory`, {
+      code: "data_directory_in_use",
+    });
     this.dataDir = dataDir;
     this.url = holder?.url ?? null;
   }

@@ -82,6 +82,12 @@ export class RemoteSamplingClient extends SamplingClient {
     });
   }
 
+  override toJSON(): Readonly<Record<string, unknown>> {
+    const { sessionId, connection } = this.#session;
+    const { samplingSessionId } = this;
+    return { samplingSessionId, sessionId, baseUrl: connection.plan.baseUrl };
+  }
+
   override transfer(): SamplingClientState {
     return transferState(this.#session, this.samplingSessionId, this.#sampler.retryConfig);
   }

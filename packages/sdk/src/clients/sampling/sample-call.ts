@@ -1,7 +1,9 @@
 import { ArgumentError } from "../../errors/argument-error.js";
+import { checkOptions } from "../../errors/check-options.js";
 import { ModelInput } from "../../types/model-input.js";
 import type { SamplingParams } from "../../types/sampling.js";
 import { checkSamplingParams } from "../../types/validate.js";
+import { optionNames } from "../option-names.js";
 import type { SampleOptions } from "../sampling-client.js";
 
 /** A checked sample request without its number. */
@@ -15,6 +17,7 @@ export interface SampleCall {
 
 /** Fills defaults in and refuses what cannot be sampled. */
 export function checkSampleCall(options: SampleOptions): SampleCall {
+  checkOptions(options, optionNames.sample);
   const { numSamples = 1, topkPromptLogprobs = 0 } = options;
   if (!Number.isSafeInteger(numSamples) || numSamples < 1) {
     throw new ArgumentError("numSamples", `must be a whole number of 1 or more, got ${numSamples}`);
@@ -22,7 +25,7 @@ export function checkSampleCall(options: SampleOptions): SampleCall {
   if (!Number.isSafeInteger(topkPromptLogprobs) || topkPromptLogprobs < 0) {
     throw new ArgumentError("topkPromptLogprobs", "must be a whole number of 0 or more");
   }
-  const prompt = ModelInput.from(options.prompt);
+  const prompt = readPrompt(options.prompt);
   if (prompt.chunks.every((chunk) => chunk.type === "encoded_text" && chunk.tokens.length === 0)) {
     throw new ArgumentError("prompt", "must not be empty; pass token ids or chunks");
   }
@@ -33,4 +36,12 @@ export function checkSampleCall(options: SampleOptions): SampleCall {
     promptLogprobs: options.includePromptLogprobs ?? false,
     topkPromptLogprobs,
   };
+}
+
+function readPrompt(value: SampleOptions["prompt"]): ModelInput {
+  try {
+    return ModelInput.from(value);
+  } catch (error) {
+    throw ArgumentError.within("prompt", error);
+  }
 }

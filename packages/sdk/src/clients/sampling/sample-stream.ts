@@ -45,6 +45,7 @@ export class SampleStream implements AsyncIterable<SampledToken, SampleResponse>
     return this.#tokens.isLive;
   }
 
+  /** The tokens, then the whole response as the value of the iteration. */
   [Symbol.asyncIterator](): AsyncIterator<SampledToken, SampleResponse> {
     return {
       next: () => this.#tokens.next(),

@@ -75,6 +75,10 @@ export class SideSamplingClient extends SamplingClient {
     return this.#client.getTokenizer(options);
   }
 
+  override toJSON(): Readonly<Record<string, unknown>> {
+    return this.#client.toJSON();
+  }
+
   override transfer(): SamplingClientState {
     return this.#client.transfer();
   }

@@ -1,3 +1,4 @@
+import { checkOptions } from "../../errors/check-options.js";
 import { CancelledError } from "../../errors/cancelled-error.js";
 import { ResultError } from "../../errors/request-failed-error.js";
 import { ApiFuture } from "../../futures/api-future.js";
@@ -23,6 +24,7 @@ import type {
 import { bounded } from "../bounded.js";
 import { createSamplingSession } from "../create-sampling-session.js";
 import { makeSamplingClient } from "../make-sampling-client.js";
+import { optionNames } from "../option-names.js";
 import { completeRetryConfig } from "../retry-config.js";
 import type { SamplingClient } from "../sampling-client.js";
 import { TrainingClient } from "../training-client.js";
@@ -65,6 +67,7 @@ export class RemoteTrainingClient extends TrainingClient {
     lossFn: LossFnType,
     options: PassOptions = {},
   ): ApiFuture<ForwardBackwardOutput> {
+    checkOptions(options, optionNames.trainStep);
     const pass = preparePass(this.#run, data, lossFn, options.lossFnConfig, true);
     return this.#start("forward", options, (operation) => runPass(this.#run, operation, pass));
   }
@@ -74,6 +77,7 @@ export class RemoteTrainingClient extends TrainingClient {
     lossFn: LossFnType,
     options: PassOptions = {},
   ): ApiFuture<ForwardBackwardOutput> {
+    checkOptions(options, optionNames.trainStep);
     const pass = preparePass(this.#run, data, lossFn, options.lossFnConfig, false);
     return this.#start("forwardBackward", options, (operation) =>
       runPass(this.#run, operation, pass),
@@ -106,6 +110,7 @@ export class RemoteTrainingClient extends TrainingClient {
     adamParams: AdamParamsInput = {},
     options: OperationOptions = {},
   ): ApiFuture<OptimStepResponse> {
+    checkOptions(options, optionNames.bounds);
     const params = checkAdamParams(adamParams);
     return this.#start("optimStep", options, (operation) =>
       runRequest(this.#run, operation, "optimStep", (seqId) => ({
@@ -121,6 +126,7 @@ export class RemoteTrainingClient extends TrainingClient {
     lossFn: LossFnType,
     options: TrainStepOptions = {},
   ): Promise<TrainStepResult> {
+    checkOptions(options, optionNames.trainStep);
     const { lossFnConfig, adamParams } = options;
     const params = checkAdamParams(adamParams);
     const prepared = preparePass(this.#run, data, lossFn, lossFnConfig, false);
@@ -143,6 +149,7 @@ export class RemoteTrainingClient extends TrainingClient {
   }
 
   override saveState(name: string, options: SaveStateOptions = {}): ApiFuture<SaveWeightsResponse> {
+    checkOptions(options, optionNames.saveState);
     const { ttlSeconds, overwrite } = options;
     checkCheckpointName(name);
     checkTtl(ttlSeconds);
@@ -172,6 +179,7 @@ export class RemoteTrainingClient extends TrainingClient {
     name: string,
     options: SaveSamplerOptions = {},
   ): ApiFuture<SaveWeightsForSamplerResponse> {
+    checkOptions(options, optionNames.saveState);
     const { ttlSeconds } = options;
     checkCheckpointName(name);
     checkTtl(ttlSeconds);
@@ -236,11 +244,17 @@ export class RemoteTrainingClient extends TrainingClient {
     });
   }
 
+  override toJSON(): Readonly<Record<string, unknown>> {
+    const { session, modelId } = this.#run;
+    return { modelId, sessionId: session.sessionId, baseUrl: session.connection.plan.baseUrl };
+  }
+
   #load(
     path: string,
     optimizer: boolean,
     options: LoadStateOptions,
   ): ApiFuture<LoadWeightsResponse> {
+    checkOptions(options, optionNames.loadState);
     const { weightsAccessToken } = options;
     checkTinkerPath(path);
     return this.#start("loadState", options, (operation) =>

@@ -83,7 +83,7 @@ function checkLossFn(
   try {
     decodeWith(LossFnType, "lossFn", lossFn);
   } catch (error) {
-    throw new ArgumentError("lossFn", (error as Error).message, { cause: error });
+    throw ArgumentError.within("lossFn", error);
   }
   for (const [name, value] of Object.entries(lossFnConfig ?? {})) {
     if (typeof value !== "number" || !Number.isFinite(value)) {
@@ -100,7 +100,7 @@ function toTrainable(value: DatumLike, index: number): Datum {
   try {
     datum = Datum.from(value);
   } catch (error) {
-    throw new ArgumentError(`data[${index}]`, (error as Error).message, { cause: error });
+    throw ArgumentError.within(`data[${index}]`, error);
   }
   if (datum.modelInput.chunks.some(({ type }) => type === "image_asset_pointer")) {
     throw new ArgumentError(

@@ -7,8 +7,13 @@ import { inEncodeLane } from "./encode-lane.js";
 import { encodePass, type Pass } from "./encode-pass.js";
 
 /**
- * Sends one pass in the form that the server takes. While that is not settled, a body that is refused
- * for its form is sent once more in the other one; the number stays the same, so it runs once.
+ * Sends one pass in the form that the server takes. While that is not settled, a body that may have been
+ * refused for its form is sent in the other one too; the number stays the same, so it runs once.
+ *
+ * - A refusal that is clearly about the form (415, or words to that effect) is followed by an ordinary
+ *   request in the other form.
+ * - One that may be about the content is followed by a single try. When that is not accepted either, the
+ *   first refusal is what the caller sees: it is the one in the form that the server seems to speak.
  */
 export async function sendPass(
   session: Session,
@@ -21,14 +26,20 @@ export async function sendPass(
   try {
     return await sendAs(first);
   } catch (error) {
-    if (dialect.isSettled || !isRefusedForItsForm(error, pass)) throw error;
-    return sendAs(first === "proto" ? "json" : "proto").catch((second: unknown) => {
-      // Refused in both forms: then the first refusal was not about the form.
-      throw isRefusedForItsForm(second, pass) ? error : second;
+    if (dialect.isSettled || !mayBeAboutForm(error, pass)) throw error;
+    const other = first === "proto" ? "json" : "proto";
+    if (isAboutForm(error, pass)) {
+      return sendAs(other).catch((second: unknown) => {
+        // Refused for its form in both: then the first refusal was not about the form.
+        throw mayBeAboutForm(second, pass) ? error : second;
+      });
+    }
+    return sendAs(other, { isProbe: true }).catch(() => {
+      throw error;
     });
   }
 
-  async function sendAs(form: Dialect): Promise<UntypedAPIFuture> {
+  async function sendAs(form: Dialect, { isProbe = false } = {}): Promise<UntypedAPIFuture> {
     const { connection, closed, runtime } = session;
     const { endpoint, body } = await inEncodeLane(async () => {
       const startedAt = runtime.clock.now();
@@ -38,20 +49,29 @@ export async function sendPass(
       return encoded;
     }, closed);
     const sentAt = runtime.clock.now();
-    const response = await session.retrying(
-      endpoint,
-      () => connection.api.exchange(endpoint, body, { signal: closed }),
-      { signal: closed, onAttempt: operation.failedAttempt },
-    );
+    const response = isProbe
+      ? await connection.api.exchange(endpoint, body, { signal: closed, maxRetries: 0 })
+      : await session.retrying(
+          endpoint,
+          () => connection.api.exchange(endpoint, body, { signal: closed }),
+          { signal: closed, onAttempt: operation.failedAttempt },
+        );
     operation.spent("submitMs", sentAt);
     dialect.settle(form);
     return connection.api.read(endpoint, response);
   }
 }
 
-/** 415 and 422 are about the form of a body; a server without `/forward` takes protobuf only. */
-function isRefusedForItsForm(error: unknown, pass: Pass): boolean {
+/** 415 and 422 may be about the form of a body; a server without `/forward` takes protobuf only. */
+function mayBeAboutForm(error: unknown, pass: Pass): error is APIStatusError {
   if (!(error instanceof APIStatusError)) return false;
   const { status } = error;
   return status === 415 || status === 422 || (pass.isForwardOnly && status === 404);
+}
+
+const wordsAboutForm = /json|protobuf|media.?type|content.?type|utf-?8|decod|pars|dictionary/i;
+
+function isAboutForm(error: APIStatusError, pass: Pass): boolean {
+  if (error.status === 415 || (pass.isForwardOnly && error.status === 404)) return true;
+  return wordsAboutForm.test(error.message);
 }

@@ -62,15 +62,20 @@ async function submitAll(
   const firstSeqId = sequence.next;
   const accepted = new Map<number, string>();
   const failures = new Map<number, unknown>();
+  let doubt: unknown;
 
   const submit = async (index: number): Promise<void> => {
+    const chunk = { ...chunks[index]!, seqId: firstSeqId + index };
+    let isSent = false;
+    const onSend = (): void => {
+      isSent = true;
+    };
     try {
-      accepted.set(
-        index,
-        await submitChunk(run, operation, frame, chunks[index]!, firstSeqId + index),
-      );
+      accepted.set(index, await submitChunk(run, operation, frame, chunk, onSend));
     } catch (error) {
       failures.set(index, error);
+      // What was given up before it was sent is not in doubt, whatever the reason looks like.
+      if (isSent && mayHaveBeenApplied(error)) doubt ??= error;
     }
   };
 
@@ -89,7 +94,6 @@ async function submitAll(
     return chunks.map((_, index) => accepted.get(index)!);
   }
   const error = failedChunkError(frame, chunks.length, failures, [...accepted.keys()]);
-  const doubt = [...failures.values()].find(mayHaveBeenApplied);
   if (doubt !== undefined) {
     sequence.lose(`${operation.name} (seq_id ${firstSeqId} and following)`, doubt);
   } else {
@@ -102,8 +106,8 @@ async function submitChunk(
   run: TrainingRun,
   operation: Operation,
   frame: PassFrame,
-  chunk: DataChunk,
-  seqId: number,
+  chunk: DataChunk & { readonly seqId: number },
+  onSend: () => void,
 ): Promise<string> {
   const { session } = run;
   const { clock } = session.runtime;
@@ -112,7 +116,9 @@ async function submitChunk(
   operation.spent("waitMs", waitStartedAt);
   try {
     operation.signal.throwIfAborted();
-    const { requestId } = await sendPass(session, operation, { ...frame, data: chunk.data }, seqId);
+    onSend();
+    const pass = { ...frame, data: chunk.data };
+    const { requestId } = await sendPass(session, operation, pass, chunk.seqId);
     operation.accepted(requestId);
     return requestId;
   } finally {
