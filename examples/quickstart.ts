@@ -53,4 +53,9 @@ display.say(`npx tinker-ts checkpoint list${where}`);
 display.say("npx tinker-ts serve");
 
 assert.ok(losses.at(-1)! < losses[0]! / 2, "the loss has fallen to less than half");
-assert.ok(accuracy(task.exam, after) >= 0.9, "at least nine of ten answers are right now");
+// Elsewhere the model, its precision and its rules are not ours: there it must have learned, here well.
+const wanted = isHere ? 0.9 : accuracy(task.exam, before) + 0.25;
+assert.ok(
+  accuracy(task.exam, after) >= wanted,
+  `at least ${percent(wanted)} of the answers are right now`,
+);

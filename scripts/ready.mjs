@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import path from "node:path";
+import { carriedFolder, carryRuntime } from "./carry-runtime.mjs";
 
 export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
 
@@ -56,6 +57,7 @@ function build() {
   step("Compiling what changed (tsc -b)", () => {
     run(process.execPath, [binary("typescript", "bin/tsc"), "-b"]);
   });
+  if (!existsSync(carriedFolder())) carryRuntime();
 }
 
 function step(label, action) {

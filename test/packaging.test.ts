@@ -17,6 +17,9 @@ interface Manifest {
   readonly name: string;
   readonly private?: boolean;
   readonly exports: Readonly<Record<string, unknown>>;
+  readonly repository?: { readonly directory?: string };
+  readonly keywords?: readonly string[];
+  readonly sideEffects?: unknown;
 }
 
 const manifests = readdirSync(path.join(root, "packages"))
@@ -34,6 +37,7 @@ let project = "";
 
 beforeAll(() => {
   project = mkdtempSync(path.join(tmpdir(), "tinker-ts-packaging-"));
+  execFileSync(process.execPath, [path.join(root, "scripts/carry-runtime.mjs")]);
   const tarballs = manifests.map(({ folder }) => {
     const packed = JSON.parse(
       npm(["pack", "--json", "--pack-destination", project], folder),
@@ -41,7 +45,8 @@ beforeAll(() => {
     return path.join(project, packed[0]!.filename);
   });
   writeFileSync(path.join(project, "package.json"), '{"private":true,"type":"module"}');
-  npm(["install", "--ignore-scripts", "--prefer-offline", "--no-save", ...tarballs], project);
+  // Scripts are on, as they are for users: no dependency may need one that could fail.
+  npm(["install", "--prefer-offline", "--no-save", ...tarballs], project);
 }, 180_000);
 
 afterAll(() => {
@@ -56,6 +61,38 @@ it.each(entries)("%s imports in a project that installed the packed package", (e
   });
   expect(Number(output)).toBeGreaterThan(0);
 });
+
+it("every package carries its license, a page about itself and where it comes from", () => {
+  const license = readFileSync(path.join(root, "LICENSE"), "utf8");
+  for (const { manifest } of manifests) {
+    const folder = path.join(project, "node_modules", manifest.name);
+    expect(readFileSync(path.join(folder, "LICENSE"), "utf8"), manifest.name).toBe(license);
+    expect(readFileSync(path.join(folder, "README.md"), "utf8")).toContain(`# ${manifest.name}\n`);
+    const { repository, keywords, sideEffects } = readManifest(path.join(folder, "package.json"));
+    expect(repository?.directory).toMatch(/^packages\//);
+    expect(keywords?.length).toBeGreaterThan(2);
+    expect(sideEffects).toBeDefined();
+  }
+});
+
+it("a model trains and samples there", () => {
+  const code = `
+    import { ServiceClient, supervisedDatum } from "tinker-ts";
+    const service = new ServiceClient({ baseUrl: "local:" });
+    const training = await service.createLoraTrainingClient({ baseModel: "tinker-ts/sprout", rank: 4 });
+    const data = [supervisedDatum([5, 8, 13], [21, 34])];
+    const { forwardBackward } = await training.trainStep(data, "cross_entropy");
+    const sampling = await training.saveWeightsAndGetSamplingClient();
+    const { sequences } = await sampling.sample({ prompt: [5, 8], samplingParams: { maxTokens: 3 } });
+    console.log(forwardBackward.metrics["loss:sum"] > 0, sequences[0].tokens.length);
+    await service.close();`;
+  const output = execFileSync(process.execPath, ["--input-type=module", "--eval", code], {
+    cwd: project,
+    encoding: "utf8",
+    env: { ...process.env, TINKER_TS_DATA_DIR: path.join(project, "data") },
+  });
+  expect(output).toBe("true 3\n");
+}, 60_000);
 
 it("the program runs there, by its own name and by that of the client", () => {
   const run = (file: string): string =>

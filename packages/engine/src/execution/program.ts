@@ -1,8 +1,8 @@
-import { InferenceSession, Tensor } from "onnxruntime-node";
 import { EngineError } from "../errors.js";
 import { completionOutput, type CompiledGraph, type Port } from "../graph/compile.js";
 import { Dim, type DimBindings } from "../graph/dim.js";
 import { NativeCalls } from "./native-calls.js";
+import { InferenceSession, Tensor } from "./onnxruntime.js";
 
 /** Where and with how many threads graphs run. */
 export interface ProgramOptions {

@@ -45,6 +45,8 @@ export class WorkerClient {
     const workerData: WorkerSettings = { ...settings, nativeCalls: calls.memory };
     this.#worker = new Worker(new URL("./worker.js", import.meta.url), {
       name: "tinker-ts engine",
+      // A flag of `node --input-type=module --eval` is about that program and refused in a thread.
+      execArgv: process.execArgv.filter((flag) => !flag.startsWith("--input-type")),
       workerData,
     });
     const stop = (): void => calls.stop();

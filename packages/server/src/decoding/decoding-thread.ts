@@ -72,6 +72,7 @@ export class DecodingThread {
   #start(): Worker {
     const worker = new Worker(program, {
       name: "tinker-ts decoding",
+      execArgv: process.execArgv.filter((flag) => !flag.startsWith("--input-type")),
       resourceLimits: { maxOldGenerationSizeMb: heapMegabytes },
     });
     worker.unref();

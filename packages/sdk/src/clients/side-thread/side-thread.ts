@@ -37,7 +37,10 @@ export class SideThread {
   #death: SideThreadDiedError | undefined;
 
   constructor(clock: Clock) {
-    this.#worker = new Worker(new URL("./worker.js", import.meta.url));
+    this.#worker = new Worker(new URL("./worker.js", import.meta.url), {
+      // A flag of `node --input-type=module --eval` is about that program and refused in a thread.
+      execArgv: process.execArgv.filter((flag) => !flag.startsWith("--input-type")),
+    });
     this.#worker.unref();
     this.#worker.on("message", (answer: SideAnswer) => this.#onAnswer(answer));
     this.#worker.on("error", (cause) => this.#die(cause));
