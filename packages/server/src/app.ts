@@ -108,6 +108,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
       hostNames: keys.isOpen ? publicNames(publicUrl) : null,
     },
     logger,
+    dataDir,
     publicUrl,
     onAnswer: (route, status, elapsedMs) => {
       metrics.httpRequests.add(1, { route, status: String(status) });

@@ -103,6 +103,19 @@ it("answers 404 for what is not there, and says what was asked for", async () =>
   expect(await response.json()).toMatchObject({ error: "there is no GET /api/v2/thing" });
 });
 
+it("asks for the kind of a checkpoint that is to be deleted", async () => {
+  const url = "http://localhost/api/v1/training_runs/a/checkpoints/final";
+  const response = await app.handle(new Request(url, { method: "DELETE" }));
+  expect(response.status).toBe(400);
+  expect(await response.text()).toContain("weights/final or sampler_weights/final");
+});
+
+it("says what to do when it is called by an address to listen on", async () => {
+  const response = await app.handle(new Request("http://0.0.0.0:8080/api/v1/healthz"));
+  expect(response.status).toBe(403);
+  expect(await response.text()).toContain("use localhost in the address of the server");
+});
+
 it("tells nothing about an unexpected error but a reference to the log", async () => {
   app.engine.isUnreadable = true;
   const response = await app.fetch("getTokenizer", null, { query: { model: "toy" } });

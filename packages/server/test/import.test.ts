@@ -6,6 +6,7 @@ import * as tar from "tar";
 import { RequestFailedError, ServiceClient, type TrainingClient } from "tinker-ts";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startServer, type RunningServer } from "../src/index.js";
+import { createLogger } from "../src/log/logger.js";
 import { realModels } from "./support/real-models.js";
 
 const data = [
@@ -112,4 +113,89 @@ it.each([
   ["a key that is not known", "weights/x", { apiKey: "tml-nobody" }, 401],
 ])("refuses %s", async (_, checkpointId, where, status) => {
   expect((await upload(checkpointId, archive, where)).status).toBe(status);
+});
+
+/** The header of an adapter's weights, and the bytes behind it. */
+function weightsOf(packed: Uint8Array) {
+  const folder = mkdtempSync(path.join(dataDir, "unpacked-"));
+  const file = path.join(folder, "archive.tgz");
+  writeFileSync(file, packed);
+  tar.extract({ file, cwd: folder, sync: true });
+  const bytes = readFileSync(path.join(folder, "adapter_model.safetensors"));
+  const end = 8 + Number(bytes.readBigUInt64LE());
+  const header = JSON.parse(bytes.subarray(8, end).toString()) as Record<string, object>;
+  const { __metadata__: _, ...tensors } = header;
+  return { tensors, data: bytes.subarray(end), files: readdirSync(folder), start: end };
+}
+
+it("hands archives out with the names that the Python cookbook's merge knows", async () => {
+  const page = `/api/v1/training_runs/${run.modelId}/checkpoints/weights/first/archive`;
+  const get = (layout: string) =>
+    fetch(`${server.url}${page}?layout=${layout}`, { headers: { "x-api-key": key } });
+  const plain = weightsOf(archive);
+  const tinker = weightsOf(new Uint8Array(await (await get("tinker")).arrayBuffer()));
+  expect(tinker.files.toSorted()).toEqual([
+    "adapter_config.json",
+    "adapter_model.safetensors",
+    "archive.tgz",
+  ]);
+  expect(tinker.data.equals(plain.data)).toBe(true);
+  expect(tinker.start % 8).toBe(0);
+  const renamed = Object.entries(plain.tensors).map(([name, tensor]) => [
+    name.replace("model.lm_head.", "model.model.unembed_tokens."),
+    tensor,
+  ]);
+  expect(tinker.tensors).toEqual(Object.fromEntries(renamed));
+  expect(Object.keys(tinker.tensors)).toContain(
+    "base_model.model.model.unembed_tokens.lora_A.weight",
+  );
+  // What the merge does with a name: strip PEFT's prefix, then say which matrix the unembedding is.
+  const model = readFileSync(path.join(realModels.qwen3, "model.safetensors"));
+  const known = model.subarray(8, 8 + Number(model.readBigUInt64LE())).toString();
+  const head = known.includes('"lm_head.weight"') ? "lm_head" : "model.embed_tokens";
+  for (const name of Object.keys(tinker.tensors)) {
+    const target = name
+      .replace(/\.lora_[AB]/, "")
+      .replace("base_model.model.", "")
+      .replace("model.unembed_tokens", head);
+    expect(known).toContain(`"${target}"`);
+  }
+  const unknown = await get("other");
+  expect(unknown.status).toBe(400);
+  expect(await unknown.text()).toContain('layout: \\"other\\" is not known');
+});
+
+it("notes an upload that is given up in one quiet line", async () => {
+  const lines: string[] = [];
+  const folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-upload-"));
+  const other = await startServer({
+    port: 0,
+    dataDir: folder,
+    models: realModels,
+    logger: createLogger("info", (line) => lines.push(line)),
+  });
+  const client = new ServiceClient({ baseUrl: other.url, apiKey: key, telemetry: false });
+  try {
+    const model = await client.createLoraTrainingClient({ baseModel: "qwen3", rank: 4 });
+    lines.length = 0;
+    const abort = new AbortController();
+    const body = new ReadableStream({
+      start: (controller) => controller.enqueue(archive.subarray(0, archive.length >> 1)),
+    });
+    const page = `/api/v1/training_runs/${model.modelId}/checkpoints/weights/x/archive`;
+    const init = { method: "PUT", body, duplex: "half", signal: abort.signal } as RequestInit;
+    const sent = fetch(`${other.url}${page}`, init).catch(() => undefined);
+    const uploads = () =>
+      readdirSync(path.join(folder, "checkpoints")).filter((name) => name.startsWith("upload-"));
+    await expect.poll(() => uploads().length).toBe(1);
+    abort.abort();
+    await sent;
+    await expect.poll(() => uploads().length).toBe(0);
+    await expect.poll(() => lines.length).toBe(1);
+    expect(lines[0]).toContain("info  a client went away");
+  } finally {
+    await client.close();
+    await other.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

@@ -1,6 +1,9 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { startServer, type RunningServer } from "../src/index.js";
 import { realModels } from "./support/real-models.js";
@@ -129,3 +132,25 @@ it("answers a sample while a long training pass is running, and the pass too", a
   await Promise.all([trained, sampled]);
   expect(order).toEqual(["sample", "pass"]);
 }, 60_000);
+
+it("goes on when nobody reads its log any more", async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-pipe-"));
+  const program = path.join(import.meta.dirname, "support/serve.mjs");
+  const options = { port: 0, dataDir: folder, models: realModels, logLevel: "debug" };
+  const child = spawn(process.execPath, [program, JSON.stringify(options)], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  try {
+    const [url] = (await once(createInterface(child.stdout), "line")) as [string];
+    child.stderr.destroy();
+    for (let request = 0; request < 20; request++) {
+      expect((await fetch(`${url}/api/v1/healthz`)).status).toBe(200);
+    }
+    expect(child.exitCode).toBeNull();
+  } finally {
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+    rmSync(folder, { recursive: true, force: true });
+  }
+});

@@ -25,6 +25,8 @@ export type LossTensors = Readonly<Record<string, Tensor>>;
 export interface Loss {
   /** Float inputs besides `target_tokens`; all have the shape of the targets. */
   readonly inputs: readonly string[];
+  /** What inputs are where a datum leaves them out; those without a default must be there. */
+  readonly inputDefaults?: Readonly<Record<string, number>>;
   /** Settings and their defaults. */
   readonly settings: Readonly<Record<string, number>>;
   /** The input whose zeros mark targets without gradient; absent when every target has one. */
@@ -39,6 +41,7 @@ export const losses: Readonly<Record<LossName, Loss>> = {
   /** -logprob * weight */
   cross_entropy: {
     inputs: ["weights"],
+    inputDefaults: { weights: 1 },
     settings: {},
     gate: "weights",
     manyTargets: true,

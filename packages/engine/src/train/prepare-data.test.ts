@@ -70,6 +70,13 @@ describe("prepareData", () => {
     });
   });
 
+  it("weighs every target of cross_entropy 1 where a datum has no weights", () => {
+    const inputs = { target_tokens: input([2, 3, 4, 5], [2, 2]) };
+    const { data } = prepareData(config, [{ tokens: [1, 2], inputs }], "cross_entropy");
+    expect(data[0]?.inputs).toEqual({ weights: Float32Array.of(1, 1, 1, 1) });
+    expect(data[0]?.activeRows).toEqual(Uint8Array.of(1, 1));
+  });
+
   it("completes settings, and takes them per position where a datum has them", () => {
     const thresholds = withInput("clip_low_threshold", input([0.1, 0.2]), reinforcement);
     const { data } = prepareData(config, [reinforcement, thresholds], "ppo", {

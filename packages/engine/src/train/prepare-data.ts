@@ -82,10 +82,12 @@ function prepareDatum(
       targetShape,
       `${where}.inputs.${name}`,
     );
-  const inputs = recordOf(loss.inputs, read);
-  const perTarget = recordOf(perPosition, (name) =>
-    name in datum.inputs ? read(name) : new Float32Array(targets.length).fill(settings[name] ?? 0),
-  );
+  const readOr = (name: string, fallback: number | undefined): Float32Array =>
+    fallback === undefined || name in datum.inputs
+      ? read(name)
+      : new Float32Array(targets.length).fill(fallback);
+  const inputs = recordOf(loss.inputs, (name) => readOr(name, loss.inputDefaults?.[name]));
+  const perTarget = recordOf(perPosition, (name) => readOr(name, settings[name] ?? 0));
   const targetsPerRow = targetShape[1] ?? 1;
   const gate = loss.gate === undefined ? undefined : inputs[loss.gate];
   return {

@@ -14,7 +14,7 @@ const adapterFiles = new Set([
 
 /** Unpacks the adapter in a tar archive (packed or not) into a folder; links and paths are ignored. */
 export async function unpackAdapter(
-  body: ReadableStream<Uint8Array> | null,
+  body: AsyncIterable<Uint8Array> | null,
   folder: string,
   maxBytes: number,
   signal: AbortSignal,

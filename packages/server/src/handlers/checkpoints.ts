@@ -9,6 +9,14 @@ import type { CheckpointRecord } from "../store/checkpoints-table.js";
 
 const archiveLinkMs = 15 * 60_000;
 
+/** Kinds of links to archives, by how the unembedding is called in them. */
+const archiveKinds = { peft: "archive", tinker: "archive-tinker" };
+
+function layoutOf({ query: { layout = "peft" } }: Call): keyof typeof archiveKinds {
+  if (layout === "peft" || layout === "tinker") return layout;
+  throw badRequest("layout", `${JSON.stringify(layout)} is not known; use peft or tinker`);
+}
+
 /** Saved weights: listing, deleting, sharing, expiry, archives. */
 export function checkpointHandlers(
   { context, checkpoints }: Core,
@@ -67,7 +75,7 @@ export function checkpointHandlers(
 
     getCheckpointArchiveUrl(call) {
       const { folder } = checkpoints.readable(pathOfCall(call), [call.caller.owner]);
-      const target = { kind: "archive", subject: folder };
+      const target = { kind: archiveKinds[layoutOf(call)], subject: folder };
       const { url, expiresAt } = links.sign(call.origin, target, archiveLinkMs);
       const expires = new Date(expiresAt).toUTCString();
       return new Response(null, { status: 302, headers: { location: url, expires } });

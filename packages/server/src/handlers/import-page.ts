@@ -7,6 +7,7 @@ import type { Core } from "../core.js";
 import { ApiError, badRequest, conflict } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import { emptyResponse } from "../http/answers.js";
+import { pacedBody } from "../http/paced-body.js";
 
 /**
  * Uploads an adapter that was made elsewhere as a checkpoint of a run: PUT where GET gives the
@@ -46,8 +47,10 @@ async function importCheckpoint(
   const { folders } = checkpoints;
   const upload = `upload-${randomBytes(12).toString("hex")}`;
   try {
+    // Adapters may be larger than any other body, so they get longer, at the same pace.
+    const bodyTimeoutMs = limits.bodyTimeoutMs * (limits.maxImportBytes / limits.maxBodyBytes);
     await unpackAdapter(
-      request.body,
+      request.body && pacedBody(request.body, { ...limits, bodyTimeoutMs }, clock),
       folders.pathOf(upload),
       limits.maxImportBytes,
       request.signal,

@@ -8,7 +8,8 @@ import type { Core } from "../core.js";
 import { ApiError, notFound } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import { importPage } from "./import-page.js";
-import { tarStream } from "../rest/tar.js";
+import { tarStream, type TarEntry } from "../rest/tar.js";
+import { inTinkerLayout } from "../rest/tinker-layout.js";
 import { traceStream } from "../rest/trace.js";
 
 /** Uploads of checkpoints, downloads by signed link, and the metrics. */
@@ -30,6 +31,15 @@ export function extraPages(
   return [
     importPage(core, authenticator),
     signed("archive", (folder) => archiveResponse(core, folder)),
+    signed("archive-tinker", (folder) => archiveResponse(core, folder, tinkerFiles)),
+    {
+      method: "DELETE",
+      path: "/api/v1/training_runs/:run/checkpoints/:name",
+      answer(_request, { name = "" }) {
+        const ways = `weights/${name} or sampler_weights/${name}`;
+        throw new ApiError(400, `checkpoint: say which kind, ${ways}, in place of ${name}`);
+      },
+    },
     signed("trace", async (sessionId) =>
       streamResponse(Readable.from(traceStream(core.context.store, sessionId)), "application/json"),
     ),
@@ -46,15 +56,27 @@ export function extraPages(
   ];
 }
 
-async function archiveResponse({ context, checkpoints }: Core, folder: string): Promise<Response> {
+/** What an archive of the Tinker service holds, and how: the manifest would be of other bytes. */
+const tinkerFiles: Readonly<Record<string, (entry: TarEntry) => Promise<TarEntry>>> = {
+  "adapter_config.json": async (entry) => entry,
+  "adapter_model.safetensors": inTinkerLayout,
+};
+
+async function archiveResponse(
+  { context, checkpoints }: Core,
+  folder: string,
+  only?: typeof tinkerFiles,
+): Promise<Response> {
   const checkpoint = context.store.checkpoints.byFolder(folder);
   if (!checkpoint) throw notFound("the checkpoint");
   await checkpoints.verify(checkpoint);
   const files = await checkpoints.folders.files(folder);
-  const entries = files.map((name) => ({
-    name,
-    path: path.join(checkpoints.folders.pathOf(folder), name),
-  }));
+  const entries: TarEntry[] = [];
+  for (const name of files) {
+    const entry = { name, path: path.join(checkpoints.folders.pathOf(folder), name) };
+    if (!only) entries.push(entry);
+    else if (only[name]) entries.push(await only[name](entry));
+  }
   // Weights hardly compress; the fastest level is what makes the download quick.
   const zipped = createGzip({ level: 1 });
   pipeline(Readable.from(tarStream(entries)), zipped).catch((error: unknown) => {

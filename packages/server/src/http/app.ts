@@ -16,7 +16,7 @@ import { checkOrigin, corsHeaders, preflightResponse, type BrowserRules } from "
 /** A page outside the route table, such as a download; it authenticates by itself if it wants to. */
 export interface ExtraPage {
   /** "ALL" answers whatever no other page of the path does. @default "GET" */
-  readonly method?: "GET" | "POST" | "PUT" | "ALL";
+  readonly method?: "GET" | "POST" | "PUT" | "DELETE" | "ALL";
   readonly path: string;
   /** Its name in the metrics. @default the path */
   readonly name?: string;
@@ -37,6 +37,8 @@ export interface AppParts extends BodyParts {
   readonly budget: BodyBudget;
   readonly browsers: BrowserRules;
   readonly logger: Logger;
+  /** Messages to clients do not show it. */
+  readonly dataDir: string;
   /** Called after every answer, for the metrics. */
   readonly onAnswer: (route: string, status: number, elapsedMs: number) => void;
   /** Replaces the address in links when the server is reached through a proxy. */
@@ -90,7 +92,9 @@ async function guarded(
     checkOrigin(request, parts.browsers);
     return answer();
   };
-  const response = await answerErrors(parts.logger, checked, tellError);
+  const { logger, dataDir } = parts;
+  const { signal } = request;
+  const response = await answerErrors({ logger, dataDir, signal }, checked, tellError);
   for (const [header, value] of Object.entries(corsHeaders(request, parts.browsers))) {
     response.headers.set(header, value);
   }

@@ -3,10 +3,13 @@ import { badRequest } from "../errors/api-error.js";
 import { createLogger } from "../log/logger.js";
 import { answerErrors } from "./error-answers.js";
 
-async function answerOf(error: unknown): Promise<{ status: number; body: unknown; log: string[] }> {
+const dataDir = "/home/me/data";
+
+async function answerOf(error: unknown, isAborted = false) {
   const log: string[] = [];
-  const logger = createLogger("error", (line) => log.push(line));
-  const response = await answerErrors(logger, async () => {
+  const logger = createLogger("info", (line) => log.push(line));
+  const signal = isAborted ? AbortSignal.abort() : new AbortController().signal;
+  const response = await answerErrors({ logger, signal, dataDir }, async () => {
     throw error;
   });
   return { status: response.status, body: await response.json(), log };
@@ -34,4 +37,15 @@ it("keeps everything else to the log, on one line", async () => {
   expect(log).toHaveLength(1);
   expect(log[0]).toContain("secret detail");
   expect(log[0]).not.toContain("\n");
+});
+
+it("does not tell clients where the data directory is", async () => {
+  const { body } = await answerOf(badRequest("path", `${dataDir}/checkpoints/x is torn`));
+  expect(body).toMatchObject({ error: "path: checkpoints/x is torn" });
+});
+
+it("notes in one quiet line that a client went away, whatever that broke", async () => {
+  const { log } = await answerOf(new Error("premature close"), true);
+  expect(log).toHaveLength(1);
+  expect(log[0]).toContain("info  a client went away");
 });

@@ -18,7 +18,11 @@ const loopbackNames = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|local\.invalid)$/i;
 export function checkOrigin(request: Request, rules: BrowserRules): void {
   const { host, hostname } = new URL(request.url);
   if (rules.hostNames && !loopbackNames.test(hostname) && !rules.hostNames.includes(hostname)) {
-    throw new ApiError(403, `this server answers to localhost only, not to ${hostname}`);
+    const remedy =
+      hostname === "0.0.0.0" || hostname === "[::]"
+        ? "that is an address to listen on; use localhost in the address of the server"
+        : "use localhost, set an API key, or give the option publicUrl the address in front of it";
+    throw new ApiError(403, `this server answers to localhost only, not to ${hostname}: ${remedy}`);
   }
   const origin = request.headers.get("origin");
   if (origin === null || isAllowed(origin, rules) || hostOf(origin) === host) return;

@@ -14,10 +14,19 @@ export interface Logger {
 
 const levels: readonly LogLevel[] = ["debug", "info", "warn", "error", "silent"];
 
+let isGuarded = false;
+
+/** A reader that has gone away must not take the server along. */
+function writeToStandardError(line: string): void {
+  if (!isGuarded) process.stderr.on("error", () => {});
+  isGuarded = true;
+  process.stderr.write(`${line}\n`);
+}
+
 /** Makes a logger that hands finished lines to `write`; without it they go to standard error. */
 export function createLogger(
   minimum: LogLevel,
-  write: (line: string) => void = (line) => void process.stderr.write(`${line}\n`),
+  write: (line: string) => void = writeToStandardError,
 ): Logger {
   const at = (level: LogLevel) => {
     if (levels.indexOf(level) < levels.indexOf(minimum)) return () => {};

@@ -3,6 +3,7 @@ import type { WireTypeName } from "tinker-ts/wire";
 import { conflict } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
 import { isStorageFailure } from "../errors/storage-failure.js";
+import { withoutDataDir } from "../errors/without-data-dir.js";
 import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
 import { isLarge, readContent, storeContent } from "../store/content.js";
@@ -120,11 +121,15 @@ export class RequestLedger {
   /** Commits how a request ended, together with what `also` writes, and tells those who wait. */
   async finish(
     request: Pick<RequestHead, "requestId" | "kind" | "acceptedAt">,
-    settled: Settled,
+    result: Settled,
     facts: FinishedFacts,
     also: () => void = () => {},
   ): Promise<void> {
     if (this.#isSealed) return;
+    const settled =
+      result.state === "done"
+        ? result
+        : { ...result, error: withoutDataDir(result.error, this.#store.dataDir) };
     const outcome = await this.#untilStored(() => this.#toOutcome(settled));
     const unused = await this.#untilStored(() =>
       this.#store.write(() => {

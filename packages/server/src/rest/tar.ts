@@ -9,15 +9,20 @@ const maxFileBytes = 8 ** 11 - 1;
 export interface TarEntry {
   readonly name: string;
   readonly path: string;
+  /** Bytes that take the place of those before `fromByte`. */
+  readonly replaced?: { readonly head: Uint8Array; readonly fromByte: number };
 }
 
 /** Streams files as a tar archive (ustar), never holding more than a piece of one. */
 export async function* tarStream(entries: readonly TarEntry[]): AsyncGenerator<Uint8Array> {
-  for (const { name, path } of entries) {
-    const { size, mtimeMs } = await stat(path);
+  for (const { name, path, replaced = { head: new Uint8Array(), fromByte: 0 } } of entries) {
+    const { size: fileBytes, mtimeMs } = await stat(path);
+    const { head, fromByte: start } = replaced;
+    const size = head.length + fileBytes - start;
     yield header(name, size, Math.floor(mtimeMs / 1000));
-    if (size > 0) {
-      yield* createReadStream(path, { end: size - 1, highWaterMark: 256 * 1024 });
+    yield head;
+    if (fileBytes > start) {
+      yield* createReadStream(path, { start, end: fileBytes - 1, highWaterMark: 256 * 1024 });
     }
     yield new Uint8Array((blockBytes - (size % blockBytes)) % blockBytes);
   }

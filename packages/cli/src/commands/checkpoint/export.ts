@@ -11,6 +11,12 @@ export const command = defineCommand({
   ],
   options: {
     ...adapterOptions,
+    layout: {
+      type: "string",
+      choices: ["peft", "tinker"],
+      default: "peft",
+      description: "Names as PEFT reads them, or as the Python cookbook's merge does",
+    },
     noUnembed: { type: "flag", description: "Leaves the adapter of the unembedding out" },
   },
   arguments: adapterArguments,
@@ -20,7 +26,8 @@ export const command = defineCommand({
     const destination = path.resolve(context.terminal.cwd, options.output);
     const includeUnembed = !options.noUnembed;
     const { signal } = context;
-    await writeAdapter(destination, adapter, { includeUnembed, overwrite: options.force, signal });
+    const { layout, force: overwrite } = options;
+    await writeAdapter(destination, adapter, { includeUnembed, layout, overwrite, signal });
     const targets = adapter.targets.filter((target) => includeUnembed || target !== "lm_head");
     context.output.result({
       json: () => ({ source, destination, rank: adapter.rank, alpha: adapter.alpha, targets }),

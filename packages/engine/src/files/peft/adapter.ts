@@ -37,9 +37,12 @@ export interface OptimizerState {
   readonly secondMoments: NamedTensors;
 }
 
+/** What PEFT puts before the path of a matrix. */
+export const loraPrefix = "base_model.model.";
+
 /** PEFT's names of the two factors of a matrix, given its path in the model. */
 export function loraTensorNames(modulePath: string): { a: string; b: string } {
-  const prefix = `base_model.model.${modulePath}`;
+  const prefix = `${loraPrefix}${modulePath}`;
   return { a: `${prefix}.lora_A.weight`, b: `${prefix}.lora_B.weight` };
 }
 

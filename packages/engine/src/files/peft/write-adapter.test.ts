@@ -59,6 +59,14 @@ describe("a written adapter", () => {
     expect(written).toContain('"base_model.model.lm_head.lora_B.weight"');
   });
 
+  it("calls the unembedding as archives of the Tinker service do when asked to", async () => {
+    await writeAdapter(inFolder("adapter"), tinyAdapter(config), { layout: "tinker" });
+    const written = await readFile(inFolder("adapter", "adapter_model.safetensors"), "latin1");
+    expect(written).toContain('"base_model.model.model.unembed_tokens.lora_B.weight"');
+    expect(written).toContain('"base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight"');
+    expect(written).not.toContain("lm_head");
+  });
+
   it("has the same bytes each time, and those of the fixture's tensors", async () => {
     const model = await readModelConfig(fixture("qwen3/model"));
     const adapter = await readAdapter(fixture("qwen3/adapter"), { config: model });

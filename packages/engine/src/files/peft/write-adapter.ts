@@ -7,6 +7,7 @@ import { writeSafetensors } from "../safetensors-writer.js";
 import { elementCount, formatShape } from "../shape.js";
 import { writeFolderAtomically } from "../shared-helpers.js";
 import {
+  loraPrefix,
   loraTensorNames,
   parseLoraTensorName,
   type LoraAdapter,
@@ -20,12 +21,20 @@ import { adapterConfigFile, adapterWeightsFile } from "./read-adapter.js";
 /** An empty file that a checkpoint gets last; a folder without it was copied in part. */
 const completeMarkerFile = "checkpoint_complete";
 
+/**
+ * Names of the factors of the unembedding: `lm_head`, which PEFT reads, or `model.unembed_tokens`, from which
+ * the Python cookbook's merge finds the matrix also where it is tied to the embedding.
+ */
+export type AdapterLayout = "peft" | "tinker";
+
 /** How an adapter is written. */
 export interface WriteAdapterOptions {
   /** Written beside the adapter, so that training can continue exactly. */
   readonly optimizer?: OptimizerState | null;
   /** Keeps the adapter of the unembedding, which some servers do not load. @default true */
   readonly includeUnembed?: boolean;
+  /** How the unembedding is called: as in PEFT, or as in archives of the Tinker service. @default "peft" */
+  readonly layout?: AdapterLayout;
   /** Replaces an existing folder. @default false */
   readonly overwrite?: boolean;
   /** Called when all files are in the folder and before it appears; may add others. */
@@ -39,7 +48,7 @@ export async function writeAdapter(
   adapter: LoraAdapter,
   options: WriteAdapterOptions = {},
 ): Promise<void> {
-  const { optimizer, signal, includeUnembed = true } = options;
+  const { optimizer, signal, includeUnembed = true, layout = "peft" } = options;
   if (optimizer && !includeUnembed) {
     throw new EngineError(
       "invalid_options",
@@ -60,7 +69,7 @@ export async function writeAdapter(
     await writeFile(path.join(temporary, adapterConfigFile), config, { flush: true });
     const tensors = [...written.tensors]
       .filter(([name]) => isTargeted(name, written.targets))
-      .map(([name, { shape, data }]) => ({ name, shape, data }));
+      .map(([name, { shape, data }]) => ({ name: nameIn(layout, name), shape, data }));
     const signalOption = signal ? { signal } : {};
     const weights = path.join(temporary, adapterWeightsFile);
     await writeSafetensors(weights, tensors, { metadata, ...signalOption });
@@ -83,6 +92,12 @@ function withoutUnembed(adapter: LoraAdapter): LoraAdapter {
   }
   const targets = adapter.targets.filter((target) => target !== "lm_head");
   return { ...adapter, targets, tensors, trainUnembed: false };
+}
+
+function nameIn(layout: AdapterLayout, name: string): string {
+  const peftName = `${loraPrefix}lm_head.`;
+  const isRenamed = layout === "tinker" && name.startsWith(peftName);
+  return isRenamed ? name.replace(peftName, `${loraPrefix}model.unembed_tokens.`) : name;
 }
 
 function isTargeted(name: string, targets: readonly LoraTarget[]): boolean {
