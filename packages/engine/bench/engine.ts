@@ -6,6 +6,7 @@ import { benchEndurance } from "./endurance.js";
 import { benchMachine } from "./machine.js";
 import { benchFirstStep, benchLongContext } from "./processes.js";
 import { benchGrowth, benchRagged, benchSteps } from "./training.js";
+import { benchWindows } from "./windows.js";
 
 const wanted = process.argv.slice(2);
 const isWanted = (part: string): boolean => wanted.length === 0 || wanted.includes(part);
@@ -16,6 +17,7 @@ if (isWanted("first-step")) benchFirstStep();
 if (isWanted("steps")) await benchSteps(engine);
 if (isWanted("ragged")) await benchRagged(engine);
 if (isWanted("growth")) await benchGrowth(engine);
+if (isWanted("windows")) await benchWindows(engine);
 if (isWanted("decoding")) await benchDecoding(engine);
 if (isWanted("long-context")) benchLongContext();
 if (isWanted("endurance")) await benchEndurance(engine);

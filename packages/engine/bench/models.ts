@@ -41,9 +41,13 @@ export const benchModels = {
 
 export type BenchModelName = keyof typeof benchModels;
 
-/** Makes one of the models with random weights. */
-export async function createBenchModel(engine: Engine, name: BenchModelName): Promise<BaseModel> {
-  const config = benchModels[name];
+/** Makes one of the models with random weights, with features of its own if wanted. */
+export async function createBenchModel(
+  engine: Engine,
+  name: BenchModelName,
+  features: Partial<ModelConfig> = {},
+): Promise<BaseModel> {
+  const config: ModelConfig = { ...benchModels[name], ...features };
   return engine.createModel(config, { tensors: randomTensors(config) });
 }
 
