@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { ProgramCache } from "../execution/program-cache.js";
@@ -146,8 +147,9 @@ describe("adamStep", () => {
       for (const gradient of gradients) {
         await adamStep(programs, parameters, gradient, state, options);
       }
-      const { step, firstMoment, secondMoment } = state;
-      return { parameters, step, firstMoment, secondMoment };
+      const arrays = [parameters, state.firstMoment, state.secondMoment];
+      // Digests, because a difference between arrays of this size would take minutes to print.
+      return arrays.map((array) => createHash("sha256").update(array).digest("hex"));
     };
     const undisturbed = await walk();
     const program = await programs.get("adam", adamUpdate);
