@@ -8,8 +8,8 @@ import { Datum, ServiceClient } from "tinker-ts";
 import { writeSafetensors } from "../src/weights/safetensors.js";
 
 const goal = 0.03;
-const rounds = 5;
-const steps = 4;
+const rounds = 3;
+const steps = 3;
 const rank = 32;
 
 const config = {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import {
@@ -215,6 +215,31 @@ describe("files", () => {
       "no.jsonl: does not exist",
     );
   });
+});
+
+it("data sets of the hub are read file by file, from the cache where they are", async () => {
+  const home = path.join(folder, "hf");
+  const repository = path.join(home, "hub", "datasets--tiny--talks");
+  const snapshot = path.join(repository, "snapshots", "a".repeat(40), "data");
+  mkdirSync(snapshot, { recursive: true });
+  mkdirSync(path.join(repository, "refs"), { recursive: true });
+  writeFileSync(path.join(repository, "refs", "main"), "a".repeat(40));
+  for (const [part, prompt] of ["a", "b"].entries()) {
+    const columnData = [
+      { name: "prompt", data: [prompt] },
+      { name: "completion", data: ["x"] },
+    ];
+    const file = path.join(snapshot, `test-0000${part}-of-00002.parquet`);
+    writeFileSync(file, new Uint8Array(parquetWriteBuffer({ columnData })));
+  }
+  const env = { HF_HOME: home, HF_HUB_OFFLINE: "1" };
+  const { conversations } = await loadConversations("hf:tiny/talks:test", { hub: { env } });
+  expect(conversations.map(({ messages, place }) => [messages[0]?.content, place])).toEqual([
+    ["a", "test-00000-of-00002.parquet row 1"],
+    ["b", "test-00001-of-00002.parquet row 1"],
+  ]);
+  const missing = loadConversations("hf:tiny/others", { hub: { env } });
+  await expect(missing).rejects.toThrow("tiny/others is not in the cache");
 });
 
 describe("datums", () => {

@@ -6,6 +6,7 @@ import { defineCommand, type CommandContext } from "../command.js";
 import { orLocal } from "../connect/or-local.js";
 import { withService, type OpenService } from "../connect/with-service.js";
 import { CliError } from "../errors/cli-error.js";
+import { dataSource } from "../parse/data-source.js";
 import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../parse/option-spec.js";
 import { nameOf, readSource, sourceOptions } from "../parse/source-options.js";
 
@@ -98,7 +99,7 @@ export const command = defineCommand({
     const context = orLocal(given);
     const source = readSource(chosen);
     const { cwd } = context.terminal;
-    const examples = await readExamples(path.resolve(cwd, data));
+    const examples = await readExamples(dataSource(data, cwd));
     await withService(context, async (open) => {
       const { evaluate } = await import("@tinker-ts/cookbook/evaluation");
       const model = await openModel(context, open, source, chosen.renderer);

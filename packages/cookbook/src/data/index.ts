@@ -38,6 +38,6 @@ export {
   type ScoredTokens,
 } from "./nll.js";
 export { permutation, seededRandom } from "./random.js";
-export { readRows, type Row } from "./rows.js";
+export { readRows, type HubSource, type Row } from "./rows.js";
 export { splitList } from "./split-list.js";
 export { StreamingDataset, type StreamingDatasetOptions } from "./streaming-dataset.js";

@@ -1,8 +1,8 @@
 import { toConversation, type Conversation } from "./conversation.js";
 import { DataError } from "./data-error.js";
-import { BrokenRow, readRows, rowsOf, type Row } from "./rows.js";
+import { BrokenRow, readRows, rowsOf, type HubSource, type Row } from "./rows.js";
 
-/** Where rows come from: a file by its name, or values of the program's own. */
+/** Where rows come from: a file by its name, a data set as `hf:ORG/NAME[:SPLIT]`, or values of the program's own. */
 export type RowSource = string | Iterable<unknown> | AsyncIterable<unknown>;
 
 /** How rows are read. */
@@ -14,6 +14,8 @@ export interface LoadOptions {
    * @default "fail"
    */
   readonly badRows?: "fail" | "skip" | undefined;
+  /** More about a data set of the hub. */
+  readonly hub?: HubSource | undefined;
   /** Reads this many rows at most. */
   readonly maxRows?: number | undefined;
 }
@@ -64,7 +66,7 @@ export async function* streamConversations(
   options: LoadOptions = {},
 ): AsyncGenerator<PlacedConversation | BadRow> {
   const { map = toConversation } = options;
-  const rows = typeof source === "string" ? readRows(source) : rowsOf(source);
+  const rows = typeof source === "string" ? readRows(source, options.hub) : rowsOf(source);
   let left = options.maxRows ?? Number.POSITIVE_INFINITY;
   for await (const row of rows) {
     if (left-- <= 0) return;

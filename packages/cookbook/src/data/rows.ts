@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
+import type { HubDatasetOptions } from "@tinker-ts/hub";
 import { DataError } from "./data-error.js";
 
 /** A row of a data set and where it came from. */
@@ -22,8 +23,23 @@ const readers: Readonly<Record<string, RowReader>> = {
   ".parquet": readParquet,
 };
 
-/** Reads the rows of a JSONL, JSON, CSV, TSV or Parquet file one by one; a broken line is an error that names it. */
-export async function* readRows(file: string): AsyncGenerator<Row> {
+/** What is taken of a data set on the Hugging Face hub. */
+export type HubSource = Pick<HubDatasetOptions, "split" | "config" | "revision" | "env" | "signal">;
+
+/**
+ * Reads the rows of a JSONL, JSON, CSV, TSV or Parquet file one by one, or those of a data set of the Hugging
+ * Face hub: `hf:ORG/NAME`, perhaps with `:SPLIT`. A broken line takes its place among them.
+ */
+export async function* readRows(source: string, hub: HubSource = {}): AsyncGenerator<Row> {
+  const [, id, split] = /^hf:([^:]+)(?::(.+))?$/.exec(source) ?? [];
+  if (id === undefined) return yield* readFileRows(source);
+  const { hubDatasetFiles } = await import("@tinker-ts/hub");
+  for await (const file of hubDatasetFiles(id, { ...(split && { split }), ...hub })) {
+    yield* readFileRows(file);
+  }
+}
+
+async function* readFileRows(file: string): AsyncGenerator<Row> {
   const reader = readers[path.extname(file).toLowerCase()];
   if (!reader) {
     throw new DataError(`is none of ${Object.keys(readers).join(", ")}`, { place: file });

@@ -6,8 +6,11 @@ import { isFile } from "../files/paths.js";
 import { parseWeightIndex, singleWeightsFile, weightIndexFile } from "../files/weight-index.js";
 import type { HubFiles } from "./files.js";
 
+/** What a repository of the hub holds. */
+export type RepositoryKind = "model" | "dataset";
+
 /**
- * One model's folder in the cache that Hugging Face's tools share:
+ * One repository's folder in the cache that Hugging Face's tools share:
  *
  * - `blobs/ETAG`: contents, `ETAG.incomplete` while they arrive;
  * - `snapshots/COMMIT/NAME`: links to blobs, the folder that is used;
@@ -17,8 +20,8 @@ import type { HubFiles } from "./files.js";
 export class RepositoryCache {
   readonly folder: string;
 
-  constructor(cacheFolder: string, id: string) {
-    this.folder = path.join(cacheFolder, `models--${id.replaceAll("/", "--")}`);
+  constructor(cacheFolder: string, id: string, kind: RepositoryKind = "model") {
+    this.folder = path.join(cacheFolder, `${kind}s--${id.replaceAll("/", "--")}`);
   }
 
   /** Where a content is kept. */

@@ -1,5 +1,6 @@
 import { HubError } from "../errors.js";
 import { isObject } from "../files/json.js";
+import type { RepositoryKind } from "./cache.js";
 import type { RemoteFile } from "./download.js";
 import { sendToHub, type HubRequest, type HubResponse } from "./http.js";
 import { PassingFailure, retry, type RetryPolicy } from "./retry.js";
@@ -19,6 +20,7 @@ export interface RepositoryInfo {
 export class HubClient {
   readonly #settings: HubSettings;
   readonly #id: string;
+  readonly #kind: RepositoryKind;
   readonly #retryPolicy: RetryPolicy;
   readonly #stallTimeoutMs: number;
   readonly #signal: AbortSignal | undefined;
@@ -26,10 +28,16 @@ export class HubClient {
   constructor(
     settings: HubSettings,
     id: string,
-    options: { retryPolicy: RetryPolicy; stallTimeoutMs: number; signal?: AbortSignal | undefined },
+    options: {
+      kind?: RepositoryKind;
+      retryPolicy: RetryPolicy;
+      stallTimeoutMs: number;
+      signal?: AbortSignal | undefined;
+    },
   ) {
     this.#settings = settings;
     this.#id = id;
+    this.#kind = options.kind ?? "model";
     this.#retryPolicy = options.retryPolicy;
     this.#stallTimeoutMs = options.stallTimeoutMs;
     this.#signal = options.signal;
@@ -37,7 +45,7 @@ export class HubClient {
 
   /** The commit that a revision stands for, and its files. */
   async repository(revision: string): Promise<RepositoryInfo> {
-    const path = `/api/models/${this.#id}/revision/${encodeURIComponent(revision)}`;
+    const path = `/api/${this.#kind}s/${this.#id}/revision/${encodeURIComponent(revision)}`;
     const request = { url: this.#url(path), subject: this.#subject(revision) };
     // A hub that cannot be reached at all is told at once; one that answers that it is busy is waited for.
     const stallTimeoutMs = Math.min(this.#stallTimeoutMs, firstContactMs);
@@ -56,7 +64,8 @@ export class HubClient {
 
   /** What a file of a commit is, before any of it is fetched. */
   async file(commit: string, name: string): Promise<RemoteFile> {
-    const path = `/${this.#id}/resolve/${commit}/${name.split("/").map(encodeURIComponent).join("/")}`;
+    const place = this.#kind === "model" ? this.#id : `datasets/${this.#id}`;
+    const path = `/${place}/resolve/${commit}/${name.split("/").map(encodeURIComponent).join("/")}`;
     const response = await this.#retry(() => this.#head(this.#url(path), name));
     const { headers } = response;
     response.cancel();
@@ -120,7 +129,8 @@ export class HubClient {
   }
 
   #subject(revision: string): string {
-    return `the model ${this.#id}${revision === "main" ? "" : ` at revision ${revision}`}`;
+    const what = this.#kind === "model" ? "model" : "data set";
+    return `the ${what} ${this.#id}${revision === "main" ? "" : ` at revision ${revision}`}`;
   }
 }
 

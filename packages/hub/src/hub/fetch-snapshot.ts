@@ -4,7 +4,7 @@ import { HubError } from "../errors.js";
 import { readJsonObject } from "../files/json.js";
 import { fileSize } from "../files/paths.js";
 import { parseWeightIndex, weightIndexFile } from "../files/weight-index.js";
-import type { RepositoryCache } from "./cache.js";
+import type { RepositoryCache, RepositoryKind } from "./cache.js";
 import { HubClient } from "./client.js";
 import { downloadBlob, type RemoteFile } from "./download.js";
 import { smallFiles, weightFile, type HubFiles } from "./files.js";
@@ -32,32 +32,11 @@ export async function fetchSnapshot(
   options: FetchSnapshotOptions,
 ): Promise<string> {
   const { id, revision, files } = wanted;
-  const retryPolicy = options.retryPolicy ?? defaultRetryPolicy;
-  const { signal } = options;
-  const stallTimeoutMs = options.stallTimeoutMs ?? 30_000;
-  const client = new HubClient(settings, id, { retryPolicy, stallTimeoutMs, signal });
+  const client = openClient(settings, id, options);
   const progress = new ProgressCounter(options.onProgress);
   const { commit, files: available } = await client.repository(revision);
-
-  const fetchFiles = async (names: readonly string[]) => {
-    const remote: RemoteFile[] = [];
-    for (const name of names) remote.push(await client.file(commit, name));
-    progress.expect(remote);
-    await refuseFullDisk(cache, remote);
-    for (const file of remote) {
-      const blob = cache.blob(file.etag);
-      if ((await fileSize(blob)) !== file.sizeBytes) {
-        await downloadBlob(file, blob, {
-          retryPolicy,
-          signal,
-          request: (fromByte) => client.contents(file, fromByte),
-          onBytes: (doneBytes) => progress.report(file, doneBytes),
-        });
-      }
-      progress.report(file, file.sizeBytes);
-      await cache.addToSnapshot(commit, file.name, file.etag);
-    }
-  };
+  const fetchFiles = (names: readonly string[]): Promise<void> =>
+    fetchIntoCache({ client, cache, commit, progress }, names, options);
 
   const weights = files === "model" ? weightFile(id, available) : null;
   if (!available.includes("tokenizer.json")) await missTokenizer(cache, commit, wanted);
@@ -67,6 +46,44 @@ export async function fetchSnapshot(
   if (weights === weightIndexFile) await fetchFiles(await shardsOf(cache.snapshot(commit)));
   await cache.rememberCommit(revision, commit);
   return commit;
+}
+
+/** A client that behaves as a download should. */
+export function openClient(
+  settings: HubSettings,
+  id: string,
+  options: FetchSnapshotOptions,
+  kind: RepositoryKind = "model",
+): HubClient {
+  const { retryPolicy = defaultRetryPolicy, stallTimeoutMs = 30_000, signal } = options;
+  return new HubClient(settings, id, { kind, retryPolicy, stallTimeoutMs, signal });
+}
+
+/** Brings files of a commit into the cache; what is there is not fetched again. */
+export async function fetchIntoCache(
+  place: { client: HubClient; cache: RepositoryCache; commit: string; progress: ProgressCounter },
+  names: readonly string[],
+  options: FetchSnapshotOptions,
+): Promise<void> {
+  const { client, cache, commit, progress } = place;
+  const { retryPolicy = defaultRetryPolicy, signal } = options;
+  const remote: RemoteFile[] = [];
+  for (const name of names) remote.push(await client.file(commit, name));
+  progress.expect(remote);
+  await refuseFullDisk(cache, remote);
+  for (const file of remote) {
+    const blob = cache.blob(file.etag);
+    if ((await fileSize(blob)) !== file.sizeBytes) {
+      await downloadBlob(file, blob, {
+        retryPolicy,
+        signal,
+        request: (fromByte) => client.contents(file, fromByte),
+        onBytes: (doneBytes) => progress.report(file, doneBytes),
+      });
+    }
+    progress.report(file, file.sizeBytes);
+    await cache.addToSnapshot(commit, file.name, file.etag);
+  }
 }
 
 async function missTokenizer(

@@ -68,7 +68,8 @@ async function withNearest(error: unknown, settings: HubSettings, id: string): P
   });
 }
 
-function parseId(text: string, revision?: string): { id: string; revision: string } {
+/** An id with what follows its "@", checked before it becomes part of an address or a path. */
+export function parseId(text: string, revision?: string): { id: string; revision: string } {
   const [id = "", inId, ...rest] = text.split("@");
   const name = "[A-Za-z0-9][A-Za-z0-9._-]*";
   const isId = new RegExp(`^(${name}/)?${name}$`).test(id) && !/--|\.\./.test(id);

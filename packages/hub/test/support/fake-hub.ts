@@ -9,6 +9,8 @@ export interface FakeRepository {
   readonly large?: readonly string[];
   /** The only token that may read it. */
   readonly token?: string;
+  /** Other branches by name. */
+  readonly branches?: Readonly<Record<string, FakeRepository>>;
 }
 
 /** One request as a server saw it. */
@@ -25,6 +27,7 @@ export type Fault = (request: IncomingMessage, response: ServerResponse, body: U
 
 /** Two real servers on loopback that speak the hub's endpoints: the hub, and the storage it redirects to. */
 export class FakeHub {
+  /** By id; data sets by `datasets/` and their id. */
   readonly repositories = new Map<string, FakeRepository>();
   /** New names of repositories by their old ones. */
   readonly renamed = new Map<string, string>();
@@ -64,16 +67,17 @@ export class FakeHub {
 
   #answerHub(request: IncomingMessage, response: ServerResponse): void {
     const url = this.#note("hub", request);
-    const info = /^\/api\/models\/(.+)\/revision\/([^/]+)$/.exec(url);
+    const info = /^\/api\/(?:models\/)?(.+)\/revision\/(.+)$/.exec(url);
     const file = /^\/(.+)\/resolve\/([^/]+)\/(.+)$/.exec(url);
     const [, id = "", revision = "", name = ""] = info ?? file ?? [];
     const newId = this.renamed.get(id);
     if (newId) return end(response, 307, { location: url.replace(id, newId) });
-    const repository = this.repositories.get(id);
-    if (!repository) return end(response, 404, { "x-error-code": "RepoNotFound" });
-    if (revision !== "main" && revision !== repository.commit) {
-      return end(response, 404, { "x-error-code": "RevisionNotFound" });
-    }
+    const main = this.repositories.get(id);
+    if (!main) return end(response, 404, { "x-error-code": "RepoNotFound" });
+    const branches = Object.entries({ main, ...main.branches });
+    const branch = branches.find(([at, { commit }]) => at === revision || commit === revision);
+    if (!branch) return end(response, 404, { "x-error-code": "RevisionNotFound" });
+    const [, repository] = branch;
     if (repository.token && request.headers.authorization !== `Bearer ${repository.token}`) {
       const refused = request.headers.authorization ? 403 : 401;
       return end(response, refused, { "x-error-message": "Access to this model is restricted." });

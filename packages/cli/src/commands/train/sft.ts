@@ -6,6 +6,7 @@ import { orLocal } from "../../connect/or-local.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
 import { CliError } from "../../errors/cli-error.js";
 import { commandLine } from "../../parse/command-line.js";
+import { dataSource } from "../../parse/data-source.js";
 import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../../parse/option-spec.js";
 import { Interrupted } from "../../terminal/interrupted.js";
 import { colourExample } from "../../training/colour-example.js";
@@ -99,7 +100,9 @@ const options = {
 } as const satisfies OptionSpecs;
 
 const args = {
-  data: { description: "A file of conversations: JSONL, JSON, CSV or Parquet" },
+  data: {
+    description: "Conversations: a JSONL, JSON, CSV or Parquet file, or hf:ORG/NAME[:SPLIT]",
+  },
 } as const satisfies ArgumentSpecs;
 
 type Options = OptionValues<typeof options>;
@@ -124,8 +127,11 @@ export const command = defineCommand({
   async run(given, { arguments: { data }, options: chosen }) {
     const context = orLocal(given);
     const { cwd } = context.terminal;
-    const folder = path.resolve(cwd, chosen.out ?? path.join("runs", path.parse(data).name));
-    const settings = { ...toTrainOptions(chosen, cwd), data: path.resolve(cwd, data), folder };
+    const folder = path.resolve(
+      cwd,
+      chosen.out ?? path.join("runs", path.parse(data).name.replaceAll(":", "-")),
+    );
+    const settings = { ...toTrainOptions(chosen, cwd), data: dataSource(data, cwd), folder };
     await checkFolder(folder, chosen);
     return withService(context, async (open) => {
       const { prepareData } = await import("@tinker-ts/cookbook/supervised");
@@ -166,7 +172,7 @@ function toTrainOptions(chosen: Options, cwd: string): Omit<Settings, "folder"> 
   }
   return {
     model: chosen.model,
-    evalData: chosen.eval === undefined ? undefined : path.resolve(cwd, chosen.eval),
+    evalData: chosen.eval === undefined ? undefined : dataSource(chosen.eval, cwd),
     testSize: chosen.testSize,
     renderer: chosen.renderer,
     learningRate,
