@@ -1,3 +1,4 @@
+import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { resolveModel, type ResolvedModel, type ResolveModelOptions } from "@tinker-ts/hub";
 
@@ -5,7 +6,11 @@ import { resolveModel, type ResolvedModel, type ResolveModelOptions } from "@tin
 export const embeddedModelId = "tinker-ts/sprout";
 
 /** The folder of the model that comes with this package. */
-export const embeddedModelFolder: string = fileURLToPath(new URL("../sprout", import.meta.url));
+// Not new URL("../sprout", import.meta.url): bundlers take that for a file to copy, and it is a folder.
+export const embeddedModelFolder: string = path.resolve(
+  path.dirname(fileURLToPath(import.meta.url)),
+  "../sprout",
+);
 
 /**
  * Finds a model's folder: a folder as it is, the embedded model by its id, any other id in the cache or

@@ -1,5 +1,7 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
 import type * as Common from "onnxruntime-common";
 import { EngineError } from "../errors.js";
 
@@ -8,7 +10,10 @@ type Binding = Pick<typeof Common, "InferenceSession" | "Tensor">;
 
 const version = "1.30.0";
 const require = createRequire(import.meta.url);
-const carried = new URL("../../onnxruntime/dist/index.js", import.meta.url);
+const carried = path.resolve(
+  path.dirname(fileURLToPath(import.meta.url)),
+  "../../onnxruntime/dist/index.js",
+);
 
 /**
  * The binding, from one of two places: the package that it comes in, when that is installed in the version that
@@ -17,7 +22,7 @@ const carried = new URL("../../onnxruntime/dist/index.js", import.meta.url);
 function loadBinding(): Binding {
   if (installedVersion() === version) return require("onnxruntime-node") as Binding;
   try {
-    if (existsSync(carried)) return require("../../onnxruntime/dist/index.js") as Binding;
+    if (existsSync(carried)) return require(carried) as Binding;
   } catch (cause) {
     throw missing(`ONNX Runtime does not load here (${(cause as Error).message})`, cause);
   }

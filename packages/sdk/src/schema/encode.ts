@@ -1,3 +1,4 @@
+import { toBase64 } from "./base64.js";
 import { Cursor } from "./cursor.js";
 import { checkJson } from "./free-json.js";
 import type { Node, ObjectNode } from "./node.js";
@@ -36,7 +37,7 @@ function encodeNode(node: Node, value: unknown, cursor: Cursor): unknown {
       return encodeTimestamp(value, cursor);
     case "bytes":
       if (!(value instanceof Uint8Array)) return cursor.expected("bytes (a Uint8Array)", value);
-      return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
+      return toBase64(value);
     case "json":
       return checkJson(value, cursor);
     case "tokens":

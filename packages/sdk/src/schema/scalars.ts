@@ -1,3 +1,4 @@
+import { fromBase64 } from "./base64.js";
 import type { Cursor } from "./cursor.js";
 
 const minInt64 = -(2n ** 63n);
@@ -72,8 +73,7 @@ export function readBase64(value: unknown, cursor: Cursor): Uint8Array {
   if (!base64Pattern.test(value) || unpadded % 4 === 1 || (padded > 0 && value.length % 4 !== 0)) {
     return cursor.fail("not valid base64");
   }
-  const decoded = Buffer.from(value, "base64");
-  return new Uint8Array(decoded.buffer, decoded.byteOffset, decoded.byteLength);
+  return fromBase64(value);
 }
 
 function integerFromText(text: string): number | bigint | undefined {

@@ -1,6 +1,7 @@
 import { CredentialError } from "../errors/credential-error.js";
 import { problemOfHeaderValue } from "./sendable-header.js";
 import { readVariable, type Environment } from "../runtime/environment.js";
+import { runCommand } from "./run-command.js";
 
 /** Tells the credential for the next request; undefined when none is needed. */
 export type CredentialProvider = () => Promise<string | undefined> | string | undefined;
@@ -46,7 +47,8 @@ export function resolveCredential(
       "The server wants a credential command, but TINKER_CREDENTIAL_CMD is not set; set it to a command that prints a credential.",
     );
   }
-  if (command && (options.enforceCommand || !isUsable(key))) return () => runCommand(command);
+  if (command && (options.enforceCommand || !isUsable(key)))
+    return () => runCredentialCommand(command);
   checkKey(source);
   return () => key;
 }
@@ -76,13 +78,8 @@ function checkKey({ key, isRequired }: CredentialSource): void {
   }
 }
 
-async function runCommand(command: string): Promise<string> {
-  const { exec } = await import("node:child_process");
-  const output = await new Promise<string>((resolve) => {
-    // Exit status and stderr do not matter: a command that printed a credential has done its work.
-    exec(command, { encoding: "utf8", windowsHide: true }, (_, stdout) => resolve(stdout));
-  });
-  const credential = output.trim();
+async function runCredentialCommand(command: string): Promise<string> {
+  const credential = (await runCommand(command)).trim();
   if (credential === "") {
     throw new CredentialError(
       "The credential command printed nothing; run TINKER_CREDENTIAL_CMD by hand to see why.",

@@ -1,9 +1,11 @@
+import { fromBase64 } from "../schema/base64.js";
+
 /** The claims of a token, unverified; undefined when it cannot be read. */
 export function readClaims(token: string): Readonly<Record<string, unknown>> | undefined {
   const [, payload] = token.split(".");
   if (!payload) return undefined;
   try {
-    const claims: unknown = JSON.parse(Buffer.from(payload, "base64url").toString("utf8"));
+    const claims: unknown = JSON.parse(new TextDecoder().decode(fromBase64(payload)));
     return typeof claims === "object" && claims !== null
       ? (claims as Record<string, unknown>)
       : undefined;

@@ -1,5 +1,5 @@
-import zlib from "node:zlib";
 import { WireError } from "../errors/wire-error.js";
+import { builtInZstd } from "./zstd-builtin.js";
 
 /** Largest decompressed body accepted unless the caller says otherwise. */
 export const defaultMaxDecompressedBytes = 256 * 1024 * 1024;
@@ -31,18 +31,18 @@ export async function decompressZstd(
 }
 
 function zstd(): Promise<Zstd> {
-  loading ??= "zstdCompressSync" in zlib ? Promise.resolve(builtIn()) : loadWasm();
+  loading ??= Promise.resolve(builtIn() ?? loadWasm());
   return loading;
 }
 
-function builtIn(): Zstd {
-  type Sync = (bytes: Uint8Array, options?: { maxOutputLength: number }) => Uint8Array;
-  const { zstdCompressSync, zstdDecompressSync } = zlib as unknown as Record<string, Sync>;
+function builtIn(): Zstd | undefined {
+  const native = builtInZstd();
+  if (!native) return undefined;
   return {
-    compress: (bytes) => zstdCompressSync!(bytes),
+    compress: (bytes) => native.compress(bytes),
     decompress(bytes, maxBytes) {
       try {
-        return zstdDecompressSync!(bytes, { maxOutputLength: maxBytes });
+        return native.decompress(bytes, { maxOutputLength: maxBytes });
       } catch (error) {
         if (error instanceof Error && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE") {
           throw tooLarge(maxBytes);
