@@ -1,33 +1,12 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import {
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { installProject, publishedPackages, readManifest } from "./support/installed-project.js";
 import { root } from "./support/source-graph.js";
 
-interface Manifest {
-  readonly name: string;
-  readonly private?: boolean;
-  readonly exports: Readonly<Record<string, unknown>>;
-  readonly repository?: { readonly directory?: string };
-  readonly keywords?: readonly string[];
-  readonly sideEffects?: unknown;
-}
-
-const manifests = readdirSync(path.join(root, "packages"))
-  .map((folder) => path.join(root, "packages", folder, "package.json"))
-  .map((file) => ({ folder: path.dirname(file), manifest: readManifest(file) }))
-  .filter(({ manifest }) => !manifest.private);
-
-const entries = manifests.flatMap(({ manifest: { name, exports } }) =>
+const entries = publishedPackages.flatMap(({ manifest: { name, exports } }) =>
   Object.keys(exports)
     .filter((entry) => entry !== "./package.json")
     .map((entry) => path.posix.join(name, entry)),
@@ -36,17 +15,7 @@ const entries = manifests.flatMap(({ manifest: { name, exports } }) =>
 let project = "";
 
 beforeAll(() => {
-  project = mkdtempSync(path.join(tmpdir(), "tinker-ts-packaging-"));
-  execFileSync(process.execPath, [path.join(root, "scripts/carry-runtime.mjs")]);
-  const tarballs = manifests.map(({ folder }) => {
-    const packed = JSON.parse(
-      npm(["pack", "--json", "--pack-destination", project], folder),
-    ) as readonly { filename: string }[];
-    return path.join(project, packed[0]!.filename);
-  });
-  writeFileSync(path.join(project, "package.json"), '{"private":true,"type":"module"}');
-  // Scripts are on, as they are for users: no dependency may need one that could fail.
-  npm(["install", "--prefer-offline", "--no-save", ...tarballs], project);
+  project = installProject();
 }, 180_000);
 
 afterAll(() => {
@@ -64,7 +33,7 @@ it.each(entries)("%s imports in a project that installed the packed package", (e
 
 it("every package carries its license, a page about itself and where it comes from", () => {
   const license = readFileSync(path.join(root, "LICENSE"), "utf8");
-  for (const { manifest } of manifests) {
+  for (const { manifest } of publishedPackages) {
     const folder = path.join(project, "node_modules", manifest.name);
     expect(readFileSync(path.join(folder, "LICENSE"), "utf8"), manifest.name).toBe(license);
     expect(readFileSync(path.join(folder, "README.md"), "utf8")).toContain(`# ${manifest.name}\n`);
@@ -144,18 +113,3 @@ it("every entry point type-checks there under the strictest flags", () => {
     execFileSync(process.execPath, [tsc, "-p", project], { encoding: "utf8" }),
   ).not.toThrow();
 }, 60_000);
-
-function npm(args: readonly string[], cwd: string): string {
-  const [command, ...prefix] = process.env["npm_execpath"]
-    ? [process.execPath, process.env["npm_execpath"]]
-    : ["npm"];
-  return execFileSync(command, [...prefix, ...args, "--loglevel=error"], {
-    cwd,
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-}
-
-function readManifest(file: string): Manifest {
-  return JSON.parse(readFileSync(file, "utf8")) as Manifest;
-}

@@ -181,7 +181,7 @@ const statusClasses = new Map<number, typeof APIStatusError>([
 /** Builds the class that belongs to a status, with the message the status deserves. */
 export function statusError(status: number, options: APIStatusErrorOptions = {}): APIStatusError {
   const Class = statusClasses.get(status) ?? (status >= 500 ? InternalServerError : APIStatusError);
-  return new Class(status, statusMessage(status, options.body), options);
+  return new Class(status, statusMessage(status, options), options);
 }
 
 /** Statuses that a later attempt may turn into a success. */
@@ -215,8 +215,34 @@ export function mayHaveBeenApplied(error: unknown): boolean {
   return attempts.some((attempt) => attempt.mayHaveBeenApplied);
 }
 
-function statusMessage(status: number, body: unknown): string {
+function statusMessage(status: number, { body, request }: APIStatusErrorOptions): string {
   if (body === null || body === undefined || body === "") return `Error code: ${status}`;
   if (typeof body === "string") return body;
-  return `Error code: ${status} - ${JSON.stringify(body)}`;
+  return `Error code: ${status} - ${wordsOf(status, body, request) ?? JSON.stringify(body)}`;
+}
+
+/** The words of servers that put them into `detail`, as a text or as a list of places and complaints. */
+function wordsOf(
+  status: number,
+  body: unknown,
+  request: FailedRequest | undefined,
+): string | undefined {
+  const { detail } = body as { readonly detail?: unknown };
+  if (typeof detail === "string" && detail !== "") {
+    const isNoRoute = status === 404 && detail === "Not Found" && request;
+    return isNoRoute
+      ? `the server does not offer ${request.method} ${pathOf(request.url)} (${detail})`
+      : detail;
+  }
+  if (!Array.isArray(detail) || detail.length === 0) return undefined;
+  const complaints = detail.map((entry: unknown) => {
+    const { loc, msg } = (entry ?? {}) as { readonly loc?: unknown; readonly msg?: unknown };
+    if (!Array.isArray(loc) || typeof msg !== "string") return JSON.stringify(entry);
+    return `${loc.filter((part) => part !== "body").join(".")}: ${msg}`;
+  });
+  return complaints.join("; ");
+}
+
+function pathOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).pathname : url;
 }

@@ -1,4 +1,5 @@
 import { checkOptions } from "../../errors/check-options.js";
+import { BadRequestError } from "../../errors/api-error.js";
 import { CancelledError } from "../../errors/cancelled-error.js";
 import { ResultError } from "../../errors/request-failed-error.js";
 import { ApiFuture } from "../../futures/api-future.js";
@@ -264,7 +265,13 @@ export class RemoteTrainingClient extends TrainingClient {
         path,
         optimizer,
         weightsAccessToken,
-      })),
+      })).catch((error: unknown) => {
+        if (error instanceof BadRequestError && /not permitted/i.test(error.message)) {
+          error.message +=
+            "; this server loads into new models only: use createTrainingClientFromState";
+        }
+        throw error;
+      }),
     );
   }
 
