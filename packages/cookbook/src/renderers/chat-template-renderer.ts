@@ -196,20 +196,39 @@ class TemplateRenderer implements Renderer {
     tools: readonly ToolSpec[] | undefined,
   ): { start: number; end: number } {
     const message = messages[index]!;
-    const before =
-      index === 0
-        ? 0
-        : this.#commonStart(whole, this.#render(messages.slice(0, index), false, tools));
-    const isAssistant = message.role === "assistant";
-    const start = isAssistant
-      ? Math.max(before, whole.commonLength(this.#render(messages.slice(0, index), true, tools)))
-      : whole.indexOfText(pythonStrip(String(message.content)), before);
+    const before = messages.slice(0, index);
+    const start =
+      message.role === "assistant"
+        ? this.#startOfAnswer(whole, before, tools)
+        : whole.indexOfText(
+            pythonStrip(String(message.content)),
+            this.#lengthOf(whole, before, tools),
+          );
     if (start < 0) throw this.#rewrites(index);
     const stop = whole.indexOfMark(this.#stop, start);
     return { start, end: stop < 0 ? whole.length : stop + this.#stop.length };
   }
 
-  #commonStart(whole: RenderedChat, beginning: RenderedChat): number {
+  /** Where the prompt of an answer ends, or where the whole begins to differ from it. */
+  #startOfAnswer(
+    whole: RenderedChat,
+    before: readonly ChatMessage[],
+    tools: readonly ToolSpec[] | undefined,
+  ): number {
+    const prompt = this.#render(before, true, tools);
+    const common = whole.commonLength(prompt);
+    if (common === prompt.length) return common;
+    return Math.max(common, this.#lengthOf(whole, before, tools));
+  }
+
+  /** How far the messages before go in the whole. */
+  #lengthOf(
+    whole: RenderedChat,
+    before: readonly ChatMessage[],
+    tools: readonly ToolSpec[] | undefined,
+  ): number {
+    if (before.length === 0) return 0;
+    const beginning = this.#render(before, false, tools);
     const length = whole.commonLength(beginning);
     if (length < this.#endOf(beginning)) throw this.#rewrites();
     return length;
