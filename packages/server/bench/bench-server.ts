@@ -17,6 +17,8 @@ export interface BenchServer {
     body: Uint8Array<ArrayBuffer>,
     headers: Readonly<Record<string, string>>,
   ): Promise<Response>;
+  /** Asks for a chat completion. */
+  chat(body: object): Promise<Response>;
   /** Reads numbers that the server keeps about itself. */
   metrics(...names: readonly string[]): Promise<number[]>;
 }
@@ -45,6 +47,12 @@ export async function withServer(
           method: "POST",
           body,
           headers: { "x-api-key": apiKey, ...headers },
+        }),
+      chat: (body) =>
+        fetch(`${baseUrl}/v1/chat/completions`, {
+          method: "POST",
+          body: JSON.stringify(body),
+          headers: { "x-api-key": apiKey, "content-type": "application/json" },
         }),
       async metrics(...names) {
         const response = await fetch(`${baseUrl}/metrics`, { headers: { "x-api-key": apiKey } });

@@ -1,5 +1,5 @@
 // What the server costs on top of the engine, how it bears load, and how soon it is ready.
-//   npm run bench -w packages/server [-- readiness overhead durability load bodies]
+//   npm run bench -w packages/server [-- readiness overhead durability load bodies openai masks]
 import { mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import path from "node:path";
@@ -7,7 +7,9 @@ import { openBenchModel } from "./bench-model.js";
 import { reportBodies } from "./bodies.js";
 import { reportDurability } from "./durability.js";
 import { reportLoad } from "./load.js";
+import { reportMasks } from "./masks.js";
 import { line } from "./measure.js";
+import { reportOpenAi } from "./openai.js";
 import { reportOverhead } from "./overhead.js";
 import { reportReadiness } from "./readiness.js";
 
@@ -17,6 +19,8 @@ const reports = {
   durability: reportDurability,
   load: reportLoad,
   bodies: reportBodies,
+  openai: reportOpenAi,
+  masks: reportMasks,
 };
 
 const chosen = process.argv.slice(2);
