@@ -151,6 +151,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
       "errors",
       "queue",
       "store",
+      "structure",
     ],
     rest: ["checkpoints", "errors", "store"],
     http: ["auth", "decoding", "errors", "limits.ts", "log", "time"],

@@ -4,6 +4,7 @@ import type { RuntimeOptions } from "../runtime/runtime.js";
 import type { Tokenizer } from "@tinker-ts/hub";
 import { describeFacts, inspectSymbol } from "../types/inspect.js";
 import type { ModelInputLike } from "../types/model-input.js";
+import type { SamplingExtensions } from "../types/sampling-extensions.js";
 import type { SampleResponse, SamplingParamsInput } from "../types/sampling.js";
 import type { SampleStream } from "./sampling/sample-stream.js";
 import type { SamplingClientState } from "./sampling/transfer-state.js";
@@ -16,7 +17,7 @@ export interface SampleOptions extends OperationOptions {
    * How tokens are drawn.
    * @default {}
    */
-  readonly samplingParams?: SamplingParamsInput | undefined;
+  readonly samplingParams?: (SamplingParamsInput & SamplingExtensions) | undefined;
   /**
    * How many continuations of the prompt.
    * @default 1

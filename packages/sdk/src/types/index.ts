@@ -64,6 +64,7 @@ export type {
   SamplingParamsInput,
   StopReason,
 } from "./sampling.js";
+export type { SamplingExtensions } from "./sampling-extensions.js";
 export type {
   ClientConfigResponse,
   GetServerCapabilitiesResponse,

@@ -42,7 +42,8 @@ export function serviceHandlers(
           return { modelName, maxContextLength: facts?.contextLength ?? null };
         }),
       );
-      return { supportedModels };
+      // Told so that clients know whom they can ask for more than the API has.
+      return { supportedModels, unknownFields: { sampling_extensions: true } };
     },
 
     clientConfig: () => clientFlags,

@@ -4,6 +4,7 @@ import { textTokens } from "../decoding/engine-pass.js";
 import type { ModelFacts } from "../engine-port/engine-kit.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
 import { badRequest } from "../errors/api-error.js";
+import { readExtensions } from "./sampling-extensions.js";
 
 type SampleRequest = WireValue<"SampleRequest">;
 
@@ -13,6 +14,7 @@ const maxTopkPromptLogprobs = 1024;
 export function checkSampleRequest(request: SampleRequest, maxNumSamples: number): void {
   const { numSamples, topkPromptLogprobs: topk } = request;
   checkSamplingParams(request.samplingParams, "sampling_params");
+  readExtensions(request.samplingParams);
   if (numSamples < 1 || numSamples > maxNumSamples) {
     throw badRequest("num_samples", `must be from 1 to ${maxNumSamples}, got ${numSamples}`);
   }
@@ -58,6 +60,7 @@ export function toSampleOrder(request: SampleRequest, facts: ModelFacts): Sample
     stopStrings: stops.filter((stop) => typeof stop === "string"),
     promptLogprobs: request.promptLogprobs === true,
     topkPromptLogprobs: request.topkPromptLogprobs,
+    ...readExtensions(params, facts.vocabSize),
   };
 }
 

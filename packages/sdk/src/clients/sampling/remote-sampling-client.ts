@@ -1,3 +1,4 @@
+import { ArgumentError } from "../../errors/argument-error.js";
 import { ResultError } from "../../errors/request-failed-error.js";
 import { ApiFuture } from "../../futures/api-future.js";
 import { checkBounds, Operation, type OperationOptions } from "../../futures/operation.js";
@@ -6,6 +7,7 @@ import type { OperationName } from "../../runtime/events.js";
 import type { Session } from "../../session/session.js";
 import type { Tokenizer } from "@tinker-ts/hub";
 import type { ModelInputLike } from "../../types/model-input.js";
+import { isExtended } from "../../types/sampling-extensions.js";
 import type { GetSamplerResponse, SampleResponse } from "../../types/sampling.js";
 import { bounded } from "../bounded.js";
 import { completeRetryConfig, type RetryConfig } from "../retry-config.js";
@@ -23,6 +25,7 @@ export class RemoteSamplingClient extends SamplingClient {
   readonly #onClose: () => Promise<void>;
   override readonly samplingSessionId: string;
   #ownTokenizer: Promise<Tokenizer | null> | undefined;
+  #knowsExtensions: Promise<boolean> | undefined;
 
   constructor(
     session: Session,
@@ -40,13 +43,17 @@ export class RemoteSamplingClient extends SamplingClient {
 
   override sample(options: SampleOptions): ApiFuture<SampleResponse> {
     const call = checkSampleCall(options);
-    return this.#start("sample", options, (operation) => this.#sampler.sample(call, operation));
+    return this.#start("sample", options, async (operation) => {
+      if (isExtended(call.samplingParams)) await this.#checkExtensions(operation);
+      return this.#sampler.sample(call, operation);
+    });
   }
 
   override stream(options: StreamOptions): SampleStream {
     const call = checkSampleCall(options);
     const tokens = new TokenQueue();
-    const response = this.#start("sample", options, (operation) => {
+    const response = this.#start("sample", options, async (operation) => {
+      if (isExtended(call.samplingParams)) await this.#checkExtensions(operation);
       const tokenizer = this.#tokenizerFor(options, operation);
       return runStream({ sampler: this.#sampler, call, operation, tokens, tokenizer });
     });
@@ -108,6 +115,22 @@ export class RemoteSamplingClient extends SamplingClient {
       return null;
     });
     return abortable(this.#ownTokenizer, signal);
+  }
+
+  /** Another server would ignore what it does not know; that must not go unnoticed. */
+  async #checkExtensions({ signal }: Operation): Promise<void> {
+    const { api } = this.#session.connection;
+    this.#knowsExtensions ??= this.#session
+      .retrying("getServerCapabilities", () => api.call("getServerCapabilities", null), {})
+      .then(({ unknownFields }) => unknownFields?.["sampling_extensions"] === true);
+    this.#knowsExtensions.catch(() => {
+      this.#knowsExtensions = undefined;
+    });
+    if (await abortable(this.#knowsExtensions, signal)) return;
+    throw new ArgumentError(
+      "samplingParams",
+      "schema, minP, penalties, logitBias and minTokens are known to tinker-ts servers only; leave them out here",
+    );
   }
 
   #describe(options: OperationOptions): Promise<GetSamplerResponse> {

@@ -1,6 +1,7 @@
 import { ArgumentError } from "../../errors/argument-error.js";
 import { checkOptions } from "../../errors/check-options.js";
 import { ModelInput } from "../../types/model-input.js";
+import { withExtensions } from "../../types/sampling-extensions.js";
 import type { SamplingParams } from "../../types/sampling.js";
 import { checkSamplingParams } from "../../types/validate.js";
 import { optionNames } from "../option-names.js";
@@ -32,7 +33,7 @@ export function checkSampleCall(options: SampleOptions): SampleCall {
   return {
     prompt,
     numSamples,
-    samplingParams: checkSamplingParams(options.samplingParams ?? {}),
+    samplingParams: checkSamplingParams(withExtensions(options.samplingParams ?? {})),
     promptLogprobs: options.includePromptLogprobs ?? false,
     topkPromptLogprobs,
   };

@@ -1,0 +1,76 @@
+import { ArgumentError } from "../errors/argument-error.js";
+import type { SamplingParams, SamplingParamsInput } from "./sampling.js";
+
+/** How tokens are drawn beyond the Tinker API; servers of this project know it, others are not asked. */
+export interface SamplingExtensions {
+  /**
+   * A JSON schema that the text of every sample fulfils, enforced token by token; a sample ends when its
+   * text is whole.
+   */
+  readonly schema?: object | boolean | undefined;
+  /**
+   * Draws among tokens at least this part as probable as the most probable one, from 0 to 1.
+   * @default 0
+   */
+  readonly minP?: number | undefined;
+  /**
+   * Taken from a token's logit for every time it was drawn.
+   * @default 0
+   */
+  readonly frequencyPenalty?: number | undefined;
+  /**
+   * Taken from a token's logit once it was drawn.
+   * @default 0
+   */
+  readonly presencePenalty?: number | undefined;
+  /**
+   * Divides positive and multiplies negative logits of tokens that were read or drawn.
+   * @default 1
+   */
+  readonly repetitionPenalty?: number | undefined;
+  /** Added to the logits of tokens, by their ids. */
+  readonly logitBias?: Readonly<Record<number, number>> | undefined;
+  /**
+   * Tokens before which no stop ends a sequence.
+   * @default 0
+   */
+  readonly minTokens?: number | undefined;
+}
+
+/** Names of the extensions and how they are called on the wire. */
+const wireNames = {
+  schema: "schema",
+  minP: "min_p",
+  frequencyPenalty: "frequency_penalty",
+  presencePenalty: "presence_penalty",
+  repetitionPenalty: "repetition_penalty",
+  logitBias: "logit_bias",
+  minTokens: "min_tokens",
+} as const satisfies Record<keyof SamplingExtensions, string>;
+
+/** Under this name extensions stand among the parameters on the wire. */
+const extensionsField = "extensions";
+
+/** Parameters with their extensions where the wire has them. */
+export function withExtensions(
+  given: SamplingParamsInput & SamplingExtensions,
+): SamplingParamsInput {
+  const params: Record<string, unknown> = { ...given };
+  const extensions: Record<string, unknown> = {};
+  for (const [name, wireName] of Object.entries(wireNames)) {
+    const value = params[name];
+    delete params[name];
+    if (value === undefined) continue;
+    if (name !== "schema" && name !== "logitBias" && !Number.isFinite(value)) {
+      throw new ArgumentError(`samplingParams.${name}`, "must be a number");
+    }
+    extensions[wireName] = value;
+  }
+  if (Object.keys(extensions).length === 0) return params;
+  return { ...params, unknownFields: { ...given.unknownFields, [extensionsField]: extensions } };
+}
+
+/** Whether parameters ask for what only servers of this project know. */
+export function isExtended({ unknownFields }: SamplingParams): boolean {
+  return unknownFields?.[extensionsField] !== undefined;
+}

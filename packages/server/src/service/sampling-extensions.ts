@@ -1,0 +1,79 @@
+import type { WireValue } from "tinker-ts/wire";
+import type { SampleOrder } from "../engine-port/engine-port.js";
+import { badRequest } from "../errors/api-error.js";
+import { schemaGrammar } from "../structure/json-schema.js";
+import { SchemaRefusal } from "../structure/schema-refusal.js";
+
+type Extensions = Pick<
+  SampleOrder,
+  | "minP"
+  | "frequencyPenalty"
+  | "presencePenalty"
+  | "repetitionPenalty"
+  | "logitBias"
+  | "minTokens"
+  | "constraint"
+>;
+
+const path = "sampling_params.extensions";
+
+const numbers = {
+  min_p: ["minP", 0, 1],
+  frequency_penalty: ["frequencyPenalty", -100, 100],
+  presence_penalty: ["presencePenalty", -100, 100],
+  repetition_penalty: ["repetitionPenalty", 0.01, 100],
+  min_tokens: ["minTokens", 0, Number.MAX_SAFE_INTEGER],
+} as const satisfies Record<string, readonly [keyof Extensions, number, number]>;
+
+/** What a sample request asks for beyond the Tinker API; refuses what is not known or out of its bounds. */
+export function readExtensions(
+  { unknownFields }: WireValue<"SamplingParams">,
+  vocabSize = Infinity,
+): Extensions {
+  const given = unknownFields?.["extensions"];
+  if (given === undefined || given === null) return {};
+  if (typeof given !== "object" || Array.isArray(given))
+    throw badRequest(path, "must be an object");
+  const order: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(given as Record<string, unknown>)) {
+    if (name === "schema") order["constraint"] = { grammar: grammarOf(value) };
+    else if (name === "logit_bias") order["logitBias"] = biasOf(value, vocabSize);
+    else if (Object.hasOwn(numbers, name)) {
+      const [field, min, max] = numbers[name as keyof typeof numbers];
+      if (typeof value !== "number" || !(value >= min && value <= max)) {
+        throw badRequest(`${path}.${name}`, `must be a number from ${min} to ${max}`);
+      }
+      if (name === "min_tokens" && !Number.isInteger(value)) {
+        throw badRequest(`${path}.${name}`, "must be a whole number");
+      }
+      order[field] = value;
+    } else throw badRequest(`${path}.${name}`, "is not known here");
+  }
+  return order;
+}
+
+function grammarOf(schema: unknown) {
+  try {
+    return schemaGrammar(schema);
+  } catch (error) {
+    if (error instanceof SchemaRefusal) throw badRequest(`${path}.schema`, error.message);
+    throw error;
+  }
+}
+
+function biasOf(value: unknown, vocabSize: number): ReadonlyMap<number, number> {
+  if (typeof value !== "object" || value === null) {
+    throw badRequest(`${path}.logit_bias`, "must be an object of numbers by token id");
+  }
+  return new Map(
+    Object.entries(value).map(([token, bias]: [string, unknown]) => {
+      const id = Number(token);
+      const isToken = Number.isInteger(id) && id >= 0 && id < vocabSize;
+      if (!isToken) throw badRequest(`${path}.logit_bias`, `${token} is not a token of the model`);
+      if (typeof bias !== "number" || !(Math.abs(bias) <= 1000)) {
+        throw badRequest(`${path}.logit_bias`, `the bias of ${token} must be from -1000 to 1000`);
+      }
+      return [id, bias];
+    }),
+  );
+}
