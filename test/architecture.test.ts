@@ -264,7 +264,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     hyperparameters: [],
     weights: [],
     losses: [],
-    rl: ["renderers", "data", "runs", "losses"],
+    rl: ["renderers", "data", "runs", "losses", "hyperparameters", "evaluation"],
     preference: ["renderers", "data", "runs", "losses", "hyperparameters", "evaluation", "rl"],
     evaluation: ["renderers", "data", "runs"],
     supervised: ["renderers", "data", "runs", "hyperparameters", "evaluation"],

@@ -1,3 +1,4 @@
+export { adamDefaults } from "./adam.js";
 export {
   recommendedLearningRate,
   scaleLearningRate,

@@ -76,3 +76,9 @@ export {
   type TrajectoryGroup,
   type Transition,
 } from "./types.js";
+export { klPenalty, prepareBatch, type DataAdjuster, type PreparedBatch } from "./prepare-batch.js";
+export { readyForLoss, submitPolicyPass, type PolicyLoss } from "./policy-loss.js";
+export { rolloutSummaries, transcripts, type RecordPlace } from "./records.js";
+export { mixSeeds } from "./seeds.js";
+export { train, type RlTrainResult } from "./train.js";
+export type { RlDataset, RlMode, RlProgress, RlTrainOptions } from "./train-options.js";

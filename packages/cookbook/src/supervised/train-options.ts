@@ -2,7 +2,7 @@ import { ArgumentError, type AdamParamsInput, type ServiceClient } from "tinker-
 import type { Line, Metrics, RunSink } from "tinker-ts/run-log";
 import type { Dataset, LoadOptions, RowSource, WeightReduction } from "../data/index.js";
 import type { Evaluator } from "../evaluation/index.js";
-import type { LearningRateSchedule } from "../hyperparameters/index.js";
+import { adamDefaults, type LearningRateSchedule } from "../hyperparameters/index.js";
 import type { Renderer, TrainOnWhat } from "../renderers/index.js";
 import type { CheckpointOptions, EarlyStopOptions } from "../runs/index.js";
 import type { PreparedData } from "./prepare-data.js";
@@ -183,6 +183,3 @@ export function toConfig(
     early_stop: options.earlyStop as Line | undefined,
   };
 }
-
-/** The optimizer of every loop. */
-export const adamDefaults = { beta1: 0.9, beta2: 0.95, eps: 1e-8 } as const;

@@ -1,12 +1,15 @@
 import type { Datum, ForwardBackwardOutput, OptimStepResponse } from "tinker-ts";
 import { RunLog, StepSpans, type CheckpointRow } from "tinker-ts/run-log";
 import { nllEvaluator, runEvaluators, type Evaluator } from "../evaluation/index.js";
-import { recommendedLearningRate, scheduleMultiplier } from "../hyperparameters/index.js";
+import {
+  adamDefaults,
+  recommendedLearningRate,
+  scheduleMultiplier,
+} from "../hyperparameters/index.js";
 import { checkSameRun, CheckpointKeeper, EarlyStop, openTraining } from "../runs/index.js";
 import { isPrepared, prepareData, type PreparedData } from "./prepare-data.js";
 import { sizeOf, stepMetrics, type StepSize } from "./step-metrics.js";
 import {
-  adamDefaults,
   completeOptions,
   toConfig,
   type CompleteOptions,

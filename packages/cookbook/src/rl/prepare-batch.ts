@@ -1,0 +1,66 @@
+import type { SamplingClient } from "tinker-ts";
+import { computeAdvantages, isConstant, type AdvantageEstimator } from "./advantages.js";
+import { penalizeDistance, scoreData, type Penalized, type PenaltyOptions } from "./penalties.js";
+import { batchToData, type PolicyDatum } from "./policy-datum.js";
+import type { Numbers, TrajectoryGroup } from "./types.js";
+
+/** Changes the data of a batch before they are trained, for instance by a penalty. */
+export type DataAdjuster = (
+  data: readonly PolicyDatum[],
+  groups: readonly TrajectoryGroup[],
+  context: { readonly signal?: AbortSignal | undefined },
+) => Promise<Penalized>;
+
+/** How episodes become data. */
+export interface PrepareOptions {
+  /** How rewards become advantages. */
+  readonly advantages: AdvantageEstimator;
+  /** Whether groups whose rewards are all equal are left out. */
+  readonly removeConstantRewardGroups: boolean;
+  /** Applied one after the other. */
+  readonly adjusters: readonly DataAdjuster[];
+  /** Gives the work up. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Data that are ready to be trained. */
+export interface PreparedBatch {
+  /** The data; `group` counts the groups that were kept. */
+  readonly data: readonly PolicyDatum[];
+  /** The groups that were kept. */
+  readonly groups: readonly TrajectoryGroup[];
+  /** What was found on the way. */
+  readonly metrics: Numbers;
+}
+
+/** Turns episodes into data with advantages. */
+export async function prepareBatch(
+  played: readonly TrajectoryGroup[],
+  { advantages, removeConstantRewardGroups, adjusters, signal }: PrepareOptions,
+): Promise<PreparedBatch> {
+  const groups = removeConstantRewardGroups ? played.filter((group) => !isConstant(group)) : played;
+  let data: readonly PolicyDatum[] = batchToData(groups, computeAdvantages(groups, advantages));
+  const metrics: Record<string, number> = removeConstantRewardGroups
+    ? { "rollouts/constant_groups": played.length - groups.length }
+    : {};
+  for (const adjust of adjusters) {
+    const adjusted = await adjust(data, groups, { signal });
+    data = adjusted.data;
+    Object.assign(metrics, adjusted.metrics);
+  }
+  return { data, groups, metrics };
+}
+
+/** Keeps the policy near a model that a client samples from. */
+export function klPenalty(reference: SamplingClient, options: PenaltyOptions): DataAdjuster {
+  return async (data, _groups, { signal }) => {
+    const references = await scoreData(
+      data,
+      (sequence) => reference.computeLogprobs(sequence, signal ? { signal } : {}),
+      {
+        signal,
+      },
+    );
+    return penalizeDistance(data, references, options);
+  };
+}

@@ -1,0 +1,183 @@
+import { ArgumentError } from "tinker-ts";
+import { StepSpans, type Line } from "tinker-ts/run-log";
+import { splitList } from "../data/index.js";
+import type { BatchUpdate } from "./batch-update.js";
+import type { PlayedGroup } from "./play-groups.js";
+import { prepareBatch, type PreparedBatch } from "./prepare-batch.js";
+import type { RlRun } from "./rl-run.js";
+import type { EnvironmentGroup, Numbers, TrajectoryGroup } from "./types.js";
+
+/** How far a run is, and what a checkpoint must know besides. */
+export interface Progress {
+  /** Steps done. */
+  readonly step: number;
+  /** Positions trained. */
+  readonly tokens: number;
+  /** What the mode must know to go on. */
+  readonly extra: Line;
+}
+
+/**
+ * Plays and trains batch by batch with one policy per batch, from a step to the end or to an abort.
+ *
+ * What is sampled follows from the run's seed, the step and the place in the batch, so a run that was stopped
+ * goes on as if it had not been.
+ */
+export async function trainBatches(run: RlRun, start: Progress): Promise<Progress> {
+  const { options, keeper, totalSteps } = run;
+  const { signal } = options;
+  let { step, tokens } = start;
+  for (; step < totalSteps; step++) {
+    if (signal?.aborted) break;
+    const spans = new StepSpans();
+    keeper.beforeStep({ step, batch: step }, { tokens, logged: Promise.resolve(), extra: {} });
+    try {
+      const found = await spans.span("eval", () => run.evaluateBefore(step));
+      const groups = await options.dataset.batch(step);
+      const batch = await trainBatch(run, step, groups, spans);
+      const posted = await spans.span("post_kl", () => run.postKl(batch.update.data));
+      run.finishStep(step, batch.groups, { ...found, ...batch.metrics, ...posted }, spans);
+      tokens += batch.update.data.reduce((sum, { targets }) => sum + targets.length, 0);
+    } catch (error) {
+      if (!signal?.aborted) throw error;
+      break;
+    }
+  }
+  return { step, tokens, extra: {} };
+}
+
+interface TrainedBatch {
+  readonly groups: readonly TrajectoryGroup[];
+  readonly update: BatchUpdate;
+  readonly metrics: Numbers;
+}
+
+async function trainBatch(
+  run: RlRun,
+  step: number,
+  groups: readonly EnvironmentGroup[],
+  spans: StepSpans,
+): Promise<TrainedBatch> {
+  const { seed, mode, numSubsteps, signal } = run.options;
+  const policy = await spans.span("sync", () => run.currentPolicy());
+  const stop = new AbortController();
+  const playing = groups.map((group, index) =>
+    run.player.play(policy, group, { seeds: [seed, step, index], signal: stop.signal }),
+  );
+  const update = run.update(step);
+  const parts =
+    mode.kind === "streaming"
+      ? minibatches(playing, numSubsteps, mode.minibatches)
+      : [{ playing, endsSubstep: true }];
+  const played: PlayedGroup[] = [];
+  const prepared: PreparedBatch[] = [];
+  try {
+    for (const part of parts) {
+      const done = await spans.span("sampling", () => Promise.all(part.playing));
+      const kept = done.filter((group) => group !== undefined);
+      const batch = await spans.span("prepare", () =>
+        prepareBatch(
+          kept.map(({ trajectories }) => trajectories),
+          run.options,
+        ),
+      );
+      signal?.throwIfAborted();
+      await submit(update, batch, mode.kind === "streaming" ? 1 : numSubsteps, part.endsSubstep);
+      played.push(...kept);
+      prepared.push(batch);
+    }
+  } catch (error) {
+    stop.abort(error);
+    throw error;
+  } finally {
+    await Promise.allSettled(playing);
+  }
+  const trained = await spans.span("train", () => update.settle());
+  const trajectories = prepared.flatMap((batch) => batch.groups);
+  run.record(
+    step,
+    trajectories,
+    renumbered(prepared),
+    trajectories.map(() => step),
+  );
+  return {
+    groups: played.map((group) => group.trajectories),
+    update,
+    metrics: { ...mergedMetrics(prepared), ...trained, ...samplingTimes(played) },
+  };
+}
+
+interface Part {
+  readonly playing: readonly Promise<PlayedGroup | undefined>[];
+  readonly endsSubstep: boolean;
+}
+
+/** Submits the data of a part: in several updates, or as a piece of one. */
+async function submit(
+  update: BatchUpdate,
+  { data, groups }: PreparedBatch,
+  substeps: number,
+  endsSubstep: boolean,
+): Promise<void> {
+  // An update gets whole groups, because the members of a group were compared with each other.
+  const indices = groups.map((_, index) => index);
+  const parts = indices.length === 0 ? [] : splitList(indices, Math.min(substeps, indices.length));
+  for (const [index, part] of parts.entries()) {
+    await update.pass(data.filter(({ group }) => part.includes(group)));
+    if (endsSubstep || index < parts.length - 1) update.step();
+  }
+  if (parts.length === 0 && endsSubstep) update.step();
+}
+
+function minibatches(
+  playing: Part["playing"],
+  substeps: number,
+  perSubstep: number,
+): readonly Part[] {
+  const count = substeps * perSubstep;
+  if (playing.length % count !== 0) {
+    throw new ArgumentError(
+      "mode.minibatches",
+      `a batch of ${playing.length} groups cannot be divided into ${substeps} updates of ${perSubstep} minibatches`,
+    );
+  }
+  return splitList(playing, count).map((part, index) => ({
+    playing: part,
+    endsSubstep: (index + 1) % perSubstep === 0,
+  }));
+}
+
+/** Data of all parts, their groups counted through. */
+function renumbered(batches: readonly PreparedBatch[]): PreparedBatch["data"] {
+  let before = 0;
+  return batches.flatMap(({ data, groups }) => {
+    const offset = before;
+    before += groups.length;
+    return data.map((datum) => ({ ...datum, group: datum.group + offset }));
+  });
+}
+
+/** Counts add up; other numbers are means over the parts. */
+function mergedMetrics(batches: readonly PreparedBatch[]): Numbers {
+  const names = new Set(batches.flatMap(({ metrics }) => Object.keys(metrics)));
+  return Object.fromEntries(
+    [...names].map((name) => {
+      const values = batches
+        .map(({ metrics }) => metrics[name])
+        .filter((value) => value !== undefined);
+      const sum = values.reduce((total, value) => total + value, 0);
+      return [name, name.startsWith("rollouts/") ? sum : sum / values.length];
+    }),
+  );
+}
+
+/** How long groups took. */
+export function samplingTimes(played: readonly PlayedGroup[]): Numbers {
+  if (played.length === 0) return {};
+  const seconds = played.map((group) => group.seconds);
+  return {
+    "time/sampling_time_max": Math.max(...seconds),
+    "time/sampling_time_min": Math.min(...seconds),
+    "time/sampling_time_mean": seconds.reduce((sum, value) => sum + value, 0) / seconds.length,
+  };
+}
