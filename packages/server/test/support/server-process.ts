@@ -25,6 +25,11 @@ export class ServerProcess {
 
   /** Starts it; resolves when it listens. */
   async start(): Promise<void> {
+    await this.launch();
+  }
+
+  /** Starts it, and returns a promise for when it listens: it can be ended before. */
+  launch(): Promise<void> {
     const options = JSON.stringify({ ...this.#options, port: this.#port });
     const command = [process.execPath, program, options];
     if (this.#maxFileBytes !== undefined) {
@@ -33,9 +38,21 @@ export class ServerProcess {
     }
     const child = spawn(command[0]!, command.slice(1), { stdio: ["ignore", "pipe", "inherit"] });
     this.#child = child;
-    const lines = createInterface(child.stdout);
-    const [url] = (await Promise.race([once(lines, "line"), failsWhenEnded(child)])) as [string];
-    this.#port = Number(new URL(url).port);
+    const lines = createInterface(child.stdout!);
+    return Promise.race([once(lines, "line"), failsWhenEnded(child)]).then(([url]) => {
+      this.#port = Number(new URL(String(url)).port);
+    });
+  }
+
+  /** Sends a signal and waits for nothing. */
+  signal(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal);
+  }
+
+  /** Whether it has ended. */
+  get isOver(): boolean {
+    const { exitCode = null, signalCode = null } = this.#child ?? {};
+    return exitCode !== null || signalCode !== null;
   }
 
   /** Ends it without a chance to tidy up. */
