@@ -11,7 +11,7 @@ import {
 } from "tinker-ts/wire";
 import { ApiError, badRequest } from "../errors/api-error.js";
 import type { BodyForm, UnpackLimits } from "./body-form.js";
-import { toReceivedPass } from "./received-pass.js";
+import { toReceivedPass, type ReceivedPass } from "./received-pass.js";
 import { UndecodableBody } from "./undecodable-body.js";
 
 const maxTelemetryEvents = 1000;
@@ -43,7 +43,7 @@ async function unpack(bytes: Uint8Array, limits: UnpackLimits): Promise<Uint8Arr
 function decode(bytes: Uint8Array, { typeName, form, limits }: BodyForm): unknown {
   if (typeName === "ForwardBackwardRequest") {
     const request = form === "json" ? decodeJson(typeName, bytes) : decodeProto(typeName, bytes);
-    return keptPass(request, limits);
+    return keptPass(request, form === "proto" ? bytes : null, limits);
   }
   if (form === "proto") {
     if (!hasProto(typeName)) throw new ApiError(415, `${typeName} has no protobuf form; send JSON`);
@@ -52,7 +52,7 @@ function decode(bytes: Uint8Array, { typeName, form, limits }: BodyForm): unknow
   if (typeName === "ForwardRequest") {
     const { forwardInput, modelId, seqId } = decodeJson(typeName, bytes);
     const request = { forwardBackwardInput: forwardInput, modelId, seqId, forwardOnly: true };
-    return keptPass(request, limits);
+    return keptPass(request, null, limits);
   }
   const value = decodeJson(typeName, bytes);
   if (typeName === "SampleRequest") return withJoinedPrompt(value as never, limits);
@@ -68,7 +68,11 @@ function decode(bytes: Uint8Array, { typeName, form, limits }: BodyForm): unknow
 }
 
 /** What comes later costs by the number of parts and by dense values, so these are bounded here. */
-function keptPass(request: WireValue<"ForwardBackwardRequest">, limits: UnpackLimits) {
+function keptPass(
+  request: WireValue<"ForwardBackwardRequest">,
+  came: Uint8Array | null,
+  limits: UnpackLimits,
+): ReceivedPass {
   const { data } = request.forwardBackwardInput;
   const { maxBatchData, maxDecompressedBytes } = limits;
   if (data.length < 1 || data.length > maxBatchData) {
@@ -83,7 +87,7 @@ function keptPass(request: WireValue<"ForwardBackwardRequest">, limits: UnpackLi
     const most = `more than ${maxDecompressedBytes}; send fewer data per request`;
     throw badRequest("data", `holds ${denseBytes} bytes of tokens and loss inputs, ${most}`);
   }
-  return toReceivedPass(request);
+  return toReceivedPass(request, came);
 }
 
 function partsOf({ modelInput, lossFnInputs }: Datum): number {

@@ -29,9 +29,16 @@ export interface EnginePass {
   readonly tokens: number;
 }
 
-/** Decodes what was kept of a pass; names the datum and field at fault. */
-export function toEnginePass(payload: Uint8Array): EnginePass {
-  const { forwardBackwardInput, forwardOnly } = decodeProto("ForwardBackwardRequest", payload);
+/** Decodes what was kept of a pass. */
+export function decodePass(payload: Uint8Array): EnginePass {
+  return toEnginePass(decodeProto("ForwardBackwardRequest", payload));
+}
+
+/** A decoded pass as the engine wants it; names the datum and field at fault. */
+export function toEnginePass({
+  forwardBackwardInput,
+  forwardOnly,
+}: WireValue<"ForwardBackwardRequest">): EnginePass {
   const { lossFn, lossFnConfig } = forwardBackwardInput;
   const data = forwardBackwardInput.data.map(toEngineDatum);
   const tokens = data.reduce((sum, datum) => sum + datum.tokens.length, 0);

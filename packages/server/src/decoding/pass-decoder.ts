@@ -1,9 +1,13 @@
 import { decodeProto, encodeJson, stringifyJson, type ProtoTypeName } from "tinker-ts/wire";
+import type { ReceivedPass } from "./received-pass.js";
 import { DecodingThread } from "./decoding-thread.js";
-import { toEnginePass, type EnginePass } from "./engine-pass.js";
+import { decodePass, toEnginePass, type EnginePass } from "./engine-pass.js";
 
 /** What is smaller takes the event loop a few milliseconds. */
 const smallBytes = 256 * 1024;
+
+/** Passes that wait for their turn with what they were decoded to, together, by the size of their payloads. */
+const maxKeptBytes = 32 * 1024 * 1024;
 
 /**
  * Decodes what was accepted: passes whose turn has come, and results for clients that want JSON. Large ones
@@ -11,10 +15,32 @@ const smallBytes = 256 * 1024;
  */
 export class PassDecoder {
   readonly #thread = new DecodingThread();
+  readonly #kept = new Map<string, ReceivedPass>();
+  #keptBytes = 0;
+
+  /** Remembers what an accepted pass was decoded to, so that its turn does not decode it again. */
+  keep(requestId: string, pass: ReceivedPass): void {
+    if (!pass.decoded || this.#keptBytes + pass.payload.length > maxKeptBytes) return;
+    this.#kept.set(requestId, pass);
+    this.#keptBytes += pass.payload.length;
+  }
+
+  /** A pass whose turn has come, if it is remembered; it is not any more. */
+  take(requestId: string): EnginePass | undefined {
+    const pass = this.#kept.get(requestId);
+    if (!pass) return undefined;
+    this.forget(requestId);
+    return pass.decoded && toEnginePass(pass.decoded);
+  }
+
+  forget(requestId: string): void {
+    this.#keptBytes -= this.#kept.get(requestId)?.payload.length ?? 0;
+    this.#kept.delete(requestId);
+  }
 
   /** A pass as the engine wants it; the payload may be used up. */
   async decode(owner: string, payload: Uint8Array): Promise<EnginePass> {
-    if (payload.length <= smallBytes) return toEnginePass(payload);
+    if (payload.length <= smallBytes) return decodePass(payload);
     const pass = await this.#thread.run(owner, { kind: "pass", payload }, [payload]);
     return pass as EnginePass;
   }

@@ -2,7 +2,7 @@ import { parentPort } from "node:worker_threads";
 import { decodeProto, encodeJson, stringifyJson, type WireValue } from "tinker-ts/wire";
 import { ApiError } from "../errors/api-error.js";
 import { decodeBody } from "./decode-body.js";
-import { inSharedMemory, toEnginePass } from "./engine-pass.js";
+import { decodePass, inSharedMemory } from "./engine-pass.js";
 import type { ThreadAnswer, ThreadOrder, ThreadWork } from "./messages.js";
 import type { ReceivedPass } from "./received-pass.js";
 import { UndecodableBody } from "./undecodable-body.js";
@@ -31,7 +31,7 @@ async function carryOut(work: ThreadWork): Promise<Done> {
     case "body":
       return body(work);
     case "pass":
-      return { value: inSharedMemory(toEnginePass(work.payload)), owned: [] };
+      return { value: inSharedMemory(decodePass(work.payload)), owned: [] };
     case "result": {
       const { typeName, bytes } = work;
       const text = stringifyJson(encodeJson(typeName, decodeProto(typeName, bytes) as never));
@@ -49,8 +49,11 @@ async function body({ parts, form }: ThreadWork & { kind: "body" }): Promise<Don
     const { prompt, ...rest } = value as WireValue<"SampleRequest">;
     return { value: { ...rest, prompt: prompt.chunks }, owned: [] };
   }
-  const { payload } = value as Partial<ReceivedPass>;
-  return { value, owned: payload ? given(payload).owned : [] };
+  if (typeof value !== "object" || value === null || !("payload" in value)) {
+    return { value, owned: [] };
+  }
+  const { decoded: _, ...kept } = value as ReceivedPass;
+  return { value: kept, owned: given(kept.payload).owned };
 }
 
 /** Bytes that are alone in their memory can be given away. */

@@ -92,6 +92,7 @@ export class ModelRunner {
 
   /** Fails a request that never had its turn; never rejects. */
   async refuse(request: RequestHead, error: StoppedError): Promise<void> {
+    this.#parts.context.passes.forget(request.requestId);
     await this.#fail(request, error, { nextSeq: null, startedAt: null });
   }
 
@@ -137,9 +138,9 @@ export class ModelRunner {
     }
     if (request.kind === "sample") throw new Error("samples have no place in a model's lane");
     const live = await this.#parts.lives.hold(this.#model);
-    const payload = await this.#payload(request);
     const { clock } = this.#parts.context;
     const begunAt = clock.elapsed();
+    const payload = (): Promise<Uint8Array> => this.#payload(request);
     const input = { live, request, payload, signal };
     const output = await operations[request.kind](this.#parts, input);
     return { output, live, startedAt, tookMs: clock.elapsed() - begunAt };

@@ -50,8 +50,8 @@ export function trainingHandlers(
     return accept(call, { modelId, seq, kind, payload, identity: toIdentity(payload) });
   };
   const pass = (call: Call<ReceivedPass>) => {
-    const { seqId: seq, ...request } = call.body;
-    return accept(call, { ...request, seq });
+    const { seqId: seq, modelId, kind, payload, identity } = call.body;
+    return accept(call, { modelId, seq, kind, payload, identity, pass: call.body });
   };
 
   return {

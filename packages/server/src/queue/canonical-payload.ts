@@ -28,6 +28,12 @@ export function canonicalPass(request: WireValue<"ForwardBackwardRequest">): Uin
   });
 }
 
+/** Whether the protobuf that a request was decoded from can stand for it: its names are in order already. */
+export function isInOrder(request: WireValue<"ForwardBackwardRequest">): boolean {
+  const { data, lossFnConfig } = request.forwardBackwardInput;
+  return isSorted(lossFnConfig ?? {}) && data.every(({ lossFnInputs }) => isSorted(lossFnInputs));
+}
+
 /** Any other request as JSON, with its fields in the order of the schema. */
 export function canonicalJson<N extends WireTypeName>(
   typeName: N,
@@ -47,13 +53,16 @@ export function digestOf(bytes: Uint8Array): Uint8Array {
 }
 
 function withSortedInputs(datum: Datum): Datum {
-  const names = Object.keys(datum.lossFnInputs);
-  const isSorted = names.every((name, index) => index === 0 || names[index - 1]! < name);
-  if (isSorted) return datum;
+  if (isSorted(datum.lossFnInputs)) return datum;
   return new Datum({
     modelInput: datum.modelInput,
     lossFnInputs: sortedRecord(datum.lossFnInputs),
   });
+}
+
+function isSorted(record: object): boolean {
+  const names = Object.keys(record);
+  return names.every((name, index) => index === 0 || names[index - 1]! < name);
 }
 
 function sortedRecord<T>(record: Readonly<Record<string, T>>): Record<string, T> {

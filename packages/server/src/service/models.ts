@@ -2,6 +2,7 @@ import type { WireInput } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
 import type { Context } from "../context/context.js";
 import type { BaseModels } from "../engine-host/base-models.js";
+import type { ReceivedPass } from "../decoding/received-pass.js";
 import { badRequest, gone, notFound, tooMany, type ApiError } from "../errors/api-error.js";
 import { identityOf } from "../queue/canonical-payload.js";
 import type { Model } from "../store/models-table.js";
@@ -19,6 +20,8 @@ export interface ModelRequest {
   /** What a retry has in common with the first attempt. @default the payload */
   readonly identity?: Uint8Array;
   readonly idempotencyKey: string | null;
+  /** A pass, with what it was decoded to. */
+  readonly pass?: ReceivedPass;
 }
 
 /** Training runs: how requests for them are accepted, and what is known about them. */
@@ -70,6 +73,7 @@ export class Models {
         this.#refuseOverload(modelId, seq, payload.length);
       },
     );
+    if (head && request.pass) this.#context.passes.keep(requestId, request.pass);
     if (head) this.#lanes.get(modelId)?.add(head);
     return requestId;
   }

@@ -15,7 +15,7 @@ const createModel: Operation = async (parts, { live }) => ({
 
 /** A mistake whose turn has come. */
 const refused: Operation = async (_parts, { payload }) => {
-  throw new ApiError(400, Buffer.from(payload).toString());
+  throw new ApiError(400, Buffer.from(await payload()).toString());
 };
 
 /** What each kind of request does to a model in memory. */

@@ -31,7 +31,7 @@ export function decodeLoadOrder(payload: Uint8Array): LoadOrder {
  * the checkpoint may be gone by the time a restart would want to read it again.
  */
 export const loadWeights: Operation = async (parts, { live, payload, request }) => {
-  const order = decodeLoadOrder(payload);
+  const order = decodeLoadOrder(await payload());
   const { path, optimizer } = order.request;
   const checkpoint = parts.checkpoints.readable(path, order.readers);
   checkFits(checkpoint, live.model, optimizer);

@@ -19,7 +19,8 @@ export interface OperationParts {
 export interface OperationInput {
   readonly live: LiveModel;
   readonly request: RequestHead;
-  readonly payload: Uint8Array;
+  /** Reads what the request asks for. */
+  readonly payload: () => Promise<Uint8Array>;
   readonly signal: AbortSignal;
 }
 

@@ -11,7 +11,7 @@ import {
 
 /** Saves weights and optimizer state under a name. */
 export const saveWeights: Operation = async (parts, input) => {
-  const request = decodeJson("SaveWeightsRequest", input.payload);
+  const request = decodeJson("SaveWeightsRequest", await input.payload());
   const save = await write(parts, input, {
     type: "training",
     name: checkName(request.path ?? defaultName(input)),
@@ -27,7 +27,7 @@ export const saveWeights: Operation = async (parts, input) => {
 
 /** Saves weights to sample from: under a name, or for one sampling session. */
 export const saveWeightsForSampler: Operation = async (parts, input) => {
-  const request = decodeJson("SaveWeightsForSamplerRequest", input.payload);
+  const request = decodeJson("SaveWeightsForSamplerRequest", await input.payload());
   const { samplingSessionSeqId: samplerSeq } = request;
   const isEphemeral = request.path === null && samplerSeq !== null;
   const name = isEphemeral ? `ephemeral-${samplerSeq}` : (request.path ?? defaultName(input));

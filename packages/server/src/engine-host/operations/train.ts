@@ -13,9 +13,11 @@ const maxPassesFactor = 4;
 /** Loss and log-probabilities; `forward_backward` also leaves gradients that add up until the next step. */
 const pass =
   (change: OperationOutput["change"]): Operation =>
-  async ({ context }, { live, payload, signal }) => {
+  async ({ context }, { live, payload, request, signal }) => {
     if (change === "journaled") checkJournal(live, context.limits.maxJournalBytes);
-    const order = await context.passes.decode(live.model.owner, payload);
+    const order =
+      context.passes.take(request.requestId) ??
+      (await context.passes.decode(live.model.owner, await payload()));
     const run = (adapter: TrainedAdapter) => runPass(adapter, order, signal);
     const result = await (change === "none" ? run(live.adapter) : live.change(run));
     const bytes = encodeProto("ForwardBackwardOutput", toPassOutput(result));
@@ -31,7 +33,8 @@ export const forwardBackward = pass("journaled");
 
 /** One optimizer step; it uses the gradients up, also those that it has to refuse. */
 export const optimStep: Operation = async ({ context }, { live, payload }) => {
-  const step = await live.change((adapter) => runStep(adapter, payload));
+  const order = await payload();
+  const step = await live.change((adapter) => runStep(adapter, order));
   const outcome =
     step instanceof Error
       ? { settled: toFailure(step, context.logger) }
