@@ -35,5 +35,5 @@ it(
       { numRuns, examples: knownPrograms.map((program) => [program]) },
     );
   },
-  isFull ? 3_600_000 : 240_000,
+  isFull ? 7_200_000 : 600_000,
 );

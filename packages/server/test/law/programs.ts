@@ -41,6 +41,8 @@ export interface Round {
   readonly acts: readonly Act[];
   /** `hangup`: the connection is closed before the answer; the client asks again, as always. */
   readonly delivery: "once" | "twice" | "hangup";
+  /** In which passes are sent. */
+  readonly dialect: "json" | "proto";
   /** `commit`: the outcome of the first request cannot be committed. */
   readonly fault: "none" | "commit";
   /**
@@ -155,6 +157,7 @@ const round: fc.Arbitrary<Round> = fc.record({
     { minLength: 1, maxLength: 4 },
   ),
   delivery: fc.constantFrom("once", "twice", "hangup"),
+  dialect: fc.constantFrom("json", "proto"),
   fault: fc.constantFrom("none", "none", "none", "commit"),
   end: fc.constantFrom("goes on", "goes on", "killed", "killed under way", "stopped"),
   turns: fc.nat(40),
@@ -166,7 +169,13 @@ export const programs: fc.Arbitrary<Program> = fc.record({
   rounds: fc.array(round, { minLength: 1, maxLength: 6 }),
 });
 
-const calm = { delivery: "once", fault: "none", end: "goes on", turns: 0 } as const;
+const calm = {
+  delivery: "once",
+  dialect: "proto",
+  fault: "none",
+  end: "goes on",
+  turns: 0,
+} as const;
 const stepWith = (adam: object): Act => ({ act: "step", adam: { ...plainStep.adam, ...adam } });
 const life = (...rounds: Partial<Round>[]): Program => ({
   maxJournalBytes: 2 ** 28,

@@ -1,6 +1,12 @@
 import { readdirSync } from "node:fs";
 import path from "node:path";
-import { decodeJson, decodeProto, type RouteName } from "tinker-ts/wire";
+import {
+  decodeJson,
+  decodeProto,
+  encodeProto,
+  type RouteName,
+  type WireInput,
+} from "tinker-ts/wire";
 import { expect } from "vitest";
 import { toStepMetrics } from "../../src/engine-host/training-data.js";
 import { SqlDatabase } from "../../src/store/sql.js";
@@ -61,7 +67,7 @@ export class World {
     const acts = isFaulty ? round.acts.slice(0, 1) : round.acts;
     // What is saved in this round may replace under a sample's feet what was saved before.
     const saves = acts.some(({ act }) => act === "save");
-    const sent = acts.map((act) => this.#prepare(act, saves));
+    const sent = acts.map((act) => this.#prepare(act, saves, round.dialect));
     if (isFaulty) this.#breakCommit(this.#seq - 1);
     const sending = sent.map((item) => this.#deliver(item, round.delivery));
     if (round.end === "killed under way" && !isFaulty) {
@@ -84,7 +90,7 @@ export class World {
   /** Compares everything, waiting gradients too. */
   async finish(): Promise<void> {
     await this.compareAfterKill();
-    await this.#settle(this.#prepare(plainStep, false), false);
+    await this.#settle(this.#prepare(plainStep, false, "json"), false);
     await this.#compareState();
   }
 
@@ -114,7 +120,7 @@ export class World {
   }
 
   /** Makes a request of an act. */
-  #prepare(act: Act, isAmongSaves: boolean): Sent {
+  #prepare(act: Act, isAmongSaves: boolean, dialect: Round["dialect"]): Sent {
     const modelId = this.#model;
     const isNumbered = act.act !== "sample" && act.act !== "bystander";
     const seqId = isNumbered ? this.#seq++ : 0;
@@ -133,7 +139,12 @@ export class World {
           modelInput: [...row.tokens],
           lossFnInputs: inputsOf(act.lossFn, row, Float64Array),
         }));
-        const input = { data, lossFn: act.lossFn, lossFnConfig: act.config };
+        const input = { data, lossFn: act.lossFn as "ppo", lossFnConfig: act.config };
+        if (dialect === "proto") {
+          const forwardOnly = !act.isBackward;
+          const body = { modelId, seqId, forwardBackwardInput: input, forwardOnly };
+          return { act, send: () => this.#sendProto(body) };
+        }
         return act.isBackward
           ? request("forwardBackward", { modelId, seqId, forwardBackwardInput: input })
           : request("forward", { modelId, seqId, forwardInput: input });
@@ -172,6 +183,17 @@ export class World {
     const forwardBackwardInput = { data, lossFn: "cross_entropy" as const };
     await this.#app.call("forwardBackward", { modelId, seqId: 1, forwardBackwardInput });
     return (await this.#app.call("unloadModel", { modelId })).requestId;
+  }
+
+  async #sendProto(body: WireInput<"ForwardBackwardRequest">): Promise<string> {
+    const response = await this.#app.handle(
+      new Request("http://localhost/api/v1/forward_backward", {
+        method: "POST",
+        headers: { "content-type": "application/x-protobuf" },
+        body: Uint8Array.from(encodeProto("ForwardBackwardRequest", body)),
+      }),
+    );
+    return ((await response.json()) as { request_id: string }).request_id;
   }
 
   async #mistake(seqId: number): Promise<string> {
