@@ -206,14 +206,12 @@ describe.runIf(isFull)("a server under attack", () => {
   it("goes on with the same bits, and no session ends", async () => {
     const stormy = await openServer();
     const clients = await openClients(stormy.server);
-    let isOver = false;
+    const over = new AbortController();
     const work = clients.map(async (client) => {
-      while (!isOver) await client.step();
+      while (!over.signal.aborted) await client.step();
       await client.training.saveState("final");
     });
-    const counts = await attack(stormy.server, stormy.dataDir).finally(() => {
-      isOver = true;
-    });
+    const counts = await attack(stormy.server, stormy.dataDir).finally(() => over.abort());
     await Promise.all(work);
     console.info(
       Object.fromEntries(counts),

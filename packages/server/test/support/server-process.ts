@@ -38,7 +38,7 @@ export class ServerProcess {
     }
     const child = spawn(command[0]!, command.slice(1), { stdio: ["ignore", "pipe", "inherit"] });
     this.#child = child;
-    const lines = createInterface(child.stdout!);
+    const lines = createInterface(child.stdout);
     return Promise.race([once(lines, "line"), failsWhenEnded(child)]).then(([url]) => {
       this.#port = Number(new URL(String(url)).port);
     });
