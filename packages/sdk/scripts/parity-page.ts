@@ -1,9 +1,34 @@
+import { readFileSync } from "node:fs";
 import type { FieldNode, Node, ObjectNode } from "../src/schema/node.js";
 import { routes, wireTypes } from "../src/wire/index.js";
 import type { HoverText } from "./hover-text.js";
 import { readDescriptions } from "./type-descriptions.js";
 
 const oldVersion = "0.4.1";
+
+/** Names of the Python SDK as `read-python-sdk.mjs` found them. */
+interface PythonNames {
+  readonly version: string;
+  readonly routes: readonly string[];
+  readonly types: Readonly<Record<string, readonly string[]>>;
+}
+
+export const python = JSON.parse(
+  readFileSync(new URL("python-sdk.json", import.meta.url), "utf8"),
+) as PythonNames;
+
+/** Python has no class for these; it reads or writes their fields by hand. */
+export const withoutClass = new Set([
+  "AuthTokenRequest",
+  "AssignSessionProjectRequest",
+  "CompleteMetadataResponse",
+  "SetCheckpointTtlRequest",
+  "TraceExportResponse",
+  "WeightsInfoRequest",
+]);
+
+/** Types that exist in this project only. */
+export const ownTypes = new Set(["GetTokenizerResponse"]);
 
 /** The text of docs/parity.md: every type and field, read off the schemas and their interfaces. */
 export function renderParityPage(): string {
@@ -38,8 +63,8 @@ function header(count: number): string {
 
 Generated from the schemas and the text of their interfaces by \`npm run generate:parity -w packages/sdk\`; a test fails when it is stale.
 
-This package knows ${count} types. A field is marked for the Python SDK 0.25 and for ${oldVersion}, the last
-version with a JSON-only wire. Names are those of the wire; in TypeScript they are camelCase.
+This package knows ${count} types. A field is marked for the Python SDK ${python.version} and for ${oldVersion}, the last
+version with a JSON-only wire; \`ours\` is an addition of this project. Names are those of the wire; in TypeScript they are camelCase.
 
 Differences that hold everywhere:
 
@@ -61,9 +86,10 @@ function routeTable(): string {
       route.request ? code(route.request) : "-",
       (route.response ? code(route.response) : "-") + result,
       route.pool,
+      markOfRoute(route.path),
     ];
   });
-  return `## Endpoints\n\n${table(["name", "endpoint", "request", "response", "pool"], rows)}`;
+  return `## Endpoints\n\n${table(["name", "endpoint", "request", "response", "pool", python.version], rows)}`;
 }
 
 function objectSection(name: string, object: ObjectNode, described: HoverText | undefined): string {
@@ -72,18 +98,45 @@ function objectSection(name: string, object: ObjectNode, described: HoverText | 
     described?.members.get(field.name)?.text ?? "",
     describeNode(field.node),
     describePresence(field),
-    "yes",
-    isIn(oldVersion, field.since ?? object.since) ? "yes" : `since ${field.since ?? object.since}`,
+    markOfField(name, field),
+    markOfOldField(name, field.since ?? object.since),
     field.note ?? "",
   ]);
   const strictness = object.strict ? "strict" : "keeps unknown fields";
   const since = object.since ? `, since ${object.since}` : "";
+  const whose = ownTypes.has(name) ? ", ours" : "";
   const about = described ? `${firstSentence(described.text)} ` : "";
-  return `### ${name}\n\n${about}(${strictness}${since})\n\n${
+  return `### ${name}\n\n${about}(${strictness}${since}${whose})\n\n${
     rows.length === 0
       ? "No fields."
-      : table(["field", "meaning", "form", "presence", "0.25", oldVersion, "difference"], rows)
+      : table(
+          ["field", "meaning", "form", "presence", python.version, oldVersion, "difference"],
+          rows,
+        )
   }`;
+}
+
+/** A route that Python only stopped using is still one of the API. */
+export const formerRoutes = new Set(["/api/v1/forward"]);
+
+function markOfRoute(route: string): string {
+  const plain = route.replaceAll(/\{\w+\}/g, "{}");
+  if (python.routes.includes(plain)) return "yes";
+  return formerRoutes.has(plain) ? "no longer" : "ours";
+}
+
+function markOfField(typeName: string, { wireName, protobufOnly }: FieldNode): string {
+  if (ownTypes.has(typeName)) return "ours";
+  if (protobufOnly) return "protobuf";
+  if (withoutClass.has(typeName)) return "yes, without a class";
+  const fields = python.types[typeName] ?? [];
+  // What every message of a kind has, Python writes where it is sent.
+  return fields.includes(wireName) ? "yes" : wireName === "type" ? "implied" : "no";
+}
+
+function markOfOldField(typeName: string, since: string | undefined): string {
+  if (ownTypes.has(typeName)) return "ours";
+  return isIn(oldVersion, since) ? "yes" : `since ${since}`;
 }
 
 function describePresence(field: FieldNode): string {

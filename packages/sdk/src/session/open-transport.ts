@@ -1,8 +1,8 @@
 import { localBaseUrl, parseBaseUrl, type BaseUrl } from "../transport/base-url.js";
-import { withDecompression } from "../transport/decompression.js";
-import { withEmptyBadRequestAsConnectionError } from "../transport/empty-bad-request.js";
+import { decompress } from "../transport/decompression.js";
+import { emptyBadRequestAsConnectionError } from "../transport/empty-bad-request.js";
 import { openFetchTransport } from "../transport/fetch-transport.js";
-import type { Send, Transport } from "../transport/message.js";
+import type { Inspect, Send, Transport } from "../transport/message.js";
 import { openNetwork } from "../transport/network.js";
 import { withRedirects } from "../transport/redirects.js";
 import type { ConnectionPlan } from "./connection-plan.js";
@@ -47,8 +47,8 @@ export async function openTransport(plan: ConnectionPlan): Promise<OpenedTranspo
 
 // From the socket outwards: a proxy's empty 400, then compression, then redirects.
 function layered({ send, close }: Transport): Transport {
-  return {
-    send: withRedirects(withDecompression(withEmptyBadRequestAsConnectionError(send))),
-    close,
-  };
+  const refuseEmpty = emptyBadRequestAsConnectionError();
+  const inspect: Inspect = (response, request) =>
+    decompress(refuseEmpty(response, request), request);
+  return { send: withRedirects(send, inspect), close };
 }

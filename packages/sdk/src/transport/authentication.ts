@@ -16,9 +16,15 @@ export function withCredential(send: Send, provider: CredentialProvider): Send {
         ? request
         : { ...request, commonHeaders: signedHeaders.of(request.commonHeaders, credential) },
     );
-  return async (request) => {
-    const provided = ask(provider, request);
-    return sendWith(request, typeof provided === "object" ? await provided : provided);
+  return (request) => {
+    try {
+      const provided = ask(provider, request);
+      return typeof provided === "object"
+        ? provided.then((credential) => sendWith(request, credential))
+        : sendWith(request, provided);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   };
 }
 

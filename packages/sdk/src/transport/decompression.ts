@@ -2,7 +2,7 @@ import { APIConnectionError, APIResponseValidationError } from "../errors/api-er
 import { WireError } from "../errors/wire-error.js";
 import { abortable } from "../runtime/abortable.js";
 import { tooLargeError } from "./answer-bounds.js";
-import { describeRequest, type HttpRequest, type HttpResponse, type Send } from "./message.js";
+import { describeRequest, type HttpRequest, type HttpResponse, type Inspect } from "./message.js";
 
 /** Encodings offered to servers. */
 export const acceptedEncodings = "gzip, deflate, br";
@@ -16,26 +16,23 @@ type Unpack = (packed: Uint8Array) => Promise<Uint8Array>;
  * Unpacks answers that the server compressed; one that does not unpack was damaged on its way. Streamed
  * answers are left as they are: whoever wants one asks for it unpacked.
  */
-export function withDecompression(send: Send): Send {
-  return (request) =>
-    send(request).then((response) => {
-      const encoding = response.headers["content-encoding"];
-      if (encoding === undefined || response.parts) return response;
-      const steps = encoding
-        .split(",")
-        .map((step) => step.trim().toLowerCase())
-        .filter((step) => !plainEncodings.has(step));
-      if (steps.length === 0) return response;
-      return abortable(unpack(response, request, steps), request.signal).catch((cause: unknown) => {
-        request.signal?.throwIfAborted();
-        if (cause instanceof APIResponseValidationError) throw cause;
-        throw new APIConnectionError(`Connection error: the answer's ${encoding} data is broken.`, {
-          cause,
-          request: describeRequest(request),
-        });
-      });
+export const decompress: Inspect = (response, request) => {
+  const encoding = response.headers["content-encoding"];
+  if (encoding === undefined || response.parts) return response;
+  const steps = encoding
+    .split(",")
+    .map((step) => step.trim().toLowerCase())
+    .filter((step) => !plainEncodings.has(step));
+  if (steps.length === 0) return response;
+  return abortable(unpack(response, request, steps), request.signal).catch((cause: unknown) => {
+    request.signal?.throwIfAborted();
+    if (cause instanceof APIResponseValidationError) throw cause;
+    throw new APIConnectionError(`Connection error: the answer's ${encoding} data is broken.`, {
+      cause,
+      request: describeRequest(request),
     });
-}
+  });
+};
 
 async function unpack(
   response: HttpResponse,

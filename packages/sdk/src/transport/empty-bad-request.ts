@@ -1,5 +1,5 @@
 import { APIConnectionError } from "../errors/api-error.js";
-import { describeRequest, type HttpRequest, type HttpResponse, type Send } from "./message.js";
+import { describeRequest, type HttpRequest, type HttpResponse } from "./message.js";
 
 const fullBudget = 16;
 
@@ -14,10 +14,15 @@ export function isEmptyBadRequest({ status, headers }: HttpResponse): boolean {
  * the caller. A pool has a budget for this: an event costs one, a request without error earns one
  * back; with the budget gone the 400 is what it says.
  */
-export function withEmptyBadRequestAsConnectionError(send: Send): Send {
+export function emptyBadRequestAsConnectionError(): (
+  response: HttpResponse,
+  request: HttpRequest,
+) => HttpResponse {
   const budgets = new Map<string, number>();
-  const inspect = (response: HttpResponse, request: HttpRequest): HttpResponse => {
+  return (response, request) => {
     const { pool } = request;
+    // What is stored elsewhere is not behind the proxy that this is about.
+    if (pool === "storage") return response;
     const budget = budgets.get(pool) ?? fullBudget;
     if (!isEmptyBadRequest(response)) {
       if (budget < fullBudget && response.status < 300) budgets.set(pool, budget + 1);
@@ -30,9 +35,4 @@ export function withEmptyBadRequestAsConnectionError(send: Send): Send {
       { request: describeRequest(request), wasSent: false },
     );
   };
-  // What is stored elsewhere is not behind the proxy that this is about.
-  return (request) =>
-    request.pool === "storage"
-      ? send(request)
-      : send(request).then((response) => inspect(response, request));
 }

@@ -52,6 +52,15 @@ export interface HttpResponse {
 /** Exchanges one request for its answer; rejects when no complete answer arrives. */
 export type Send = (request: HttpRequest) => Promise<HttpResponse>;
 
+/**
+ * Looks at an answer on its way back; may replace it, or throw. Nearly all answers need nothing, and a
+ * promise less per answer is felt when they come by the thousand.
+ */
+export type Inspect = (
+  response: HttpResponse,
+  request: HttpRequest,
+) => HttpResponse | Promise<HttpResponse>;
+
 /** A `Send` that owns something (sockets) which must be given back. */
 export interface Transport {
   readonly send: Send;

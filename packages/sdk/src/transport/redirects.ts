@@ -4,6 +4,7 @@ import {
   type Headers,
   type HttpRequest,
   type HttpResponse,
+  type Inspect,
   type Send,
 } from "./message.js";
 
@@ -25,16 +26,24 @@ const harmlessHeaders = new Set([
  * others; the rest are answers. To another origin go neither credentials nor the caller's own headers;
  * when that server then wants a credential, the error says why it got none.
  */
-export function withRedirects(send: Send): Send {
-  const follow = (request: HttpRequest, left: number, firstOrigin: string): Promise<HttpResponse> =>
-    send(request).then((response) => {
+export function withRedirects(send: Send, inspect: Inspect = (response) => response): Send {
+  const follow = (
+    request: HttpRequest,
+    left: number,
+    firstOrigin: string,
+  ): Promise<HttpResponse> => {
+    const goOn = (response: HttpResponse): HttpResponse | Promise<HttpResponse> => {
       const target = left > 0 && request.followsRedirects && targetOf(response, request);
       if (target) return follow(redirected(request, target), left - 1, firstOrigin);
       const isUnauthorized = response.status === 401 || response.status === 403;
-      if (isUnauthorized && request.origin !== firstOrigin)
-        throw keptBack(response, request, firstOrigin);
-      return response;
+      if (!isUnauthorized || request.origin === firstOrigin) return response;
+      throw keptBack(response, request, firstOrigin);
+    };
+    return send(request).then((received) => {
+      const response = inspect(received, request);
+      return "status" in response ? goOn(response) : response.then(goOn);
     });
+  };
   return (request) => follow(request, maxRedirects, request.origin);
 }
 
