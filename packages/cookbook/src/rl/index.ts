@@ -10,6 +10,7 @@ export {
   withoutConstantGroups,
   type AdvantageEstimator,
 } from "./advantages.js";
+export { captureRequests, type Capture, type CaptureOptions } from "./capture.js";
 export { groupOf, type GroupOfOptions } from "./environments/group-of.js";
 export {
   messageEnvironment,

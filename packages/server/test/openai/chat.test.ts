@@ -398,6 +398,8 @@ describe("messages", () => {
     ];
     const more = { messages, continue_final_message: true, add_generation_prompt: false };
     expect(await promptOf(more)).toMatch(/assistant\n1, 2, $/);
+    const strange = [{ role: "user", content: "a\ufdd3b" }, ...messages];
+    expect(await promptOf({ ...more, messages: strange })).toMatch(/assistant\n1, 2, $/);
     const both = await scripted.chat({ ...more, add_generation_prompt: true });
     expect([both.status, both.json.error.param]).toEqual([400, "continue_final_message"]);
     const wrong = await scripted.chat({ continue_final_message: true });

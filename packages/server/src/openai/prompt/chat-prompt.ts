@@ -62,7 +62,12 @@ function render(
 }
 
 function cutAtMark(rendered: RenderedChat): RenderedChat {
-  const place = rendered.indexOfMark(hereMark);
+  // The last one: a message may have the character for reasons of its own.
+  let place = -1;
+  for (let next = rendered.indexOfMark(hereMark); next >= 0;) {
+    place = next;
+    next = rendered.indexOfMark(hereMark, place + 1);
+  }
   if (place >= 0) return rendered.slice(0, place);
   throw invalid("continue_final_message", "is not supported by the template of this model");
 }
