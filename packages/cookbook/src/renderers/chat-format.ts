@@ -39,7 +39,10 @@ export interface RenderedMessage {
   readonly stopOverlap?: Markup;
 }
 
-/** When the prompt of a turn begins with the prompt and the answer of the turn before. */
+/**
+ * When the prompt of a turn begins with the prompt and the answer of the turn before: `sometimes` is where
+ * every turn reasons.
+ */
 export type Extension = "always" | "sometimes" | "never";
 
 /**

@@ -85,7 +85,6 @@ function compareCodePoints(a: string, b: string): number {
 class Reader {
   readonly #text: string;
   #position = 0;
-  #sign: string | undefined;
 
   constructor(text: string) {
     this.#text = text;
@@ -132,8 +131,7 @@ class Reader {
 
   #peek(): string | undefined {
     token.lastIndex = this.#position;
-    this.#sign = token.exec(this.#text)?.groups?.["sign"];
-    return this.#sign;
+    return token.exec(this.#text)?.groups?.["sign"];
   }
 
   #take<T>(value: T): T {

@@ -16,9 +16,10 @@ export interface SplitRules {
 /**
  * Examples in which each trained message stands behind the prompt it would be sampled from.
  *
- * - A format that always extends needs one example.
- * - One that never does needs one per trained message, ending there.
- * - In between, examples are joined where the longer begins with the shorter, token for token.
+ * - A format that extends needs one example.
+ * - One that rewrites earlier turns needs one per trained message, ending there.
+ * - A format that was told to keep the reasoning of earlier turns extends where every turn reasons. It gets
+ *   one example too, in which a turn without reasoning is trained as it stands in history.
  */
 export function splitConversation(
   rules: SplitRules,
@@ -26,25 +27,20 @@ export function splitConversation(
   trainOnWhat: TrainOnWhat,
 ): SupervisedExample[] {
   if (rules.splitsByUserTurn) return splitByUserTurn(rules, messages, trainOnWhat);
+  if (rules.extension !== "never") return [rules.build(messages, trainOnWhat)];
   const canSplit =
     trainOnWhat === "last_assistant_message" ||
     trainOnWhat === "last_assistant_turn" ||
     trainOnWhat === "all_assistant_messages";
-  if (rules.extension === "always" || (rules.extension === "sometimes" && !canSplit)) {
-    return [rules.build(messages, trainOnWhat)];
-  }
   if (!canSplit) {
     throw new RendererError(
       `The format of "${rules.name}" rewrites earlier turns, so ${trainOnWhat} cannot be split into ` +
         "examples. Train assistant messages, or build one example with buildSupervisedExample.",
     );
   }
-  const examples = trainedIndices(rules, messages, trainOnWhat).map((index) =>
+  return trainedIndices(rules, messages, trainOnWhat).map((index) =>
     rules.build(messages.slice(0, index + 1), "last_assistant_message"),
   );
-  if (rules.extension === "never") return examples;
-  const joined = joinExtensions(examples);
-  return joined.length === 1 ? [rules.build(messages, trainOnWhat)] : joined;
 }
 
 function trainedIndices(
@@ -60,30 +56,6 @@ function trainedIndices(
   return messages.flatMap(({ role }, index) =>
     role === "assistant" && index >= (first ?? 0) ? [index] : [],
   );
-}
-
-function joinExtensions(examples: readonly SupervisedExample[]): SupervisedExample[] {
-  const joined: SupervisedExample[] = [];
-  for (const example of examples) {
-    const before = joined.at(-1);
-    if (!before || !beginsWith(example, before)) {
-      joined.push(example);
-      continue;
-    }
-    const weights = example.weights.slice();
-    for (const [index, weight] of before.weights.entries()) weights[index] ||= weight;
-    joined[joined.length - 1] = { input: example.input, weights };
-  }
-  return joined;
-}
-
-function beginsWith(longer: SupervisedExample, shorter: SupervisedExample): boolean {
-  if (
-    ![...longer.input.chunks, ...shorter.input.chunks].every(({ type }) => type === "encoded_text")
-  )
-    return false;
-  const ids = longer.input.toInts();
-  return shorter.input.toInts().every((id, index) => ids[index] === id);
 }
 
 /** One example per message of the user, ending before the next. */
