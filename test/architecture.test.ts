@@ -229,7 +229,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     connect: ["command.ts", "errors", "output", "parse"],
     doctor: ["command.ts", "connect", "errors", "output"],
     "hub-upload": ["errors", "output"],
-    training: ["terminal"],
+    training: [],
     commands: [
       "command.ts",
       "command-tree.ts",

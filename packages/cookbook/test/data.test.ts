@@ -14,6 +14,7 @@ import {
   weightsOf,
   type Conversation,
 } from "@tinker-ts/cookbook/data";
+import type { Message } from "@tinker-ts/cookbook/renderers";
 import fc from "fast-check";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { ModelInput, type Datum } from "tinker-ts";
@@ -283,6 +284,24 @@ describe("datums", () => {
     );
     expect(Array.from(weightsOf(datum!))).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
   });
+});
+
+it("a conversation of a format that rewrites earlier turns is one datum per answer; a batch counts rows", () => {
+  const renderer = wordRenderer();
+  const rewriting = {
+    ...renderer,
+    hasExtensionProperty: false,
+    buildSupervisedExamples: (messages: readonly Message[]) =>
+      messages.flatMap((message, index) =>
+        message.role === "assistant"
+          ? renderer.buildSupervisedExample(messages.slice(0, index + 1))
+          : [],
+      ),
+  };
+  const talk = { messages: [...exchange("a", "b").messages, ...exchange("c", "d").messages] };
+  const data = new ConversationDataset([talk, talk, talk], { renderer: rewriting, batchSize: 2 });
+  expect(data.batchesPerEpoch).toBe(1);
+  expect(data.batch(0, 0)).toHaveLength(4);
 });
 
 describe("batches", () => {

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { nllEvaluator, type Evaluator } from "@tinker-ts/cookbook/evaluation";
 import { train, type TrainOptions, type TrainResult } from "@tinker-ts/cookbook/supervised";
 import { type ServiceClient, type TrainingClient } from "tinker-ts";
-import { readRunFolder } from "tinker-ts/run-log";
+import { readRunFolder, type RunRecord } from "tinker-ts/run-log";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { countingData, LocalPlace, tinyModel } from "./support/local-service.js";
 
@@ -54,7 +54,7 @@ beforeAll(async () => {
   const { checkpoint } = await train(given);
   const weights = await place.weightsOf(checkpoint!.samplerPath);
   calm = { weights, losses: await lossesOf(given.folder) };
-});
+}, 60_000);
 
 describe("a run", () => {
   it("has the numbers of the bare calls", async () => {
@@ -304,6 +304,17 @@ describe("going on", () => {
     await expect(train({ ...given, loraRank: 8 })).rejects.toThrow(
       "holds a run with lora_rank 4, not 8",
     );
+  });
+
+  it("tells of other settings that differ, because the rest will not be what it would have been", async () => {
+    const given = options();
+    await interruptedAfter(1, given);
+    const warnings: string[] = [];
+    const hear = (record: RunRecord): void => {
+      if (record.kind === "text" && record.level === "warning") warnings.push(record.text);
+    };
+    await train({ ...given, learningRate: 2e-2, maxSteps: 5, sinks: [{ log: hear }] });
+    expect(warnings).toEqual(["learning_rate was 0.01 when the run was begun and is 0.02 now"]);
   });
 
   it("weights of another run are a beginning with a fresh optimizer; the run's own checkpoint wins", async () => {

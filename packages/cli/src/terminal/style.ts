@@ -17,9 +17,14 @@ const paint =
 const plain = (text: string): string => text;
 
 /** Colours only on a screen, and never against NO_COLOR. */
-export function styleFor({ env, isInteractive }: Terminal, stream: "out" | "err"): Style {
-  const isColourful = isInteractive[stream] && !env["NO_COLOR"] && env["TERM"] !== "dumb";
-  if (!isColourful) return { bold: plain, dim: plain, red: plain, green: plain, yellow: plain };
+export function hasColours({ env, isInteractive }: Terminal, stream: "out" | "err"): boolean {
+  return isInteractive[stream] && !env["NO_COLOR"] && env["TERM"] !== "dumb";
+}
+
+/** The colours of a stream. */
+export function styleFor(terminal: Terminal, stream: "out" | "err"): Style {
+  if (!hasColours(terminal, stream))
+    return { bold: plain, dim: plain, red: plain, green: plain, yellow: plain };
   return {
     bold: paint(1, 22),
     dim: paint(2, 22),

@@ -9,6 +9,7 @@ export { EarlyStop, type EarlyStopOptions } from "./early-stop.js";
 export {
   checkSameRun,
   openTraining,
+  warnOfChanges,
   type OpenedTraining,
   type OpenTrainingOptions,
 } from "./open-training.js";

@@ -6,7 +6,7 @@ import {
   type TrainingClient,
   type UserMetadata,
 } from "tinker-ts";
-import type { CheckpointRow, RunLog } from "tinker-ts/run-log";
+import type { CheckpointRow, Line, RunLog } from "tinker-ts/run-log";
 
 /** Which model is trained, and from where. */
 export interface OpenTrainingOptions {
@@ -72,19 +72,32 @@ export async function openTraining(options: OpenTrainingOptions): Promise<Opened
   return { training, row: undefined };
 }
 
-/** Settings that a run cannot change on its way, under the names that `config.json` has. */
+/** Refuses settings that a run cannot change on its way, under the names that `config.json` has. */
 export function checkSameRun(run: RunLog, wanted: Readonly<Record<string, string | number>>): void {
-  const { config, checkpoints } = run.previous;
-  if (!config || checkpoints.length === 0) return;
-  for (const [key, value] of Object.entries(wanted)) {
-    const before = config[key];
-    if (before === undefined || before === null || before === value) continue;
+  for (const { key, was, is } of changesOf(run, wanted)) {
     throw new ArgumentError(
       "folder",
-      `${run.folder} holds a run with ${key} ${JSON.stringify(before)}, not ${JSON.stringify(value)}; ` +
+      `${run.folder} holds a run with ${key} ${was}, not ${is}; ` +
         "use its settings to go on with it, or another folder",
     );
   }
+}
+
+/** Tells of all other settings that differ, because what follows is not what it would have been. */
+export function warnOfChanges(run: RunLog, config: Line, except: readonly string[]): void {
+  for (const { key, was, is } of changesOf(run, config)) {
+    if (except.includes(key)) continue;
+    run.text(`${key} was ${was} when the run was begun and is ${is} now`, "warning");
+  }
+}
+
+function changesOf(run: RunLog, config: Line): { key: string; was: string; is: string }[] {
+  const { config: before, checkpoints } = run.previous;
+  if (!before || checkpoints.length === 0) return [];
+  return Object.keys(config).flatMap((key) => {
+    const [was, is] = [before[key], config[key]].map((value) => JSON.stringify(value ?? null));
+    return was === is || was === undefined || is === undefined ? [] : [{ key, was, is }];
+  });
 }
 
 /** A checkpoint that expired or was deleted; anything else, such as a server that is away, is no reason to go back. */

@@ -6,7 +6,13 @@ import {
   recommendedLearningRate,
   scheduleMultiplier,
 } from "../hyperparameters/index.js";
-import { checkSameRun, CheckpointKeeper, EarlyStop, openTraining } from "../runs/index.js";
+import {
+  CheckpointKeeper,
+  checkSameRun,
+  EarlyStop,
+  openTraining,
+  warnOfChanges,
+} from "../runs/index.js";
 import { isPrepared, prepareData, type PreparedData } from "./prepare-data.js";
 import { sizeOf, stepMetrics, type StepSize } from "./step-metrics.js";
 import {
@@ -60,6 +66,7 @@ export async function train(options: TrainOptions): Promise<TrainResult> {
   const run = await RunLog.open({ folder, ifExists, sinks, config });
   try {
     checkSameRun(run, { model_name: model, lora_rank: complete.loraRank });
+    warnOfChanges(run, config, ["log_path", "max_steps", "num_epochs"]);
     return await runSteps(complete, { run, prepared, learningRate });
   } catch (error) {
     run.text(String(error), "error");

@@ -1,5 +1,6 @@
 import path from "node:path";
 import type { PreparedData, TrainOptions, TrainResult } from "@tinker-ts/cookbook/supervised";
+import type { SupervisedExample } from "@tinker-ts/cookbook/renderers";
 import type { Datum } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../../command.js";
 import { orLocal } from "../../connect/or-local.js";
@@ -9,7 +10,7 @@ import { commandLine } from "../../parse/command-line.js";
 import { dataSource } from "../../parse/data-source.js";
 import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../../parse/option-spec.js";
 import { Interrupted } from "../../terminal/interrupted.js";
-import { colourExample } from "../../training/colour-example.js";
+import { hasColours } from "../../terminal/style.js";
 import { answerAll, questionsOf, type Sample } from "../../training/samples.js";
 import { estimateSeconds, formatSeconds } from "../../training/estimate.js";
 
@@ -141,7 +142,7 @@ export const command = defineCommand({
         signal: context.signal,
       });
       const plan = await makePlan(open, settings, prepared, context.signal);
-      if (!context.output.isJson) showPlan(context, plan, prepared);
+      if (!context.output.isJson) await showPlan(context, plan, prepared);
       if (chosen.dryRun) {
         if (context.output.isJson) context.output.json(snakeCase(plan));
         return undefined;
@@ -255,11 +256,18 @@ async function makePlan(
 }
 
 /** The first example in colours, and how much there is. */
-function showPlan({ output }: CommandContext, plan: Plan, prepared: PreparedData): void {
-  const { dataset, tokenizer, badRows } = prepared;
-  const [first] = dataset.batch(0, 0) as readonly Datum[];
-  output.line(output.style.bold("The first example; what is learned is green:"));
-  output.line(`${colourExample(first!, tokenizer, output.style)}\n`);
+async function showPlan(
+  { output, terminal }: CommandContext,
+  plan: Plan,
+  { dataset, tokenizer, badRows }: PreparedData,
+): Promise<void> {
+  const { showExample } = await import("@tinker-ts/cookbook/renderers");
+  const [first] = await dataset.batch(0, 0);
+  const colors = hasColours(terminal, "out");
+  output.line(
+    output.style.bold(`The first example; what is learned is ${colors ? "green" : "in brackets"}:`),
+  );
+  output.line(`${showExample(sequenceOf(first!), tokenizer, { colors })}\n`);
   for (const { place, problem } of badRows) output.note(`Left out ${place}: ${problem}`);
   const cut = plan.cutRows > 0 ? `; ${plan.cutRows} rows are cut` : "";
   output.result({
@@ -283,6 +291,16 @@ function showPlan({ output }: CommandContext, plan: Plan, prepared: PreparedData
       ],
     }),
   });
+}
+
+/** A datum as the sequence that it was made of, after it was cut. */
+function sequenceOf({ modelInput, lossFnInputs }: Datum): SupervisedExample {
+  const targets = lossFnInputs["target_tokens"]!.data;
+  const weights = lossFnInputs["weights"]!.data as ArrayLike<number>;
+  return {
+    input: modelInput.appendInt(Number(targets.at(-1))),
+    weights: Float32Array.from([0, ...Array.from(weights)]),
+  };
 }
 
 async function trainAndTell(
