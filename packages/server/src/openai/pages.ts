@@ -64,6 +64,8 @@ export function openAiPages(given: OpenAiPagesParts): ExtraPage[] {
         try {
           return await answer(request, call, params);
         } catch (error) {
+          // Nobody is there any more to be told, and nothing went wrong.
+          if (call.signal.aborted) throw new ApiError(499, "the client has gone");
           throw toApiError(error, logger);
         }
       },

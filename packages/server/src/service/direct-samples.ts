@@ -86,7 +86,7 @@ export class DirectSamples {
     return results.flatMap((result) => result ?? []);
   }
 
-  /** Lets what runs finish until the time is over; then ends it. What waits is refused at once. */
+  /** Lets what runs finish until the time is over; then ends it, and refuses what waits. */
   async close(graceMs: number): Promise<void> {
     const ended = Promise.allSettled(this.#running);
     let timer: NodeJS.Timeout | undefined;

@@ -21,6 +21,12 @@ afterEach(() => {
 });
 afterAll(() => Promise.all([real.close(), scripted.close()]));
 
+/** How many tokens the server has counted. */
+async function sampledTokens(): Promise<number> {
+  const text = await (await fetch(`${scripted.url}/metrics`)).text();
+  return Number(/^tinker_tokens_total\{kind="sample"\} (\d+)$/m.exec(text)?.[1] ?? 0);
+}
+
 const tools = [{ type: "function", function: { name: "add", parameters: { type: "object" } } }];
 
 describe("a stream", () => {
@@ -138,13 +144,16 @@ describe("a stream", () => {
   });
 
   it("50: stops the engine when the client hangs up, and counts what was sampled", async () => {
-    engine.says("one two three four five six");
-    const arrived = engine.gates.close("token");
-    const stream = scripted
-      .client()
-      .chat.completions.stream({ ...question, stream: true } as never);
+    engine.says("word ".repeat(300));
+    const before = await sampledTokens();
+    const { told } = engine;
+    const { completions } = scripted.client().chat;
+    const stream = completions.stream({ ...question, max_tokens: 1000, stream: true } as never);
     const failed = stream.done().catch((error: unknown) => error);
-    await arrived;
+    await new Promise((resolve) => {
+      stream.once("content", resolve);
+    });
+    await engine.gates.close("token");
     const request = engine.requests.at(-1)!;
     const aborted = new Promise((resolve) => {
       request.signal!.addEventListener("abort", resolve, { once: true });
@@ -152,6 +161,21 @@ describe("a stream", () => {
     stream.abort();
     await aborted;
     expect(await failed).toBeInstanceOf(OpenAI.APIUserAbortError);
+    await expect.poll(sampledTokens).toBe(before + engine.told - told);
+    const whole = new AbortController();
+    engine.says("one two three");
+    void engine.gates.close("token");
+    const asked = engine.requests.length;
+    const given = scripted
+      .fetch("/v1/chat/completions", question, {
+        signal: whole.signal,
+        headers: { "content-type": "application/json" },
+      })
+      .catch((error: unknown) => error);
+    await expect.poll(() => engine.requests.length).toBe(asked + 1);
+    whole.abort();
+    await given;
+    await expect.poll(() => engine.requests.at(-1)!.signal!.aborted).toBe(true);
     expect(scripted.logLines.filter((line) => /error/i.test(line))).toEqual([]);
     // The place is free again.
     engine.gates.openAll();
