@@ -247,7 +247,7 @@ describe("the loop around a call", () => {
     expect(error.attempts).toEqual([
       ...waits.map((delayMs) => ({
         status: 503,
-        message: 'Error code: 503 - {"detail":"busy"}',
+        message: "Error code: 503 - busy",
         delayMs,
         mayHaveBeenApplied: false,
       })),
@@ -303,7 +303,7 @@ describe("the log", () => {
     await failure(service.client().getServerCapabilities());
     const told = warnings(service.log);
     expect(told[0]).toBe(
-      'warn getServerCapabilities keeps failing and is tried again in 2 s: Error code: 503 - {"detail":"busy"}',
+      "warn getServerCapabilities keeps failing and is tried again in 2 s: Error code: 503 - busy",
     );
     // Five minutes of trying.
     expect(told.length).toBeGreaterThanOrEqual(4);
