@@ -4,7 +4,7 @@ import { cpSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Engine } from "@tinker-ts/engine";
 import { describe, expect, it } from "vitest";
-import { countingDatum, raggedData } from "./support/engine-data.js";
+import { raggedData } from "./support/engine-data.js";
 import { fixture } from "./support/fixtures.js";
 import { useTemporaryFolder } from "./support/temporary-folder.js";
 
@@ -17,16 +17,41 @@ describe("an engine", () => {
     await using engine = await Engine.create({ threads: 2 });
     const model = await engine.loadModel(fixture("qwen3/model"));
     const adapter = await model.createAdapter({ rank: 16 });
-    await adapter.forwardBackward([countingDatum(1, 10)], crossEntropy);
-    let ticks = 0;
-    const timer = setInterval(() => (ticks += 1), 5);
-    const startMs = performance.now();
-    await adapter.forwardBackward(raggedData(30, 200), crossEntropy);
-    const elapsedMs = performance.now() - startMs;
-    clearInterval(timer);
-    expect(elapsedMs).toBeGreaterThan(100);
-    // A busy machine delays timers; a blocked loop would not tick at all.
-    expect(ticks).toBeGreaterThan(elapsedMs / 5 / 8);
+    // While the pass is under way this loop turns, between its reports and more often than these come.
+    let turns = 0;
+    const over = new AbortController();
+    const reports: number[] = [];
+    const pass = adapter
+      .forwardBackward(raggedData(30, 200), {
+        ...crossEntropy,
+        onProgress: () => reports.push(turns),
+      })
+      .finally(() => over.abort());
+    while (!over.signal.aborted) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turns += 1;
+    }
+    await pass;
+    expect(new Set(reports).size).toBeGreaterThan(1);
+    expect(turns).toBeGreaterThan(reports.length);
+  });
+
+  it("does one pass at a time, in the order of the calls, whoever asks", async () => {
+    await using engine = await Engine.create({ threads: 2 });
+    const model = await engine.loadModel(fixture("qwen3/model"));
+    const adapters = await Promise.all(
+      [1, 2].map((seed) => model.createAdapter({ rank: 8, seed })),
+    );
+    const order: number[] = [];
+    const passes = adapters.map((adapter, index) =>
+      adapter.forwardBackward(raggedData(30, 200), {
+        ...crossEntropy,
+        onProgress: () => order.push(index),
+      }),
+    );
+    await Promise.all(passes);
+    expect(order.filter((index) => index === 0).length).toBeGreaterThan(1);
+    expect(order).toEqual(order.toSorted((one, other) => one - other));
   });
 
   it("reports progress while it loads, and can be stopped", async () => {

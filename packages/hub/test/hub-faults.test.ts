@@ -61,6 +61,13 @@ describe("a download that is disturbed", () => {
     expect((await weightsOf(folder)).equals(weights)).toBe(true);
   });
 
+  it("waits as long as a busy server asks for, and not as long as it would by itself", async () => {
+    hub().failNext("HEAD", "config.json", status(429, { "retry-after": "0" }));
+    const patient = { maxAttempts: 3, firstDelayMs: 3_600_000, maxDelayMs: 3_600_000 };
+    const { folder } = await resolve(undefined, { retryPolicy: patient });
+    expect((await weightsOf(folder)).equals(weights)).toBe(true);
+  });
+
   it("gives up on a server that stays away, and keeps what has arrived", async () => {
     hub().failNext("GET", "model.safetensors", endAt(70_000));
     for (let i = 0; i < 3; i++) hub().failNext("GET", "model.safetensors", status(503));

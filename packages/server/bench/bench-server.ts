@@ -8,6 +8,9 @@ import type { BenchModel } from "./bench-model.js";
 
 const apiKey = "tml-bench-key";
 
+/** What clients say of waiting is not what is measured. */
+const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+
 /** A server in a process of its own, and the way to it. */
 export interface BenchServer {
   client(apiKey?: string): ServiceClient;
@@ -38,7 +41,7 @@ export async function withServer(
     const baseUrl = `http://127.0.0.1:${server.port}`;
     await work({
       client(key = apiKey) {
-        const client = new ServiceClient({ baseUrl, apiKey: key, telemetry: false });
+        const client = new ServiceClient({ baseUrl, apiKey: key, telemetry: false, logger: quiet });
         clients.push(client);
         return client;
       },

@@ -1,5 +1,5 @@
 // What the server costs on top of the engine, how it bears load, and how soon it is ready.
-//   npm run bench -w packages/server [-- readiness overhead durability load bodies openai masks]
+//   npm run bench -w packages/server [-- readiness overhead durability load bodies owners openai masks]
 import { mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import path from "node:path";
@@ -11,6 +11,7 @@ import { reportMasks } from "./masks.js";
 import { line } from "./measure.js";
 import { reportOpenAi } from "./openai.js";
 import { reportOverhead } from "./overhead.js";
+import { reportOwners } from "./owners.js";
 import { reportReadiness } from "./readiness.js";
 
 const reports = {
@@ -19,6 +20,7 @@ const reports = {
   durability: reportDurability,
   load: reportLoad,
   bodies: reportBodies,
+  owners: reportOwners,
   openai: reportOpenAi,
   masks: reportMasks,
 };

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { ServiceClient, type DatumLike } from "tinker-ts";
 import { afterEach, expect, it } from "vitest";
 import { FaultyProxy } from "./support/faulty-proxy.js";
@@ -27,14 +26,15 @@ function seededRandom(seed: number): () => number {
   };
 }
 
-/** Waits between retries, twenty times shorter: the faults are many and the test must be short. */
+/** Longest wait between two attempts; whatever is longer is a limit on something. */
+const maxWaitMs = 10_000;
+
+/** Waits between attempts, twenty times shorter: the faults are many and the test must be short. */
 const hurriedClock = {
   now: () => performance.now(),
   wallTime: () => Date.now(),
-  sleep: (durationMs: number, signal?: AbortSignal) =>
-    setTimeoutPromise(durationMs / 20, undefined, signal ? { signal } : {}),
   schedule(durationMs: number, callback: () => void) {
-    const timer = setTimeout(callback, durationMs);
+    const timer = setTimeout(callback, durationMs > maxWaitMs ? durationMs : durationMs / 20);
     timer.unref();
     return () => clearTimeout(timer);
   },
@@ -135,7 +135,8 @@ it(
     let killed = 0;
     const killing = (async () => {
       while (killed < kills && !done.signal.aborted) {
-        await setTimeoutPromise(50 + random() * 900);
+        // In the middle of what some request, which may be any of the next ones, has begun.
+        await proxy.afterRequests(1 + Math.floor(random() * 12), done.signal);
         await stormy.server.kill();
         await stormy.server.start();
         killed++;

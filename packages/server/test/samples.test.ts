@@ -251,6 +251,35 @@ it("streams a line per token and the response at the end", async () => {
   expect(parsed.at(-1)).toHaveProperty("sequences");
 });
 
+it("ends a stream that fails with a line that says why", async () => {
+  const response = await app.fetch("streamSample", ask({ baseModel: "toy", prompt: [1, 2, 100] }));
+  const lines = (await response.text()).trim().split("\n");
+  expect(JSON.parse(lines.at(-1)!)).toEqual({
+    error: "prompt[2]: token 100 is not in the vocabulary of 100 tokens",
+    category: "user",
+  });
+});
+
+it("bills prompt tokens once, as cached or as not", async () => {
+  app.engine.cachedTokens = 3;
+  const { requestId } = await app.call(
+    "sample",
+    ask({ baseModel: "toy", prompt: [1, 2, 3, 4, 5] }),
+  );
+  await app.result(requestId);
+  const hour = (shift: number): string => {
+    const at = Math.floor(Date.now() / 3_600_000 + shift) * 3_600_000;
+    return new Date(at).toISOString().replace(".000", "");
+  };
+  const query = { starting_on: hour(-1), ending_before: hour(2) };
+  const { data } = await app.call("getBillingUsage", null, { query });
+  const prompts = data.flatMap(({ eventInfo }) =>
+    eventInfo.type === "sampling_prefill" ? [eventInfo] : [],
+  );
+  const tokens = prompts.reduce((sum, { tokenCount }) => sum + tokenCount, 0);
+  expect(tokens).toBe(5);
+});
+
 it("gives streaming up when its client goes away", async () => {
   const arrived = app.engine.gates.close("sample");
   const abort = new AbortController();

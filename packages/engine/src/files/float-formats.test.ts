@@ -49,6 +49,23 @@ describe.each(formats)("$dtype", ({ dtype, exponentBits }) => {
     expect(words.map((word) => valueOf(word, exponentBits))).toEqual([NaN, NaN, NaN]);
   });
 
+  it("rounds what lies half-way between two words to the even one, everywhere in its range", () => {
+    const last = ((2 ** exponentBits - 1) << (15 - exponentBits)) - 1;
+    const words = everyWord.filter((word) => word < last);
+    const halves = words.map(
+      (word) => (valueOf(word, exponentBits) + valueOf(word + 1, exponentBits)) / 2,
+    );
+    const even = words.map((word) => word + (word % 2));
+    expect(encodeWords(dtype, halves)).toEqual(even);
+    const negative = even.map((word) => word + 0x8000);
+    expect(
+      encodeWords(
+        dtype,
+        halves.map((value) => -value),
+      ),
+    ).toEqual(negative);
+  });
+
   it("rounds to the nearest word, and half-way to the even one", () => {
     fc.assert(
       fc.property(fc.float({ noNaN: true }), (value) => {

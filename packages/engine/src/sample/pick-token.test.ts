@@ -96,6 +96,16 @@ describe("pickToken", () => {
     );
   });
 
+  it("keeps the token with which topP is reached", () => {
+    const logits = Float32Array.of(0.5, 0.3, 0.2).map(Math.log);
+    const probabilities = softmax(logits);
+    const drawn = (topP: number, draw: number): number =>
+      pickToken(logits, probabilities, { temperature: 1, topK: 0, topP }, () => draw);
+    expect(drawn(0.6, 0.99)).toBe(1);
+    expect(drawn(0.4, 0.99)).toBe(0);
+    expect(drawn(0.9, 0.99)).toBe(2);
+  });
+
   it("reaches every token of a filtered set, and the last one at the end of the range", () => {
     const logits = Float32Array.of(1, 1, 1, -20);
     const probabilities = softmax(logits);

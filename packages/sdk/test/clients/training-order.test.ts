@@ -33,6 +33,14 @@ const openTraining = (service: FakeService, isParallel = true) => {
   return service.client({ maxRetries: 2 }).createLoraTrainingClient({ baseModel: "m" });
 };
 
+it("makes room for the next bytes when some have been sent", async ({ service }) => {
+  service.flags["fwdbwd_dispatch_bytes_semaphore_size"] = 0;
+  const training = await openTraining(service);
+  const model = new ModelServer(service);
+  for (let operation = 0; operation < 3; operation++) await pass(training, operation, 2);
+  expect(model.seqIds).toEqual([1, 2, 3, 4, 5, 6]);
+});
+
 interface PlannedOperation {
   readonly chunks: number;
   /** Faults of the attempts of each chunk (or of the step). */

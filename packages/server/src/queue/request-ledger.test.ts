@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.js";
 import { createLogger } from "../log/logger.js";
 import { Metrics } from "../metrics/metrics.js";
+import { SqlDatabase } from "../store/sql.js";
 import { Store } from "../store/store.js";
 import { identityOf } from "./canonical-payload.js";
 import { RequestLedger, type RequestDraft } from "./request-ledger.js";
@@ -71,15 +72,16 @@ it("leaves no file behind for a request that is refused or known", async () => {
 
 it("keeps an outcome until the disk takes it", async () => {
   const head = (await ledger.accept(draft(Buffer.from([1])), () => {}))!;
-  const write = store.write.bind(store);
-  let failures = 3;
-  store.write = (action) => {
-    if (failures-- <= 0) return write(action);
-    return Promise.reject(Object.assign(new Error("disk full"), { code: "SQLITE_FULL" }));
-  };
+  // Somebody else writes to the database and does not come to an end.
+  const other = new SqlDatabase(path.join(folder, "server.db"));
+  other.exec("BEGIN IMMEDIATE");
   const waiting = ledger.waiters.wait("r", 60_000, new AbortController().signal);
   const finished = ledger.finish(head, done(Buffer.from([2])), facts);
-  await clock.advance(5000);
+  await clock.advance(2500);
+  expect(ledger.waiters.count).toBe(1);
+  other.exec("ROLLBACK");
+  other.close();
+  await clock.advance(1000);
   await finished;
   expect(await waiting).toMatchObject({ state: "done" });
 });

@@ -28,6 +28,8 @@ export class FaultyProxy {
   readonly #server: http.Server;
   /** How often each fault happened. */
   readonly counts = new Map<string, number>();
+  #handedOn = 0;
+  #waiting: (() => void)[] = [];
 
   constructor(options: FaultyProxyOptions) {
     this.#options = options;
@@ -48,6 +50,21 @@ export class FaultyProxy {
     await new Promise((resolve) => {
       this.#server.close(resolve);
     });
+  }
+
+  /** Resolves when so many more requests have been handed on, or with the signal. */
+  async afterRequests(count: number, signal: AbortSignal): Promise<void> {
+    const target = this.#handedOn + count;
+    const wake = (): void => {
+      for (const go of this.#waiting.splice(0)) go();
+    };
+    signal.addEventListener("abort", wake);
+    while (this.#handedOn < target && !signal.aborted) {
+      await new Promise<void>((resolve) => {
+        this.#waiting.push(resolve);
+      });
+    }
+    signal.removeEventListener("abort", wake);
   }
 
   async #handle(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
@@ -106,7 +123,10 @@ export class FaultyProxy {
         });
       });
       outgoing.on("error", reject);
-      outgoing.end(body);
+      outgoing.end(body, () => {
+        this.#handedOn++;
+        for (const go of this.#waiting.splice(0)) go();
+      });
     });
   }
 }

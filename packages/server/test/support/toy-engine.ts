@@ -83,6 +83,8 @@ export class ToyEngine implements EnginePort {
   frozen = 0;
   /** Breaks the reading of model files. */
   isUnreadable = false;
+  /** Prompt tokens that samples find in the cache. */
+  cachedTokens = 0;
   /** Everything that was run, in order. */
   readonly log: string[] = [];
 
@@ -119,7 +121,7 @@ export class ToyEngine implements EnginePort {
     });
     return {
       samples,
-      promptCacheHitTokens: 0,
+      promptCacheHitTokens: this.cachedTokens,
       ...(options.promptLogprobs
         ? {
             promptLogprobs: Float32Array.from(options.prompt, (_, index) =>
