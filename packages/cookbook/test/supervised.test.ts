@@ -304,6 +304,7 @@ describe("going on", () => {
     await expect(train({ ...given, loraRank: 8 })).rejects.toThrow(
       "holds a run with lora_rank 4, not 8",
     );
+    expect(await train(given)).toMatchObject({ status: "unchanged" });
   });
 
   it("tells of other settings that differ, because the rest will not be what it would have been", async () => {

@@ -189,6 +189,16 @@ describe("a folder that holds a run", () => {
     expect(attempts).toBe(2);
   });
 
+  it("keeps its settings until it really goes on", async () => {
+    await (await RunLog.open({ folder, config: { rank: 4 } })).close();
+    await (await RunLog.open({ folder, config: { rank: 8 } })).close();
+    expect(JSON.parse(read("config.json"))).toEqual({ rank: 4 });
+    const run = await RunLog.open({ folder, config: { rank: 16 } });
+    run.log({ loss: 1 }, { step: 0 });
+    await run.close();
+    expect(JSON.parse(read("config.json"))).toEqual({ rank: 16 });
+  });
+
   it("can be refused or replaced; files that are not a run's are left alone", async () => {
     writeFileSync(file("notes.txt"), "mine");
     const first = await RunLog.open({ folder, ifExists: "fail", config: {} });

@@ -12,7 +12,10 @@ import type { Span } from "./step-spans.js";
 export interface RunLogOptions {
   /** The run's folder; it is made when it is not there. */
   readonly folder: string;
-  /** What the run was configured with; written to `config.json`. Functions are named, other things as JSON has them. */
+  /**
+   * What the run was configured with; written to `config.json`, of a run that goes on with the first thing it
+   * logs. Functions are named, other things as JSON has them.
+   */
   readonly config?: unknown;
   /**
    * What to do when the folder holds a run: go on with it, remove that run's files, or refuse.
@@ -50,6 +53,8 @@ export class RunLog implements AsyncDisposable {
   #dropped = 0;
   #failure: unknown;
   #isClosed = false;
+  /** Waits until the run really goes on: one that is refused must not change what it was. */
+  #config: string | undefined;
 
   private constructor(options: RunLogOptions, previous: RunFolder) {
     this.folder = previous.folder;
@@ -89,6 +94,7 @@ export class RunLog implements AsyncDisposable {
   log(metrics: Metrics, { step }: { readonly step?: number | undefined } = {}): void {
     const time = Date.now() / 1000;
     const { attempt } = this;
+    this.#writeConfig().catch((error: unknown) => (this.#failure ??= error));
     const line = { step, ...metrics, _time: time, _attempt: attempt };
     this.#enqueue(runFiles.metrics, toJsonLine(line));
     this.#tell({ kind: "metrics", step, metrics, time, attempt });
@@ -115,6 +121,7 @@ export class RunLog implements AsyncDisposable {
   /** Records a checkpoint; it is on the disk when this resolves. */
   async checkpoint(row: CheckpointRow): Promise<void> {
     await this.flush();
+    await this.#writeConfig();
     await this.#writer.append(runFiles.checkpoints, toJsonLine(toCheckpointLine(row)), {
       durable: true,
     });
@@ -172,14 +179,19 @@ export class RunLog implements AsyncDisposable {
 
   async #start(config: unknown): Promise<void> {
     const plain = toPlain(config);
-    if (config !== undefined) {
-      await this.#writer.replace(runFiles.config, `${JSON.stringify(plain, null, 2)}\n`);
-    }
+    if (config !== undefined) this.#config = `${JSON.stringify(plain, null, 2)}\n`;
+    if (this.attempt === 1) await this.#writeConfig();
     this.#tell({ kind: "open", folder: this.folder, config: plain });
     for (const problem of this.previous.problems) this.text(problem, "warning");
     this.text(`attempt ${this.attempt}: ${process.argv.slice(1).join(" ")}`);
     await this.flush();
     if (this.#failure) throw this.#failure;
+  }
+
+  async #writeConfig(): Promise<void> {
+    const config = this.#config;
+    this.#config = undefined;
+    if (config !== undefined) await this.#writer.replace(runFiles.config, config);
   }
 
   #enqueue(name: string, text: string): void {
