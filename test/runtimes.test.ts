@@ -28,7 +28,7 @@ const runtimes = [
   "playwright-core@1",
   "@sparticuz/chromium@153",
 ];
-const maxBrowserBytes = 90_000;
+const maxBrowserBytes = 60_000;
 
 /** Trains and samples over HTTP; prints what came of it. */
 const program = `

@@ -1,4 +1,4 @@
-// Regenerates src/wire/proto/tinker_public_pb.ts from proto/tinker_public.proto.
+// Regenerates test/support/generated/tinker_public_pb.ts, which tests compare our own reader and writer with, from proto/tinker_public.proto.
 // The compiler is fetched on demand: nobody who only builds or tests the project needs it.
 import { execFileSync } from "node:child_process";
 import path from "node:path";
@@ -10,7 +10,7 @@ const template = {
   plugins: [
     {
       local: "protoc-gen-es",
-      out: "src/wire/proto",
+      out: "test/support/generated",
       opt: ["target=ts", "import_extension=js", "ts_nocheck=true"],
     },
   ],

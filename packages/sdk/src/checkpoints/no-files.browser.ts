@@ -1,4 +1,4 @@
-import { notInBrowser } from "../runtime/not-in-browser.js";
+import { notInBrowser } from "../errors/not-in-browser.js";
 
 /*
  * Takes the place of what reads and writes files in bundles for browsers.

@@ -1,5 +1,5 @@
 import type { TinkerError } from "../errors/tinker-error.js";
-import { notInBrowser } from "../runtime/not-in-browser.js";
+import { notInBrowser } from "../errors/not-in-browser.js";
 
 /*
  * Takes the place of load-tokenizer.ts in bundles for browsers: the package behind it reads files.

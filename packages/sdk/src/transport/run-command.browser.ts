@@ -1,4 +1,4 @@
-import { notInBrowser } from "../runtime/not-in-browser.js";
+import { notInBrowser } from "../errors/not-in-browser.js";
 
 /** Refuses: takes the place of run-command.ts in bundles for browsers. */
 export async function runCommand(_command: string): Promise<string> {

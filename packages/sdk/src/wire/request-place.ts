@@ -1,6 +1,5 @@
-import { fromBinary } from "@bufbuild/protobuf";
 import { parseJson } from "./json-text.js";
-import { ForwardBackwardRequestSchema } from "./proto/tinker_public_pb.js";
+import { readForwardBackwardRequest } from "./proto/messages.js";
 
 /** Where a training request stands: its model and its number. */
 export interface RequestPlace {
@@ -28,7 +27,7 @@ export function readRequestPlace(
 }
 
 function fromProto(bytes: Uint8Array): Record<"modelId" | "seqId", unknown> {
-  return fromBinary(ForwardBackwardRequestSchema, bytes);
+  return { ...readForwardBackwardRequest(bytes) };
 }
 
 function fromJson(bytes: Uint8Array): Record<"modelId" | "seqId", unknown> {

@@ -1,5 +1,5 @@
+import zlib from "node:zlib";
 import { WireError } from "../errors/wire-error.js";
-import { builtInZstd } from "./zstd-builtin.js";
 
 /** Largest decompressed body accepted unless the caller says otherwise. */
 export const defaultMaxDecompressedBytes = 256 * 1024 * 1024;
@@ -10,6 +10,9 @@ interface Zstd {
   /** Throws when the content is larger than `maxBytes`. */
   decompress(bytes: Uint8Array, maxBytes: number): Uint8Array;
 }
+
+/** Whether bodies can be compressed here. */
+export const canCompress: boolean = true;
 
 let loading: Promise<Zstd> | undefined;
 
@@ -31,18 +34,18 @@ export async function decompressZstd(
 }
 
 function zstd(): Promise<Zstd> {
-  loading ??= Promise.resolve(builtIn() ?? loadWasm());
+  loading ??= "zstdCompressSync" in zlib ? Promise.resolve(builtIn()) : loadWasm();
   return loading;
 }
 
-function builtIn(): Zstd | undefined {
-  const native = builtInZstd();
-  if (!native) return undefined;
+function builtIn(): Zstd {
+  type Sync = (bytes: Uint8Array, options?: { maxOutputLength: number }) => Uint8Array;
+  const { zstdCompressSync, zstdDecompressSync } = zlib as unknown as Record<string, Sync>;
   return {
-    compress: (bytes) => native.compress(bytes),
+    compress: (bytes) => zstdCompressSync!(bytes),
     decompress(bytes, maxBytes) {
       try {
-        return native.decompress(bytes, { maxOutputLength: maxBytes });
+        return zstdDecompressSync!(bytes, { maxOutputLength: maxBytes });
       } catch (error) {
         if (error instanceof Error && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE") {
           throw tooLarge(maxBytes);

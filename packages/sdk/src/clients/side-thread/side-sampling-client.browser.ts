@@ -1,4 +1,4 @@
-import { notInBrowser } from "../../runtime/not-in-browser.js";
+import { notInBrowser } from "../../errors/not-in-browser.js";
 
 /** Refuses: takes the place of side-sampling-client.ts in bundles for browsers. */
 export function SideSamplingClient(): never {

@@ -5,7 +5,7 @@ import type { Datum } from "../../types/datum.js";
 import type { LossFnType } from "../../types/training.js";
 import { encodeJson } from "../../wire/json-codec.js";
 import { stringifyJson } from "../../wire/json-text.js";
-import { compressZstd } from "../../wire/zstd.js";
+import { canCompress, compressZstd } from "../../wire/zstd.js";
 
 /** A forward or forward/backward pass over some data. */
 export interface Pass {
@@ -45,12 +45,13 @@ export async function encodePass(
     forwardOnly: isForwardOnly,
   };
   const bytes = await encodeForwardBackwardInSlices(request, serveEvents);
-  const body: EncodedBody = options.compress
-    ? {
-        content: await compressZstd(bytes),
-        headers: { ...protoHeaders, "content-encoding": "zstd" },
-      }
-    : { content: bytes, headers: protoHeaders };
+  const body: EncodedBody =
+    options.compress && canCompress
+      ? {
+          content: await compressZstd(bytes),
+          headers: { ...protoHeaders, "content-encoding": "zstd" },
+        }
+      : { content: bytes, headers: protoHeaders };
   return { endpoint: "forwardBackward", body };
 }
 

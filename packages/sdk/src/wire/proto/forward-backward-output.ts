@@ -1,4 +1,3 @@
-import { fromBinary } from "@bufbuild/protobuf";
 import { setOwn } from "../../schema/set-own.js";
 import { TensorData, type TensorStorage } from "../../types/tensor-data.js";
 import type { ForwardBackwardOutput, LossFnOutput } from "../../types/training.js";
@@ -7,10 +6,10 @@ import { MessageWriter } from "./message-writer.js";
 import { PackedError, readInt64 } from "./packed.js";
 import { addValues, atField, dtypeOf, itemBytes, readValues, toSize } from "./tensor-codec.js";
 import {
-  ForwardBackwardOutputSchema,
-  type ArrayRecord,
-  type BatchedTensor,
-} from "./tinker_public_pb.js";
+  readForwardBackwardOutput,
+  type ArrayRecordMessage,
+  type BatchedTensorMessage,
+} from "./messages.js";
 
 const typeName = "ForwardBackwardOutput";
 
@@ -34,7 +33,7 @@ export function encodeForwardBackwardOutput(
 
 /** Decodes a forward or forward/backward result; tensors are views on `bytes` where they can be. */
 export function decodeForwardBackwardOutput(bytes: Uint8Array): ForwardBackwardOutput {
-  const message = fromBinary(ForwardBackwardOutputSchema, bytes);
+  const message = readForwardBackwardOutput(bytes);
   const fullType = message.lossFnOutputType;
   const hasRecords = message.lossFnOutputs.length > 0;
   return {
@@ -48,7 +47,7 @@ export function decodeForwardBackwardOutput(bytes: Uint8Array): ForwardBackwardO
   };
 }
 
-function readRecord(record: ArrayRecord): LossFnOutput[] {
+function readRecord(record: ArrayRecordMessage): LossFnOutput[] {
   const fields = Object.entries(record.fields);
   const [, first] = fields[0] ?? [];
   const count = toSize(record.numDatums) || (first ? offsetsOf(first).length - 1 : 0);
@@ -67,7 +66,7 @@ function readRecord(record: ArrayRecord): LossFnOutput[] {
 }
 
 /** The tensors of one field, one per datum. */
-function splitBatch(batch: BatchedTensor, count: number): TensorData[] {
+function splitBatch(batch: BatchedTensorMessage, count: number): TensorData[] {
   const size = itemBytes(batch.dtype);
   if (size === undefined) throw new PackedError(`unknown dtype ${String(batch.dtype)}`);
   const offsets = offsetsOf(batch);
@@ -91,7 +90,7 @@ function splitBatch(batch: BatchedTensor, count: number): TensorData[] {
   return tensors;
 }
 
-function offsetsOf(batch: BatchedTensor): readonly number[] {
+function offsetsOf(batch: BatchedTensorMessage): readonly number[] {
   return Array.from(readInt64(batch.offsets), Number);
 }
 

@@ -1,4 +1,3 @@
-import { fromBinary } from "@bufbuild/protobuf";
 import { WireError } from "../../errors/wire-error.js";
 import { decodeWith } from "../../schema/decode.js";
 import { setOwn } from "../../schema/set-own.js";
@@ -10,11 +9,7 @@ import type { WireInput } from "../wire-types.js";
 import { MessageWriter } from "./message-writer.js";
 import { bytesOf, readInt32 } from "./packed.js";
 import { atField, readTensor, writeTensor } from "./tensor-codec.js";
-import {
-  ForwardBackwardRequestSchema,
-  type Chunk as ChunkMessage,
-  type Datum as DatumMessage,
-} from "./tinker_public_pb.js";
+import { readForwardBackwardRequest, type ChunkMessage, type DatumMessage } from "./messages.js";
 
 const typeName = "ForwardBackwardRequest";
 const maxInt32 = 2 ** 31 - 1;
@@ -52,7 +47,7 @@ function writeRequest(request: WireInput<"ForwardBackwardRequest">): MessageWrit
 
 /** Decodes a forward or forward/backward request; arrays are views on `bytes` where they can be. */
 export function decodeForwardBackwardRequest(bytes: Uint8Array): ForwardBackwardRequest {
-  const message = fromBinary(ForwardBackwardRequestSchema, bytes);
+  const message = readForwardBackwardRequest(bytes);
   const hasConfig = Object.keys(message.lossFnConfig).length > 0;
   return {
     forwardBackwardInput: {

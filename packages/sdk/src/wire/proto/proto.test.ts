@@ -9,7 +9,7 @@ import {
   ForwardBackwardOutputSchema,
   ForwardBackwardRequestSchema,
   SampleResponseSchema,
-} from "./tinker_public_pb.js";
+} from "../../../test/support/generated/tinker_public_pb.js";
 
 const hex = (text: string) => Uint8Array.from(Buffer.from(text, "hex"));
 

@@ -1,4 +1,3 @@
-import { fromBinary } from "@bufbuild/protobuf";
 import { WireError } from "../../errors/wire-error.js";
 import type { SampledSequence, SampleResponse } from "../../types/sampling.js";
 import type { WireInput } from "../wire-types.js";
@@ -6,16 +5,16 @@ import { MessageWriter } from "./message-writer.js";
 import { bytesOf, PackedError, readFloat32, readInt32 } from "./packed.js";
 import { atField } from "./tensor-codec.js";
 import {
-  SampleResponseSchema,
+  readSampleResponse,
   StopReason,
-  type SampledSequence as SequenceMessage,
-  type TopkPromptLogprobs,
-} from "./tinker_public_pb.js";
+  type SequenceMessage,
+  type TopkMessage,
+} from "./messages.js";
 
 const typeName = "SampleResponse";
 const stopReasons = new Map<number, string>([
-  [StopReason.STOP, "stop"],
-  [StopReason.LENGTH, "length"],
+  [StopReason.stop, "stop"],
+  [StopReason.length, "length"],
 ]);
 const emptyCell = { token: 0, logprob: -99999 };
 
@@ -38,7 +37,7 @@ export function encodeSampleResponse(
 
 /** Decodes a sample result. */
 export function decodeSampleResponse(bytes: Uint8Array): SampleResponse {
-  const message = fromBinary(SampleResponseSchema, bytes);
+  const message = readSampleResponse(bytes);
   return {
     sequences: message.sequences.map((sequence, index) =>
       atField(typeName, `sequences[${index}]`, () => readSequence(sequence)),
@@ -60,7 +59,7 @@ function writeSequence(sequence: WireInput<"SampleResponse">["sequences"][number
     throw new WireError("encode", typeName, "stop_reason", `expected stop or length`);
   }
   const writer = new MessageWriter()
-    .uint(1, stopReason === "stop" ? StopReason.STOP : StopReason.LENGTH)
+    .uint(1, stopReason === "stop" ? StopReason.stop : StopReason.length)
     .bytes(2, bytesOf(tokens instanceof Int32Array ? tokens : Int32Array.from(tokens)));
   if (logprobs) writer.bytes(3, bytesOf(Float32Array.from(logprobs)), "send");
   return writer;
@@ -97,7 +96,7 @@ function writeTopk(rows: NonNullable<WireInput<"SampleResponse">["topkPromptLogp
     .uint(4, rows.length);
 }
 
-function readTopk(message: TopkPromptLogprobs | undefined): TopkRow[] | null {
+function readTopk(message: TopkMessage | undefined): TopkRow[] | null {
   if (!message || message.k === 0 || message.promptLength === 0) return null;
   const { k, promptLength } = message;
   const tokenIds = readInt32(message.tokenIds);

@@ -10,28 +10,28 @@ import {
   readInt32,
   readInt64,
 } from "./packed.js";
-import { DType, type Tensor } from "./tinker_public_pb.js";
+import { DType, type TensorMessage } from "./messages.js";
 
 /** Bytes that one value of a dtype takes on the wire; undefined for dtypes that do not exist. */
-export function itemBytes(dtype: DType): number | undefined {
+export function itemBytes(dtype: number): number | undefined {
   return {
-    [DType.DTYPE_FLOAT32]: 4,
-    [DType.DTYPE_INT64]: 8,
-    [DType.DTYPE_INT32]: 4,
-    [DType.DTYPE_BFLOAT16]: 2,
-  }[dtype as number];
+    [DType.float32]: 4,
+    [DType.int64]: 8,
+    [DType.int32]: 4,
+    [DType.bfloat16]: 2,
+  }[dtype];
 }
 
 /** Packed values as tensor storage; int32 counts as int64 and bfloat16 as float32. */
-export function readValues(dtype: DType, bytes: Uint8Array): TensorStorage {
+export function readValues(dtype: number, bytes: Uint8Array): TensorStorage {
   switch (dtype) {
-    case DType.DTYPE_FLOAT32:
+    case DType.float32:
       return readFloat32(bytes);
-    case DType.DTYPE_INT64:
+    case DType.int64:
       return readInt64(bytes);
-    case DType.DTYPE_INT32:
+    case DType.int32:
       return readInt32(bytes);
-    case DType.DTYPE_BFLOAT16:
+    case DType.bfloat16:
       return readBfloat16(bytes);
     default:
       throw new PackedError(`unknown dtype ${dtype}`);
@@ -39,8 +39,8 @@ export function readValues(dtype: DType, bytes: Uint8Array): TensorStorage {
 }
 
 /** The dtype of tensor storage on the wire. */
-export function dtypeOf(values: TensorStorage): DType {
-  return values instanceof Float32Array ? DType.DTYPE_FLOAT32 : DType.DTYPE_INT64;
+export function dtypeOf(values: TensorStorage): number {
+  return values instanceof Float32Array ? DType.float32 : DType.int64;
 }
 
 /** Adds packed values to a message as a bytes field. */
@@ -70,7 +70,7 @@ export function writeTensor(tensor: TensorData): MessageWriter {
 }
 
 /** Decodes one loss input. */
-export function readTensor(message: Tensor): TensorData {
+export function readTensor(message: TensorMessage): TensorData {
   const shape = message.shape.length === 0 ? null : message.shape.map(toSize);
   switch (message.encoding.case) {
     case "dense":

@@ -1,4 +1,4 @@
-import { TinkerError } from "../errors/tinker-error.js";
+import { TinkerError } from "./tinker-error.js";
 
 /** The error of what a browser has no means for. */
 export function notInBrowser(what: string, wayOut: string): TinkerError {

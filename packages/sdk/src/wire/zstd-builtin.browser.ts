@@ -1,4 +1,0 @@
-/** Browsers have no zstd of their own for programs. Takes the place of zstd-builtin.ts. */
-export function builtInZstd(): undefined {
-  return undefined;
-}
