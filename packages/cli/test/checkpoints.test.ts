@@ -65,6 +65,18 @@ describe("checkpoint list", () => {
     );
   });
 
+  it("fits a screen of 80 columns, and shows whole paths when asked or piped", async () => {
+    const narrow = await server.run(["checkpoint", "list"], { columns: 80 });
+    const lines = narrow.out.trimEnd().split("\n");
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
+    expect(lines[2]).toMatch(/Name +Run +Kind +Size +Age/);
+    expect(lines[4]).toMatch(/^sampler +[\w-]{8}:train:\d+ +sampler +[\d.]+ KB +just now$/);
+    expect((await server.run(["checkpoint", "list", "--wide"], { columns: 400 })).out).toContain(
+      samplerPath,
+    );
+    expect((await server.run(["checkpoint", "list"])).out).toContain(samplerPath);
+  });
+
   it("shows one page", async () => {
     const page = ["checkpoint", "list", "--limit", "1", "--offset", "1"];
     const { checkpoints } = await server.json<{ checkpoints: CheckpointJson[] }>(page);

@@ -26,16 +26,21 @@ export function renderTable({ title, headers, rows }: Table, options: TableOptio
     Math.max(textWidth(header), ...cells.map((row) => textWidth(row[column] ?? ""))),
   );
   const widths = options.columns === undefined ? natural : fit(natural, options.columns);
+  // On a screen with less room than the narrowest columns take, a line is cut: it must never wrap.
+  const cut = (text: string): string =>
+    options.columns === undefined ? text : truncate(text, options.columns);
   const line = (row: readonly string[]): string =>
-    row
-      .map((cell, column) => pad(truncate(cell, widths[column]!), widths[column]!))
-      .join(" ".repeat(gap))
-      .trimEnd();
+    cut(
+      row
+        .map((cell, column) => pad(truncate(cell, widths[column]!), widths[column]!))
+        .join(" ".repeat(gap))
+        .trimEnd(),
+    );
   return [
     heading,
     "",
     options.bold(line(headers)),
-    widths.map((width) => "\u2500".repeat(width)).join(" ".repeat(gap)),
+    cut(widths.map((width) => "\u2500".repeat(width)).join(" ".repeat(gap))),
     ...cells.map(line),
   ];
 }
