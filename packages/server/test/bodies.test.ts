@@ -95,6 +95,16 @@ it("that trickle in are given up, and those that come steadily are not", async (
   expect((await steady.answer).status).toBe(200);
 });
 
+it("that are small and do not come are given up", async () => {
+  const clock = new ManualClock();
+  await open({ clock });
+  const { readable } = new TransformStream<Uint8Array, Uint8Array>();
+  const answer = post("create_session", readable, { "content-length": "50" });
+  await clock.advance(10_000);
+  expect((await answer).status).toBe(408);
+  expect((await answer).headers.get("connection")).toBe("close");
+});
+
 it("have to be there before their deadline, however fast they come", async () => {
   const clock = new ManualClock();
   await open({ clock, limits: { minBodyBytesPerSecond: 1, bodyTimeoutMs: 25_000 } });

@@ -49,6 +49,19 @@ export async function* pacedBody(
   }
 }
 
+/** A small body, at once and without a stream; all of it has to be there when the pace would be looked at. */
+export async function smallBody(request: Request, clock: Clock): Promise<Uint8Array> {
+  let cancelEnd = (): void => {};
+  const late = new Promise<never>((_, reject) => {
+    cancelEnd = clock.after(paceMs, () => reject(tooSlow(`and took more than ${paceMs / 1000} s`)));
+  });
+  try {
+    return new Uint8Array(await Promise.race([request.arrayBuffer(), late]));
+  } finally {
+    cancelEnd();
+  }
+}
+
 function tooSlow(why: string): ApiError {
   return new ApiError(408, `the body came too slowly, ${why}; send it again, in smaller parts`, {
     // The rest of the body is not read, so the connection cannot be used again.
