@@ -6,6 +6,7 @@ import { OpenAiServer, question, type Loose } from "../support/openai-server.js"
 let server: OpenAiServer;
 let saved: string;
 let clients: ServiceClient[];
+let asSaved: unknown;
 
 const service = (apiKey: string): ServiceClient => {
   const client = new ServiceClient({ baseUrl: server.url, apiKey, telemetry: false });
@@ -36,6 +37,7 @@ beforeAll(async () => {
   };
   await train();
   saved = (await training.saveWeightsForSampler("s")).path;
+  asSaved = await logprobsOf(saved);
   // Weights go on; what was saved stays.
   await train();
 });
@@ -43,6 +45,12 @@ afterAll(async () => {
   for (const client of clients) await client.close();
   await server.close();
 });
+
+/** What a model says of its first tokens: other weights say something else. */
+async function logprobsOf(model: string): Promise<unknown> {
+  const answer = await ann().chat.completions.create({ ...chat, model, logprobs: true });
+  return answer.choices[0]!.logprobs;
+}
 
 const ann = () => server.client({ apiKey: "tml-key-of-ann" });
 const bob = () => server.client({ apiKey: "tml-key-of-bob" });
@@ -102,8 +110,8 @@ describe("models", () => {
       samplingParams: { maxTokens: 8, seed: 7, stop: [2047, 2045] },
     });
     expect(tokens).toEqual([...sequences[0]!.tokens]);
-    const base = await ann().chat.completions.create({ ...chat, temperature: 1, seed: 7 });
-    expect(base.choices[0]!.message.content).not.toBe(answer.choices[0]!.message.content);
+    expect(await logprobsOf(saved)).toEqual(asSaved);
+    expect(await logprobsOf("m")).not.toEqual(asSaved);
   });
 
   it("7: hides checkpoints of others until they are published", async () => {
