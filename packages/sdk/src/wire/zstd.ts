@@ -45,8 +45,13 @@ function builtIn(): Zstd {
     compress: (bytes) => zstdCompressSync!(bytes),
     decompress(bytes, maxBytes) {
       try {
-        return zstdDecompressSync!(bytes, { maxOutputLength: maxBytes });
+        const content = zstdDecompressSync!(bytes, { maxOutputLength: maxBytes });
+        // Node 22 gives what there is of a frame that is cut off.
+        if (content.byteLength < (declaredContentSize(bytes) ?? 0))
+          throw broken("the zstd data is cut off");
+        return content;
       } catch (error) {
+        if (error instanceof WireError) throw error;
         if (error instanceof Error && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE") {
           throw tooLarge(maxBytes);
         }
