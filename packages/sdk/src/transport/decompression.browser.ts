@@ -1,9 +1,7 @@
-import type { Send } from "./message.js";
+import type { Inspect } from "./message.js";
 
 /** Browsers offer what they can unpack by themselves. */
 export const acceptedEncodings = "gzip, deflate, br";
 
 /** Leaves answers as they are: `fetch` has unpacked them. Takes the place of decompression.ts. */
-export function withDecompression(send: Send): Send {
-  return send;
-}
+export const decompress: Inspect = (response) => response;

@@ -1,0 +1,10 @@
+import { expect, it } from "vitest";
+import { bundleForBrowser, maxBrowserBytes } from "./support/browser-bundle.js";
+
+it("a browser can load the client: nothing of Node in it, and small", async () => {
+  const { code, gzipBytes, warnings } = await bundleForBrowser();
+  expect(warnings).toEqual([]);
+  expect(code).not.toMatch(/["'`]node:/);
+  expect(gzipBytes).toBeGreaterThan(maxBrowserBytes / 4);
+  expect(gzipBytes).toBeLessThan(maxBrowserBytes);
+}, 60_000);

@@ -1,0 +1,61 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { build } from "vite";
+
+/** Most that a browser may have to load for the client, in bytes after gzip. */
+export const maxBrowserBytes = 60_000;
+
+/** The client as a browser gets it. */
+export interface BrowserBundle {
+  /** The scripts, those loaded on demand as well. */
+  readonly code: string;
+  /** Size of all scripts after gzip. */
+  readonly gzipBytes: number;
+  /** What the bundler had to say. */
+  readonly warnings: readonly string[];
+}
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const manifest = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as {
+  readonly peerDependencies: Readonly<Record<string, string>>;
+};
+const optionalPackages = Object.keys(manifest.peerDependencies);
+
+/** Bundles the compiled client with Vite as an application does; what cannot be bundled throws. */
+export async function bundleForBrowser(): Promise<BrowserBundle> {
+  const entry = "virtual:application";
+  const warnings: string[] = [];
+  const note = (message: string): void => void warnings.push(message);
+  const output = await build({
+    configFile: false,
+    root,
+    logLevel: "warn",
+    customLogger: {
+      hasWarned: false,
+      info: () => {},
+      warn: note,
+      warnOnce: note,
+      error: note,
+      clearScreen: () => {},
+      hasErrorLogged: () => false,
+    },
+    plugins: [
+      {
+        name: "application",
+        resolveId: (id) => (id === entry ? id : undefined),
+        load: (id) =>
+          id === entry
+            ? 'import { ServiceClient } from "tinker-ts"; globalThis.service = new ServiceClient();'
+            : undefined,
+      },
+    ],
+    // Optional packages are there in the clone; whoever installs them knows what they weigh.
+    build: { write: false, rollupOptions: { input: entry, external: optionalPackages } },
+  });
+  if (!("output" in output)) throw new Error("Vite gave no single bundle");
+  const scripts = output.output.flatMap((file) => (file.type === "chunk" ? [file.code] : []));
+  const code = scripts.join("\n");
+  return { code, gzipBytes: gzipSync(code).byteLength, warnings };
+}
