@@ -60,6 +60,13 @@ describe.each(ways)("a stream of the client %s", (way) => {
     expect((await sampling.sample(ask(20))).sequences[0]!.tokens).toEqual(sequences[0]!.tokens);
   });
 
+  it("has the text of the whole in its response", async () => {
+    const { sequences } = await sampling.stream(ask(20)).response;
+    const tokenizer = await sampling.getTokenizer();
+    const { tokens, text } = sequences[0]!;
+    expect(text).toBe(tokenizer.decode(tokens, { skipSpecialTokens: true }));
+  });
+
   it("that is left frees its place at the server", async () => {
     for (let round = 0; round < 2; round++) {
       const stream = sampling.stream(ask(400));

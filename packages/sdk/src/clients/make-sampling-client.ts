@@ -3,15 +3,17 @@ import type { Session } from "../session/session.js";
 import type { RetryConfig } from "./retry-config.js";
 import type { SamplingClient } from "./sampling-client.js";
 import { RemoteSamplingClient } from "./sampling/remote-sampling-client.js";
+import type { KnownTokenizer } from "./sampling/texts.js";
 
 /** A client for a sampler of a session, in this thread or in the side thread as asked for. */
 export async function makeSamplingClient(
   session: Session,
   samplingSessionId: string,
   retryConfig: RetryConfig | undefined,
+  tokenizer: KnownTokenizer = {},
 ): Promise<SamplingClient> {
   session.join();
-  const client = new RemoteSamplingClient(session, samplingSessionId, retryConfig);
+  const client = new RemoteSamplingClient(session, samplingSessionId, retryConfig, { tokenizer });
   const { plan, runtime, isInside } = session.connection;
   // What answers inside this thread cannot be asked from another one; only an explicit wish is refused.
   const isAsked =
@@ -19,5 +21,5 @@ export async function makeSamplingClient(
     (!isInside && readSwitch(runtime.env, "TINKER_SUBPROCESS_SAMPLING", false));
   if (!isAsked) return client;
   const { SideSamplingClient } = await import("./side-thread/side-sampling-client.js");
-  return new SideSamplingClient(client, session);
+  return new SideSamplingClient(client, session, tokenizer);
 }

@@ -33,6 +33,11 @@ export interface SampleOptions extends OperationOptions {
    * @default 0
    */
   readonly topkPromptLogprobs?: number | undefined;
+  /**
+   * Turns tokens into the `text` of sequences; null leaves texts out.
+   * @default the tokenizer of the model, once `getTokenizer` of this client or of its training client gave it
+   */
+  readonly tokenizer?: Tokenizer | null | undefined;
 }
 
 /** What to sample token by token. */

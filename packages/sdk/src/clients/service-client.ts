@@ -23,6 +23,7 @@ import { completeRetryConfig, type RetryConfig } from "./retry-config.js";
 import type { SampleOptions, SamplingClient } from "./sampling-client.js";
 import { checkSamplingSource, type SamplingSource } from "./sampling-source.js";
 import { checkSampleCall } from "./sampling/sample-call.js";
+import { withTexts } from "./sampling/texts.js";
 import type { ServiceClientOptions } from "./service-options.js";
 import { SharedOpening } from "./shared-opening.js";
 import type { TrainingClient } from "./training-client.js";
@@ -197,7 +198,8 @@ export class ServiceClient implements AsyncDisposable {
     return ApiFuture.start(operation, options, surroundings, async () => {
       const connection = await this.#connection.get(operation.signal);
       const { samplerWithoutSession } = await import("./sampling/sampler-without-session.js");
-      return samplerWithoutSession(connection, target).sample(call, operation);
+      const response = await samplerWithoutSession(connection, target).sample(call, operation);
+      return withTexts(response, options.tokenizer);
     });
   }
 

@@ -136,9 +136,15 @@ export interface SampledSequence extends KeepsUnknownFields {
   tokens: Int32Array;
   /** Each token's logprob in the distribution drawn from: log softmax(logits / temperature), at temperature 0 log softmax(logits). */
   logprobs: Float64Array | null;
+  /**
+   * The tokens as text, without special ones: there when the call had a tokenizer. Decoded when it is first
+   * read; JSON and copies leave it out.
+   */
+  readonly text?: string;
 }
 
-export const SampledSequence = describedBy<SampledSequence>()(
+/** The text is made here; it is not on the wire. */
+export const SampledSequence = describedBy<Omit<SampledSequence, "text">>()(
   openObject("SampledSequence", {
     stopReason: StopReason,
     tokens,

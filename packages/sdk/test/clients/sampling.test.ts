@@ -1,17 +1,21 @@
+import { fileURLToPath } from "node:url";
 import {
   APIConnectionError,
   ArgumentError,
+  loadTokenizer,
   RequestFailedError,
   ResultError,
   type ClientEvent,
   type SamplingClient,
   type ServiceClientOptions,
 } from "tinker-ts";
-import { describe, expect } from "vitest";
+import { describe, expect, vi } from "vitest";
 import type { FakeService } from "../support/fake-service.js";
 import { bare, drop, hang, json } from "../support/scripted-server.js";
 import { describeDialects, serviceTest as it } from "../support/service-test.js";
 import { settle } from "../support/test-clock.js";
+
+const fixture = fileURLToPath(new URL("../fixtures/tokenizer", import.meta.url));
 
 const open = async (
   service: FakeService,
@@ -27,6 +31,40 @@ const seqIds = (service: FakeService) => samples(service).map(({ json: body }) =
 
 describeDialects(() => {
   describe("a sample", () => {
+    it("has texts of the given tokenizer, decoded once and only when read", async ({ service }) => {
+      const tokenizer = await loadTokenizer(fixture);
+      using decode = vi.spyOn(tokenizer, "decode");
+      const sampling = await open(service);
+      const { sequences } = await sampling.sample({ prompt: [1], tokenizer });
+      expect(JSON.parse(JSON.stringify(sequences[0]))).not.toHaveProperty("text");
+      expect(structuredClone(sequences[0])).not.toHaveProperty("text");
+      expect(decode).not.toHaveBeenCalled();
+      const texts = [sequences[0]!.text, sequences[0]!.text];
+      expect(decode).toHaveBeenCalledOnce();
+      const expected = tokenizer.decode([7, 8], { skipSpecialTokens: true });
+      expect(expected).not.toBe("");
+      expect(texts).toEqual([expected, expected]);
+      const client = service.client();
+      const named = await client.sample({ baseModel: "m", prompt: [1], tokenizer });
+      expect(named.sequences[0]!.text).toBe(expected);
+    });
+
+    it("has no texts, and no tokenizer is looked for, where none is known", async ({ service }) => {
+      const sampling = await open(service);
+      const { sequences } = await sampling.sample({ prompt: [1] });
+      expect("text" in sequences[0]!).toBe(false);
+      expect(service.server.requestsTo("getTokenizer")).toEqual([]);
+      expect(service.server.requestsTo("getSampler")).toEqual([]);
+    });
+
+    it("is refused with what is no tokenizer, such as the promise of one", async ({ service }) => {
+      const sampling = await open(service);
+      const tokenizer = loadTokenizer(fixture) as never;
+      expect(() => sampling.sample({ prompt: [1], tokenizer })).toThrow(/tokenizer.*await/);
+      expect(() => sampling.stream({ prompt: [1], tokenizer })).toThrow(ArgumentError);
+      expect(samples(service)).toEqual([]);
+    });
+
     it("is asked for with defaults filled in", async ({ service }) => {
       const sampling = await open(service);
       await sampling.sample({ prompt: [1, 2], samplingParams: { maxTokens: 3, stop: ["\n"] } });

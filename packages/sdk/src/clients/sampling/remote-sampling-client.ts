@@ -16,6 +16,7 @@ import { runStream } from "./run-stream.js";
 import { checkSampleCall } from "./sample-call.js";
 import { SampleStream, TokenQueue } from "./sample-stream.js";
 import { Sampler } from "./sampler.js";
+import { withTexts, type KnownTokenizer } from "./texts.js";
 import { transferState, type SamplingClientState } from "./transfer-state.js";
 
 /** Samples at a server. */
@@ -24,6 +25,7 @@ export class RemoteSamplingClient extends SamplingClient {
   readonly #sampler: Sampler;
   readonly #onClose: () => Promise<void>;
   override readonly samplingSessionId: string;
+  readonly #tokenizer: KnownTokenizer;
   #ownTokenizer: Promise<Tokenizer | null> | undefined;
   #knowsExtensions: Promise<boolean> | undefined;
 
@@ -31,13 +33,18 @@ export class RemoteSamplingClient extends SamplingClient {
     session: Session,
     samplingSessionId: string,
     retryConfig?: RetryConfig,
-    options: { firstSeqId?: number; onClose?: () => Promise<void> } = {},
+    options: {
+      firstSeqId?: number;
+      onClose?: () => Promise<void>;
+      tokenizer?: KnownTokenizer;
+    } = {},
   ) {
     super();
     const config = completeRetryConfig(retryConfig);
     this.#session = session;
     this.samplingSessionId = samplingSessionId;
     this.#sampler = new Sampler(session, { samplingSessionId }, config, options.firstSeqId);
+    this.#tokenizer = options.tokenizer ?? {};
     this.#onClose = options.onClose ?? (() => Promise.resolve());
   }
 
@@ -45,7 +52,8 @@ export class RemoteSamplingClient extends SamplingClient {
     const call = checkSampleCall(options);
     return this.#start("sample", options, async (operation) => {
       if (isExtended(call.samplingParams)) await this.#checkExtensions(operation);
-      return this.#sampler.sample(call, operation);
+      const response = await this.#sampler.sample(call, operation);
+      return withTexts(response, options.tokenizer, this.#tokenizer);
     });
   }
 
@@ -85,7 +93,10 @@ export class RemoteSamplingClient extends SamplingClient {
     return bounded("getTokenizer", options, session, async (signal) => {
       const modelName = await this.getBaseModel({ signal });
       const { loadModelTokenizer } = await import("../../tokenizers/load-model-tokenizer.js");
-      return loadModelTokenizer({ modelName, tokenizerId: null }, session.connection, signal);
+      const model = { modelName, tokenizerId: null };
+      const tokenizer = await loadModelTokenizer(model, session.connection, signal);
+      this.#tokenizer.current = tokenizer;
+      return tokenizer;
     });
   }
 

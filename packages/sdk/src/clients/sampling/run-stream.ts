@@ -16,6 +16,7 @@ import { routes } from "../../wire/routes.js";
 import type { SampleCall } from "./sample-call.js";
 import type { TokenQueue } from "./sample-stream.js";
 import type { Sampler } from "./sampler.js";
+import { withTexts } from "./texts.js";
 
 /** Statuses of servers that do not know the endpoint. */
 const cannotStream = new Set([404, 405, 501]);
@@ -47,7 +48,7 @@ export async function runStream(run: StreamRun): Promise<SampleResponse> {
   const texts = new TextDecoders(tokenizer);
   if (response) {
     tokens.isLive = true;
-    return receive(response, run, texts);
+    return withTexts(await receive(response, run, texts), tokenizer);
   }
   tokens.isLive = false;
   withoutStreams.add(connection);
@@ -59,7 +60,7 @@ export async function runStream(run: StreamRun): Promise<SampleResponse> {
       tokens.push({ index, token, logprob, text: texts.push(index, token) });
     });
   }
-  return whole;
+  return withTexts(whole, tokenizer);
 }
 
 async function open({ sampler, call, operation }: StreamRun): Promise<HttpResponse | undefined> {

@@ -26,6 +26,7 @@ export function checkSampleCall(options: SampleOptions): SampleCall {
   if (!Number.isSafeInteger(topkPromptLogprobs) || topkPromptLogprobs < 0) {
     throw new ArgumentError("topkPromptLogprobs", "must be a whole number of 0 or more");
   }
+  checkTokenizer(options.tokenizer);
   const prompt = readPrompt(options.prompt);
   if (prompt.chunks.every((chunk) => chunk.type === "encoded_text" && chunk.tokens.length === 0)) {
     throw new ArgumentError("prompt", "must not be empty; pass token ids or chunks");
@@ -37,6 +38,15 @@ export function checkSampleCall(options: SampleOptions): SampleCall {
     promptLogprobs: options.includePromptLogprobs ?? false,
     topkPromptLogprobs,
   };
+}
+
+function checkTokenizer(tokenizer: unknown): void {
+  if (tokenizer === undefined || tokenizer === null) return;
+  if (typeof tokenizer === "object" && "decode" in tokenizer) return;
+  throw new ArgumentError(
+    "tokenizer",
+    "must be a tokenizer; await getTokenizer() or loadTokenizer()",
+  );
 }
 
 function readPrompt(value: SampleOptions["prompt"]): ModelInput {

@@ -9,6 +9,7 @@ import type { SampleResponse } from "../../types/sampling.js";
 import { SamplingClient, type SampleOptions, type StreamOptions } from "../sampling-client.js";
 import { checkSampleCall } from "../sampling/sample-call.js";
 import type { SampleStream } from "../sampling/sample-stream.js";
+import { withTexts, type KnownTokenizer } from "../sampling/texts.js";
 import type { SamplingClientState } from "../sampling/transfer-state.js";
 import type { SideCall } from "./messages.js";
 import { sharedSideThread, type SideThread } from "./side-thread.js";
@@ -20,14 +21,16 @@ const collected = new FinalizationRegistry<() => Promise<void>>((release) => voi
 export class SideSamplingClient extends SamplingClient {
   readonly #client: SamplingClient;
   readonly #session: Session;
+  readonly #tokenizer: KnownTokenizer;
   readonly #thread: SideThread;
   readonly #targetId: number;
   readonly #release: () => Promise<void>;
 
-  constructor(client: SamplingClient, session: Session) {
+  constructor(client: SamplingClient, session: Session, tokenizer: KnownTokenizer) {
     super();
     this.#client = client;
     this.#session = session;
+    this.#tokenizer = tokenizer;
     const thread = sharedSideThread(session.runtime.clock);
     const targetId = thread.register(client.transfer());
     this.#thread = thread;
@@ -48,9 +51,12 @@ export class SideSamplingClient extends SamplingClient {
 
   override sample(options: SampleOptions): ApiFuture<SampleResponse> {
     checkSampleCall(options);
-    const { signal: _signal, timeoutMs: _timeoutMs, prompt, ...rest } = options;
+    const { signal: _signal, timeoutMs: _timeoutMs, tokenizer, prompt, ...rest } = options;
     const plain = { ...rest, prompt: { chunks: ModelInput.from(prompt).chunks } };
-    return this.#start("sample", options, { method: "sample", options: plain });
+    const call = { method: "sample", options: plain } as const;
+    return this.#start("sample", options, call, (response: SampleResponse) =>
+      withTexts(response, tokenizer, this.#tokenizer),
+    );
   }
 
   /** Tokens one by one are no work worth another thread. */
@@ -88,12 +94,17 @@ export class SideSamplingClient extends SamplingClient {
     await this.#client.close();
   }
 
-  #start<T>(name: OperationName, options: OperationOptions, call: SideCall): ApiFuture<T> {
+  #start<T>(
+    name: OperationName,
+    options: OperationOptions,
+    call: SideCall,
+    finish: (result: T) => T = (result) => result,
+  ): ApiFuture<T> {
     checkBounds(options);
     const operation = new Operation(name, this.samplingSessionId, this.#session.runtime);
     return ApiFuture.start(operation, options, this.#session, async () => {
       const result = await this.#thread.call(this.#targetId, call, operation.signal);
-      return result as T;
+      return finish(result as T);
     });
   }
 }

@@ -28,6 +28,7 @@ import { makeSamplingClient } from "../make-sampling-client.js";
 import { optionNames } from "../option-names.js";
 import { completeRetryConfig } from "../retry-config.js";
 import type { SamplingClient } from "../sampling-client.js";
+import type { KnownTokenizer } from "../sampling/texts.js";
 import { TrainingClient } from "../training-client.js";
 import type {
   LoadStateOptions,
@@ -53,6 +54,7 @@ import { TrainingRun } from "./training-run.js";
 /** Trains a model at a server. */
 export class RemoteTrainingClient extends TrainingClient {
   readonly #run: TrainingRun;
+  readonly #tokenizer: KnownTokenizer = {};
 
   constructor(session: Session, modelId: string) {
     super();
@@ -212,7 +214,7 @@ export class RemoteTrainingClient extends TrainingClient {
         }),
       );
       const id = expectField(samplingSessionId, "sampling_session_id", operation);
-      return makeSamplingClient(session, id, options.retryConfig);
+      return makeSamplingClient(session, id, options.retryConfig, this.#tokenizer);
     });
   }
 
@@ -241,7 +243,9 @@ export class RemoteTrainingClient extends TrainingClient {
     return bounded("getTokenizer", options, session, async (signal) => {
       const { modelData } = await this.getInfo({ signal });
       const { loadModelTokenizer } = await import("../../tokenizers/load-model-tokenizer.js");
-      return loadModelTokenizer(modelData, session.connection, signal);
+      const tokenizer = await loadModelTokenizer(modelData, session.connection, signal);
+      this.#tokenizer.current = tokenizer;
+      return tokenizer;
     });
   }
 
