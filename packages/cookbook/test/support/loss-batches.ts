@@ -64,7 +64,7 @@ export async function numericGradients(term: Term, batch: LossBatch): Promise<nu
     Array.from(values, (_, slot) => {
       const ahead = (valueAt(datum, slot, step) - value) / step;
       const behind = (value - valueAt(datum, slot, -step)) / step;
-      return Math.abs(ahead - behind) > 1e-2 ? Number.NaN : (ahead + behind) / 2;
+      return Math.abs(ahead - behind) > 2e-4 ? Number.NaN : (ahead + behind) / 2;
     }),
   );
 }
