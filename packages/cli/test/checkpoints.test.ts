@@ -221,6 +221,7 @@ describe("checkpoint download", () => {
       "adapter_config.json",
       "adapter_model.safetensors",
       "checkpoint_complete",
+      "manifest.json",
       "optimizer.safetensors",
     ]);
   });

@@ -40,6 +40,7 @@ it("uploads the adapter with a card to a private repository of the run's own", a
   expect(repo.files("weights-final")).toEqual([
     "README.md",
     ...adapterFiles,
+    "manifest.json",
     "optimizer.safetensors",
   ]);
   expect(repo.commits).toEqual([
@@ -73,7 +74,10 @@ it("opens a pull request to the main branch", async () => {
 
 it("uploads the files that the patterns choose", async () => {
   await push("-r", "one", "--ignore-pattern", "*.md", "--ignore-pattern", "optimizer*");
-  expect(hub.repositories.get("somebody/one")!.files("main")).toEqual(adapterFiles);
+  expect(hub.repositories.get("somebody/one")!.files("main")).toEqual([
+    ...adapterFiles,
+    "manifest.json",
+  ]);
   await push("-r", "two", "--allow-pattern", "adapter_*", "--allow-pattern", "checkpoint_?omplete");
   expect(hub.repositories.get("somebody/two")!.files("main")).toEqual([
     ...adapterFiles,

@@ -87,7 +87,6 @@ export async function rolloutGroup(
   for (;;) {
     const outcome = await tryGroup(policy, group, { ...options, tolerance }, retries);
     if (outcome !== "again") return outcome;
-    retries.left--;
   }
 }
 
@@ -158,10 +157,11 @@ async function playAll(
           hopeful--;
           return undefined;
         }
-        if (retries.left === 0) return giveUp({ failure: error });
+        if (retries.left <= 0) return giveUp({ failure: error });
+        // Taken before anything is awaited: others may fail meanwhile.
+        retries.left--;
         const replacement = await group.replace?.(member);
         if (!replacement) return giveUp("again");
-        retries.left--;
         environment = replacement;
       }
     }

@@ -167,6 +167,12 @@ describe("a group", () => {
     await expect(members(flaky([4, 0]).group)).rejects.toThrow(/member 0 fails/);
   });
 
+  it("counts the retries of members that fail at the same time", async () => {
+    const { group, made } = flaky([9, 9, 9]);
+    await expect(members(group)).rejects.toThrow(GroupFailedError);
+    expect(made()).toBeLessThanOrEqual(6);
+  });
+
   it("fails at once when asked to", async () => {
     const { group, made } = flaky([1, 0]);
     await expect(members(group, failFast)).rejects.toThrow(/member 0 fails/);

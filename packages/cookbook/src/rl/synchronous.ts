@@ -59,21 +59,23 @@ async function trainBatch(
   spans: StepSpans,
 ): Promise<TrainedBatch> {
   const { seed, mode, numSubsteps, signal } = run.options;
+  const parts =
+    mode.kind === "streaming"
+      ? minibatches(groups.length, numSubsteps, mode.minibatches)
+      : [{ places: groups.map((_, index) => index), endsSubstep: true }];
   const policy = await spans.span("sync", () => run.currentPolicy());
   const stop = new AbortController();
   const playing = groups.map((group, index) =>
     run.player.play(policy, group, { seeds: [seed, step, index], signal: stop.signal }),
   );
   const update = run.update(step);
-  const parts =
-    mode.kind === "streaming"
-      ? minibatches(playing, numSubsteps, mode.minibatches)
-      : [{ playing, endsSubstep: true }];
   const played: PlayedGroup[] = [];
   const prepared: PreparedBatch[] = [];
   try {
     for (const part of parts) {
-      const done = await spans.span("sampling", () => Promise.all(part.playing));
+      const done = await spans.span("sampling", () =>
+        Promise.all(part.places.map((place) => playing[place]!)),
+      );
       const kept = done.filter((group) => group !== undefined);
       const batch = await spans.span("prepare", () =>
         prepareBatch(
@@ -108,7 +110,8 @@ async function trainBatch(
 }
 
 interface Part {
-  readonly playing: readonly Promise<PlayedGroup | undefined>[];
+  /** Places of its groups in the batch. */
+  readonly places: readonly number[];
   readonly endsSubstep: boolean;
 }
 
@@ -129,20 +132,17 @@ async function submit(
   if (parts.length === 0 && endsSubstep) update.step();
 }
 
-function minibatches(
-  playing: Part["playing"],
-  substeps: number,
-  perSubstep: number,
-): readonly Part[] {
+function minibatches(groups: number, substeps: number, perSubstep: number): readonly Part[] {
   const count = substeps * perSubstep;
-  if (playing.length % count !== 0) {
+  if (groups % count !== 0) {
     throw new ArgumentError(
       "mode.minibatches",
-      `a batch of ${playing.length} groups cannot be divided into ${substeps} updates of ${perSubstep} minibatches`,
+      `a batch of ${groups} groups cannot be divided into ${substeps} updates of ${perSubstep} minibatches`,
     );
   }
-  return splitList(playing, count).map((part, index) => ({
-    playing: part,
+  const places = Array.from({ length: groups }, (_, index) => index);
+  return splitList(places, count).map((part, index) => ({
+    places: part,
     endsSubstep: (index + 1) % perSubstep === 0,
   }));
 }
