@@ -25,9 +25,9 @@ export async function runCli(
     return await dispatch(args, terminal, signal);
   } catch (error) {
     if (error instanceof UsageError) return tellUsage(error, terminal);
-    if (signal.aborted) {
-      return signal.reason instanceof Interrupted ? signal.reason.exitCode : exitCodes.interrupted;
-    }
+    const reason: unknown = signal.aborted ? signal.reason : error;
+    if (reason instanceof Interrupted) return reason.exitCode;
+    if (signal.aborted) return exitCodes.interrupted;
     tellFailure(error, terminal, args.includes("--debug"));
     return exitCodes.failure;
   }

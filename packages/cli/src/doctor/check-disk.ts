@@ -1,6 +1,6 @@
 import { access, constants, readdir, stat, statfs } from "node:fs/promises";
-import { homedir } from "node:os";
 import path from "node:path";
+import { dataDirectory } from "../connect/data-directory.js";
 import { formatSize } from "../output/formats.js";
 import { broken, ok, type Finding } from "./finding.js";
 
@@ -9,12 +9,9 @@ const tooLittleBytes = 100 * 1024 ** 2;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-const dataDirOf = (env: Environment): string =>
-  path.resolve(env["TINKER_TS_DATA_DIR"] || path.join(homedir(), ".tinker-ts"));
-
 /** What a server found in the data directory and could not account for. */
 export async function checkLostAndFound(env: Environment): Promise<Finding[]> {
-  const folder = path.join(dataDirOf(env), "lost-and-found");
+  const folder = path.join(dataDirectory(env), "lost-and-found");
   const list = (kind: string): Promise<string[]> =>
     readdir(path.join(folder, kind)).catch(() => []);
   const weights = (
@@ -42,7 +39,7 @@ export async function checkLostAndFound(env: Environment): Promise<Finding[]> {
 
 /** Whether the data directory can be written to and has room. */
 export async function checkDisk(env: Environment): Promise<Finding> {
-  const folder = dataDirOf(env);
+  const folder = dataDirectory(env);
   try {
     const existing = await nearestExisting(folder);
     if (!(await stat(existing)).isDirectory()) throw new Error(`${existing} is not a folder`);
