@@ -94,7 +94,7 @@ describe("checkpoint import", () => {
 
 describe("checkpoint export", () => {
   it("writes a checkpoint as a PEFT adapter", async () => {
-    const args = ["checkpoint", "export", trained, "-o", "exported", "--base", modelFolder];
+    const args = ["checkpoint", "export", trained, "-o", "exported", "--base-model", modelFolder];
     const destination = path.join(server.folder, "exported");
     expect(await server.json(args)).toEqual({
       source: trained,
@@ -111,7 +111,7 @@ describe("checkpoint export", () => {
   });
 
   it("leaves the unembedding out when asked to", async () => {
-    const options = ["--output", "without", "--no-unembed", "--base", modelFolder];
+    const options = ["--output", "without", "--no-unembed", "--base-model", modelFolder];
     const { out } = await server.run(["checkpoint", "export", adapterFolder, ...options]);
     expect(out).toMatch(/^Targets +q_proj/m);
     const { targets } = await read(path.join(server.folder, "without"));
@@ -120,7 +120,7 @@ describe("checkpoint export", () => {
 
   it("needs no server for a folder, and finds the model under the name the server has for it", async () => {
     const alone = { env: { TINKER_BASE_URL: undefined } };
-    const options = ["--base", modelFolder, "-o", "alone"];
+    const options = ["--base-model", modelFolder, "-o", "alone"];
     const folder = await server.run(["checkpoint", "export", adapterFolder, ...options], alone);
     expect(folder).toMatchObject({ code: 0 });
     const bring = ["checkpoint", "import", adapterFolder, "--base-model", modelFolder];
@@ -135,7 +135,7 @@ describe("checkpoint export", () => {
     const { code, err } = await server.run(["checkpoint", "export", trained, "-o", "x"], { env });
     expect(code).toBe(1);
     expect(err).toContain("Error: The base model qwen3 is not to be had");
-    expect(err).toContain("Pass its folder or its id on the hub with --base.");
+    expect(err).toContain("Pass its folder or its id on the hub with --base-model.");
     const nothing = await server.run(["checkpoint", "export", "nowhere", "-o", "x"]);
     expect(nothing.err).toContain("nowhere is neither a checkpoint path nor a folder.");
   });
@@ -143,7 +143,7 @@ describe("checkpoint export", () => {
 
 describe("checkpoint merge", () => {
   it("writes a model that needs no adapter", async () => {
-    const options = ["-o", "merged", "--base", modelFolder, "--dtype", "BF16"];
+    const options = ["-o", "merged", "--base-model", modelFolder, "--dtype", "BF16"];
     const destination = path.join(server.folder, "merged");
     expect(await server.json(["checkpoint", "merge", trained, ...options])).toEqual({
       source: trained,
@@ -163,7 +163,7 @@ describe("checkpoint merge", () => {
   it("does not touch a folder that is there", async () => {
     mkdirSync(path.join(server.folder, "taken"));
     writeFileSync(path.join(server.folder, "taken/mine"), "");
-    const options = ["--output", "taken", "--base", modelFolder];
+    const options = ["--output", "taken", "--base-model", modelFolder];
     const { code, err } = await server.run(["checkpoint", "merge", adapterFolder, ...options]);
     expect(code).toBe(1);
     expect(err).toMatch(/^Error: .*taken.*exists/);

@@ -69,6 +69,10 @@ describe("usage errors end with 2, say which word is wrong, and do nothing", () 
     [["modles"], "No such command 'modles'. Did you mean models?"],
     [["run", "lst"], "No such command 'lst'. Did you mean list?"],
     [["run", "list", "--limt", "3"], "No such option: --limt Did you mean --limit?"],
+    [
+      ["checkpoint", "merge", "x", "-o", "y", "--base", "z"],
+      "No such option: --base Did you mean --base-url or --base-model?",
+    ],
     [["run", "list", "--limit", "many"], "'--limit': 'many' is not a whole number."],
     [["run", "list", "--limit", "1.5"], "'--limit': '1.5' is not a whole number."],
     [["run", "list", "--limit", "-1"], "'--limit': -1 must be at least 0."],

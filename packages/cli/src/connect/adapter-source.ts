@@ -54,7 +54,7 @@ async function readFrom(
   const { readAdapter, openModelFolder } = await import("@tinker-ts/engine");
   const named = base ?? (await readAdapterConfig(folder)).base;
   if (named === undefined) {
-    throw new CliError("The adapter does not name its base model.", "Pass it with --base.");
+    throw new CliError("The adapter does not name its base model.", "Pass it with --base-model.");
   }
   const baseFolder = await findBase(context, named);
   const model = await openModelFolder(baseFolder, context.signal);
@@ -86,7 +86,7 @@ async function findBase(
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new CliError(
       `The base model ${base} is not to be had: ${reason}`,
-      "Pass its folder or its id on the hub with --base.",
+      "Pass its folder or its id on the hub with --base-model.",
       { cause },
     );
   } finally {

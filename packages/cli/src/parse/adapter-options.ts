@@ -9,7 +9,7 @@ export const adapterOptions = {
     required: true,
     description: "The folder to write",
   },
-  base: {
+  baseModel: {
     type: "string",
     placeholder: "PATH",
     description: "Folder or hub id of the base model, where the checkpoint's own name will not do",

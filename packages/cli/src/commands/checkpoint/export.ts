@@ -21,7 +21,7 @@ export const command = defineCommand({
   },
   arguments: adapterArguments,
   async run(context, { arguments: { source }, options }) {
-    const { adapter } = await loadAdapter(context, source, options.base);
+    const { adapter } = await loadAdapter(context, source, options.baseModel);
     const { writeAdapter } = await import("@tinker-ts/engine");
     const destination = path.resolve(context.terminal.cwd, options.output);
     const includeUnembed = !options.noUnembed;

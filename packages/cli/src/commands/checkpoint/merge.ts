@@ -18,7 +18,7 @@ export const command = defineCommand({
   arguments: adapterArguments,
   examples: ["checkpoint merge tinker://RUN_ID/weights/NAME --output ./merged --dtype BF16"],
   async run(context, { arguments: { source }, options }) {
-    const { adapter, baseFolder } = await loadAdapter(context, source, options.base);
+    const { adapter, baseFolder } = await loadAdapter(context, source, options.baseModel);
     const { mergeAdapter } = await import("@tinker-ts/engine");
     const destination = path.resolve(context.terminal.cwd, options.output);
     const progress = context.output.progress("Merging");
