@@ -25,6 +25,9 @@ const runtimes = [
   "@oven/bun-linux-x64@1",
   "@deno/linux-x64-glibc@2",
   "vite@8",
+  "next@16",
+  "react@19",
+  "react-dom@19",
   "playwright-core@1",
   "@sparticuz/chromium@153",
 ];
@@ -61,10 +64,7 @@ describe.runIf(isCovered)("the packed packages", () => {
     const cli = path.join(project, "node_modules/@tinker-ts/cli/bin/tinker-ts.js");
     const args = ["serve", "--port", "0", "--data", path.join(project, "data")];
     server = spawn(process.execPath, [cli, ...args], { stdio: ["ignore", "pipe", "ignore"] });
-    for await (const line of server.stdout!.setEncoding("utf8")) {
-      baseUrl = /listening on (\S+)/.exec(String(line))?.[1] ?? "";
-      if (baseUrl) break;
-    }
+    baseUrl = await firstMatch(server, /listening on (\S+)/);
   }, 600_000);
 
   afterAll(async () => {
@@ -107,10 +107,70 @@ describe.runIf(isCovered)("the packed packages", () => {
     }
   }, 300_000);
 
+  it("build with Next.js, and train and sample in its routes, over HTTP and in its process", async () => {
+    const next = path.join(project, "node_modules/next/dist/bin/next");
+    const env = {
+      ...process.env,
+      NEXT_TELEMETRY_DISABLED: "1",
+      TINKER_TS_DATA_DIR: path.join(project, "next-data"),
+    };
+    const folder = writeNextApplication(project);
+    const log = execFileSync(process.execPath, [next, "build", folder], { env, encoding: "utf8" });
+    expect(log).toContain("/train");
+    const application = spawn(process.execPath, [next, "start", folder, "--port", "0"], {
+      env,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const exited = once(application, "exit");
+    try {
+      const address = await firstMatch(application, /Local:\s+(\S+)/);
+      for (const url of [baseUrl, "local:"]) {
+        const answer = await fetch(`${address}/train?server=${encodeURIComponent(url)}`);
+        expect(await answer.json()).toEqual(expected);
+      }
+    } finally {
+      application.kill();
+      await exited;
+    }
+  }, 300_000);
+
   function runProgram(binary: string, args: readonly string[]) {
     return spawnSync(binary, args, { cwd: project, encoding: "utf8" });
   }
 });
+
+/** What a process prints at the place of the pattern's group. */
+async function firstMatch(child: ChildProcess, pattern: RegExp): Promise<string> {
+  let text = "";
+  for await (const part of child.stdout!.setEncoding("utf8").iterator({ destroyOnReturn: false })) {
+    text += String(part);
+    const found = pattern.exec(text)?.[1];
+    if (found !== undefined) return found;
+  }
+  throw new Error(`the process ended and printed only: ${text}`);
+}
+
+/** An application with one route, which runs the program; nothing is configured for these packages. */
+function writeNextApplication(project: string): string {
+  const folder = path.join(project, "next");
+  const files = {
+    "next.config.mjs": `export default { turbopack: { root: ${JSON.stringify(project)} } };`,
+    "app/layout.js":
+      "export default function Layout({ children }) { return <html><body>{children}</body></html>; }",
+    "app/page.js": "export default function Page() { return <p>tinker-ts</p>; }",
+    "app/train/route.js": `
+      import { run } from "../../../program.mjs";
+      export async function GET(request) {
+        return Response.json(await run(new URL(request.url).searchParams.get("server")));
+      }`,
+  };
+  for (const [name, text] of Object.entries(files)) {
+    const file = path.join(folder, name);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+  return folder;
+}
 
 /** Bundles a page with Vite and refuses warnings about modules of Node. */
 function buildForBrowser(project: string): string {

@@ -43,7 +43,10 @@ export async function joinLocalServer(): Promise<LocalServer> {
 async function startServer(): Promise<LocalServer> {
   let module: LocalServerModule;
   try {
-    module = (await import(packageName)) as LocalServerModule;
+    // Bundlers leave it to Node: the engine has a native part, and files beside its modules.
+    module = (await import(
+      /* turbopackIgnore: true */ /* webpackIgnore: true */ /* @vite-ignore */ packageName
+    )) as LocalServerModule;
   } catch (error) {
     throw new DependencyError(packageName, 'to use baseUrl "local:"', { cause: error });
   }
