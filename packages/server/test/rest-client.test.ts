@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { readAdapter, readModelConfig } from "@tinker-ts/engine";
@@ -25,6 +25,12 @@ function recorded(client: RestClient): RestClient {
       return value.bind(target) as unknown;
     },
   });
+}
+
+async function allOf<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const list: T[] = [];
+  for await (const item of items) list.push(item);
+  return list;
 }
 
 describe.each(places)("RestClient $name", ({ open }) => {
@@ -82,6 +88,7 @@ describe.each(places)("RestClient $name", ({ open }) => {
     });
     expect(await rest.getTrainingRunByTinkerPath(statePath)).toEqual(run);
     expect((await rest.listTrainingRuns()).trainingRuns).toEqual([run]);
+    expect(await allOf(rest.trainingRuns())).toEqual([run]);
     expect((await stranger.createRestClient().listTrainingRuns()).trainingRuns).toEqual([]);
   });
 
@@ -92,6 +99,8 @@ describe.each(places)("RestClient $name", ({ open }) => {
     const mine = await rest.listUserCheckpoints({ limit: 1 });
     expect(mine.checkpoints).toHaveLength(1);
     expect(mine.cursor?.totalCount).toBe(2);
+    const all = await allOf(rest.userCheckpoints());
+    expect(all.map(({ checkpointId }) => checkpointId).toSorted()).toEqual(ids);
   });
 
   it("hands out archives with adapters in PEFT's form", async () => {
@@ -111,6 +120,15 @@ describe.each(places)("RestClient $name", ({ open }) => {
     expect(expires.getTime()).toBeGreaterThan(Date.now());
     const byId = await rest.getCheckpointArchiveUrl(training.modelId, "weights/final");
     for (const link of [url, byId.url]) expect((await place.fetch(link)).status).toBe(200);
+  });
+
+  it("takes an adapter back that it handed out", async () => {
+    const directory = path.join(folder, "to-and-fro");
+    await rest.downloadCheckpoint(samplerPath, { directory });
+    const back = `tinker://${training.modelId}/weights/back`;
+    await rest.uploadCheckpoint(back, { directory });
+    expect(await rest.getWeightsInfoByTinkerPath(back)).toMatchObject({ loraRank: 4 });
+    await rest.deleteCheckpointFromTinkerPath(back);
   });
 
   it("shares checkpoints, limits their time and deletes them", async () => {
@@ -143,6 +161,7 @@ describe.each(places)("RestClient $name", ({ open }) => {
       modelPath: samplerPath,
     });
     expect((await rest.listSessions()).sessions).toEqual([sessionId]);
+    expect(await allOf(rest.sessions())).toEqual([sessionId]);
     await rest.assignSessionProject(sessionId, "apollo");
     const { trainingRuns } = await rest.listTrainingRuns({ projectId: "apollo" });
     expect(trainingRuns).toHaveLength(1);
@@ -155,6 +174,9 @@ describe.each(places)("RestClient $name", ({ open }) => {
     };
     const names = traceEvents.filter(({ ph }) => ph === "X").map(({ name }) => name.split(" ")[0]);
     expect(names.slice(0, 3)).toEqual(["create_model", "forward_backward", "optim_step"]);
+    const file = path.join(folder, "trace.json");
+    await rest.downloadSessionTrace(sessionId, { file });
+    expect(JSON.parse(readFileSync(file, "utf8"))).toHaveProperty("traceEvents");
   });
 
   it("accounts for tokens and checkpoints, and keeps an audit log", async () => {
