@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { bundleForBrowser, maxBrowserBytes } from "../test/support/browser-bundle.js";
 
-const rounds = 41;
+const rounds = 31;
 const maxImportMs = 40;
 
 /** A program's time from start to end, and the CPU time it says it took. */
@@ -16,31 +16,36 @@ interface Cost {
 const report = `
 const { user, system } = process.cpuUsage();
 process.stdout.write(String((user + system) / 1000));`;
-const programs = { empty: report, client: `import "tinker-ts";${report}` };
+const entries = ["tinker-ts", "tinker-ts/wire"];
+const programs = [report, ...entries.map((entry) => `import "${entry}";${report}`)];
 
-run(programs.empty);
-run(programs.client);
-const costs = { empty: [] as Cost[], client: [] as Cost[] };
-// In turns, so that a disturbance hits both.
+programs.forEach(run);
+const costs = programs.map((): Cost[] => []);
+// In turns, so that a disturbance hits all.
 for (let round = 0; round < rounds; round++) {
-  costs.empty.push(run(programs.empty));
-  costs.client.push(run(programs.client));
+  programs.forEach((program, index) => costs[index]!.push(run(program)));
 }
-const [emptyWall, clientWall] = [costs.empty, costs.client].map((all) =>
-  median(all.map(({ wallMs }) => wallMs)),
-) as [number, number];
-const [emptyCpu, clientCpu] = [costs.empty, costs.client].map((all) =>
-  median(all.map(({ cpuMs }) => cpuMs)),
-) as [number, number];
-console.log(`import of tinker-ts, median of ${rounds} processes each, in turns`);
-console.log(`  empty program        ${emptyWall.toFixed(1)} ms, ${emptyCpu.toFixed(1)} ms CPU`);
+const [empty, ...loaded] = costs.map((all) => ({
+  wallMs: median(all.map(({ wallMs }) => wallMs)),
+  cpuMs: median(all.map(({ cpuMs }) => cpuMs)),
+})) as [Cost, ...Cost[]];
+console.log(`import in a fresh process, median of ${rounds} each, in turns`);
 console.log(
-  `  import "tinker-ts"   ${clientWall.toFixed(1)} ms, ${clientCpu.toFixed(1)} ms CPU; ${against(clientWall - emptyWall, maxImportMs)} ms more, ${(clientCpu - emptyCpu).toFixed(1)} ms CPU more (${(clientCpu / emptyCpu).toFixed(2)} x)`,
+  `  empty program    ${empty.wallMs.toFixed(1)} ms, ${empty.cpuMs.toFixed(1)} ms of it CPU`,
 );
+loaded.forEach(({ wallMs, cpuMs }, index) => {
+  const more = against(wallMs - empty.wallMs, maxImportMs);
+  const moreCpu = (cpuMs - empty.cpuMs).toFixed(1);
+  console.log(
+    `  ${entries[index]!.padEnd(16)} ${more} ms more, ${moreCpu} ms more CPU (${(cpuMs / empty.cpuMs).toFixed(2)} x)`,
+  );
+});
 
-const { gzipBytes } = await bundleForBrowser();
+const { gzipBytes, fileBytes, startBytes } = await bundleForBrowser();
+console.log("the client in a browser, after gzip");
+console.log(`  packed together  ${against(gzipBytes / 1000, maxBrowserBytes / 1000)} kB`);
 console.log(
-  `the client in a browser: ${against(gzipBytes / 1000, maxBrowserBytes / 1000)} kB gzip`,
+  `  ${fileBytes.length} files by themselves: ${sumOf(fileBytes).toFixed(1)} kB, of which ${sumOf(startBytes).toFixed(1)} kB to start, the others when they are needed`,
 );
 
 function run(program: string): Cost {
@@ -52,6 +57,10 @@ function run(program: string): Cost {
   );
   if (status !== 0) throw new Error(stderr);
   return { wallMs: performance.now() - startedAt, cpuMs: Number(stdout) };
+}
+
+function sumOf(bytes: readonly number[]): number {
+  return bytes.reduce((total, size) => total + size, 0) / 1000;
 }
 
 function against(value: number, most: number): string {

@@ -17,7 +17,6 @@ if (process.argv[2] === "memory") reportMemory();
 else {
   reportThroughput();
   inChild("memory");
-  reportImportCost();
 }
 
 function makeRequest() {
@@ -120,26 +119,6 @@ function measureMemory(label: string, action: () => { bytes: number; kept: unkno
 function allocated(): number {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
-}
-
-function reportImportCost(): void {
-  const empty = medianStart("");
-  const sdk = medianStart('import "tinker-ts"');
-  const wire = medianStart('import "tinker-ts/wire"');
-  console.log(
-    `import in a fresh process (median of 10): empty ${empty.toFixed(0)} ms, tinker-ts +${(sdk - empty).toFixed(0)} ms, tinker-ts/wire +${(wire - empty).toFixed(0)} ms`,
-  );
-}
-
-function medianStart(code: string): number {
-  const folder = fileURLToPath(new URL("..", import.meta.url));
-  return median(
-    Array.from({ length: 10 }, () => {
-      const start = performance.now();
-      spawnSync(process.execPath, ["--input-type=module", "--eval", code], { cwd: folder });
-      return performance.now() - start;
-    }),
-  );
 }
 
 function median(values: readonly number[]): number {

@@ -11,8 +11,12 @@ export const maxBrowserBytes = 60_000;
 export interface BrowserBundle {
   /** The scripts, those loaded on demand as well. */
   readonly code: string;
-  /** Size of all scripts after gzip. */
+  /** Size of all scripts after gzip, packed together. */
   readonly gzipBytes: number;
+  /** Sizes of the scripts after gzip, each packed by itself as servers send them. */
+  readonly fileBytes: readonly number[];
+  /** The same of those that are loaded at once; the others come when they are needed. */
+  readonly startBytes: readonly number[];
   /** What the bundler had to say. */
   readonly warnings: readonly string[];
 }
@@ -55,7 +59,20 @@ export async function bundleForBrowser(): Promise<BrowserBundle> {
     build: { write: false, rollupOptions: { input: entry, external: optionalPackages } },
   });
   if (!("output" in output)) throw new Error("Vite gave no single bundle");
-  const scripts = output.output.flatMap((file) => (file.type === "chunk" ? [file.code] : []));
-  const code = scripts.join("\n");
-  return { code, gzipBytes: gzipSync(code).byteLength, warnings };
+  const files = output.output.filter((file) => file.type === "chunk");
+  const atOnce = new Set(files.filter((file) => file.isEntry).map((file) => file.fileName));
+  // A set that grows while it is walked is walked to its end.
+  for (const name of atOnce) {
+    files.find((file) => file.fileName === name)?.imports.forEach((other) => atOnce.add(other));
+  }
+  const code = files.map((file) => file.code).join("\n");
+  return {
+    code,
+    gzipBytes: gzipSync(code).byteLength,
+    fileBytes: files.map((file) => gzipSync(file.code).byteLength),
+    startBytes: files
+      .filter((file) => atOnce.has(file.fileName))
+      .map((file) => gzipSync(file.code).byteLength),
+    warnings,
+  };
 }
