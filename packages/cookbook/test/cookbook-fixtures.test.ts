@@ -137,7 +137,7 @@ const { cases } = JSON.parse(
 for (const kind of new Set(cases.map((entry) => entry.kind))) {
   const compute = kinds[kind] as ((input: unknown) => unknown) | undefined;
   if (!compute) {
-    it.todo(kind);
+    it(`${kind} is a kind of case that is known`, () => expect.fail());
     continue;
   }
   describe(kind, () => {
