@@ -267,6 +267,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     weights: [],
     losses: [],
     rl: ["renderers", "data", "runs", "losses", "hyperparameters", "evaluation"],
+    distillation: ["renderers", "data", "rl"],
     preference: ["renderers", "data", "runs", "losses", "hyperparameters", "evaluation", "rl"],
     evaluation: ["renderers", "data", "runs"],
     supervised: ["renderers", "data", "runs", "hyperparameters", "evaluation"],
