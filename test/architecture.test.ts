@@ -225,7 +225,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     "command.ts": ["output", "parse", "terminal"],
     "command-tree.ts": ["command.ts"],
     dispatch: ["command.ts", "command-tree.ts", "errors", "parse"],
-    completion: ["command-tree.ts", "dispatch", "parse"],
+    completion: ["command.ts", "command-tree.ts", "dispatch", "parse"],
     chat: ["errors", "parse"],
     connect: ["command.ts", "errors", "output", "parse", "terminal"],
     doctor: ["command.ts", "connect", "errors", "output"],

@@ -1,6 +1,6 @@
-import { defineCommand } from "../command.js";
-import { bashScript, fishScript, zshScript } from "../completion/scripts.js";
-import { collectWords } from "../completion/words.js";
+import { defineCommand, type CommandContext } from "../command.js";
+import { offersFor, type ServerValues } from "../completion/offers.js";
+import { answerFor, scripts } from "../completion/scripts.js";
 import { commandTree } from "./tree.js";
 
 /** `completion` */
@@ -9,11 +9,33 @@ export const command = defineCommand({
   details: [
     'bash: eval "$(tinker-ts completion bash)" in ~/.bashrc; zsh: the same with zsh in ~/.zshrc;',
     "fish: tinker-ts completion fish > ~/.config/fish/completions/tinker-ts.fish",
+    "The scripts ask with the words of a command line, after --, what may stand in place of the last.",
   ],
   options: {},
-  arguments: { shell: { description: "bash, zsh or fish", choices: ["bash", "zsh", "fish"] } },
-  async run({ terminal }, { arguments: { shell } }) {
-    const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript };
-    terminal.out(scripts[shell](await collectWords(commandTree)));
+  arguments: {
+    shell: { description: "bash, zsh or fish", choices: ["bash", "zsh", "fish"] },
+    words: {
+      description: "What is typed so far, as scripts ask",
+      optional: true,
+      multiple: true,
+    },
+  },
+  async run(context, { arguments: { shell, words } }) {
+    const { terminal } = context;
+    if (words.length === 0) return terminal.out(scripts[shell]);
+    const offers = await offersFor(commandTree, words, askServer(context));
+    terminal.out(answerFor(shell, offers));
   },
 });
+
+function askServer(context: CommandContext): ServerValues {
+  return async (kinds, { baseUrl, apiKey }) => {
+    const globals = {
+      ...context.globals,
+      ...(baseUrl === undefined ? {} : { baseUrl }),
+      ...(apiKey === undefined ? {} : { apiKey }),
+    };
+    const { serverValues } = await import("../connect/server-values.js");
+    return serverValues({ ...context, globals }, kinds);
+  };
+}

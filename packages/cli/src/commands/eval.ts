@@ -36,6 +36,7 @@ const options = {
   judge: {
     type: "string",
     placeholder: "NAME|PATH",
+    values: ["models", "checkpoints", "files"],
     description: "For judge: the model that judges",
   },
   ignoreCase: { type: "flag", description: "For exact: a and A are the same" },

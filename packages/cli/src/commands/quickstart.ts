@@ -11,7 +11,13 @@ export const command = defineCommand({
     "It is the program examples/quickstart.ts of the repository.",
   ],
   options: {
-    model: { type: "string", short: "m", placeholder: "NAME", description: "The model to train" },
+    model: {
+      type: "string",
+      short: "m",
+      placeholder: "NAME",
+      values: ["models"],
+      description: "The model to train",
+    },
   },
   arguments: {},
   async run({ terminal: { env }, globals, signal }, { options }) {

@@ -1,96 +1,85 @@
 import { programName } from "../dispatch/help.js";
-import type { Place } from "./words.js";
+import type { Offer, Offers } from "./offers.js";
 
 /*
- * Every script works the same way: it joins the words that are no options to the longest known path
- * and offers what may follow it.
+ * Every script asks the program itself, `completion SHELL -- WORDS`, with the words up to the cursor. The
+ * first line of the answer is "files" or "words", the others are what may come next.
  */
 
-/** Completion for bash. */
-export function bashScript(places: readonly Place[]): string {
-  return `_tinker_ts() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" path="" word
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "\${path:+$path }$word" in
-      ${paths(places)}) path="\${path:+$path }$word" ;;
-    esac
-  done
-  local words=""
-  case "$path" in
-${cases(places)}
-  esac
-  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
-}
-complete -o default -F _tinker_ts ${programName}
-`;
+/** The shells that are known. */
+export type Shell = "bash" | "zsh" | "fish";
+
+/** The answer to a script. */
+export function answerFor(shell: Shell, { words, files }: Offers): string {
+  return [files ? "files" : "words", ...words.map(lineFor[shell])].map((it) => `${it}\n`).join("");
 }
 
-/** Completion for zsh. */
-export function zshScript(places: readonly Place[]): string {
-  const entries = places.map(
-    ({ path, words }) =>
-      `    ${quote(path)}) entries=(${words
-        .map(({ text, description }) => quote(`${text.replaceAll(":", "\\:")}:${description}`))
-        .join(" ")}) ;;`,
-  );
-  return `#compdef ${programName}
+const lineFor: Readonly<Record<Shell, (offer: Offer) => string>> = {
+  bash: ({ text }) => text,
+  zsh: ({ text, description }) => `${text.replace(/[\\:]/g, "\\$&")}:${description}`,
+  fish: ({ text, description }) => `${text}\t${description}`,
+};
+
+/** The completion script of every shell. */
+export const scripts: Readonly<Record<Shell, string>> = {
+  // Bash breaks words at : and =, and replaces only what follows the last of them.
+  bash: `_tinker_ts() {
+  local line="\${COMP_LINE:0:COMP_POINT}" breaks="" cut="" kind="" offer current
+  local -a given
+  read -ra given <<< "$line"
+  [[ $line == *[[:space:]] ]] && given+=("")
+  current="\${given[\${#given[@]}-1]}"
+  [[ $COMP_WORDBREAKS == *:* ]] && breaks+=":"
+  [[ $COMP_WORDBREAKS == *=* ]] && breaks+="="
+  [[ -n $breaks ]] && cut="\${current%"\${current##*[$breaks]}"}"
+  COMPREPLY=()
+  {
+    read -r kind
+    while IFS= read -r offer; do COMPREPLY+=("\${offer#"$cut"}"); done
+  } < <(command ${programName} completion bash -- "\${given[@]:1}" 2> /dev/null < /dev/null)
+  [[ $kind == files ]] && compopt -o default 2> /dev/null
+  return 0
+}
+complete -F _tinker_ts ${programName}
+`,
+  // The script may stand before or after compinit in ~/.zshrc, without it, or as a file of the fpath.
+  zsh: `#compdef ${programName}
 _tinker_ts() {
-  local path="" word
-  local -a entries
-  for word in "\${(@)words[2,CURRENT-1]}"; do
-    case "\${path:+$path }$word" in
-      ${paths(places)}) path="\${path:+$path }$word" ;;
-    esac
-  done
-  case "$path" in
-${entries.join("\n")}
-  esac
-  _describe '${programName}' entries || _files
+  local -a answer entries
+  local code=1
+  answer=("\${(@f)$(command ${programName} completion zsh -- "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2> /dev/null < /dev/null)}")
+  entries=("\${(@)answer[2,-1]}")
+  (( \${#answer} > 1 )) && _describe '${programName}' entries && code=0
+  [[ $answer[1] == files ]] && _files && code=0
+  return code
 }
-compdef _tinker_ts ${programName}
-`;
+_tinker_ts_register() {
+  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
+  compdef _tinker_ts ${programName}
+  (( $+functions[add-zsh-hook] )) && add-zsh-hook -d precmd _tinker_ts_register
+  return 0
 }
-
-/** Completion for fish. */
-export function fishScript(places: readonly Place[]): string {
-  const known = places.map(({ path }) => quote(path)).join(" ");
-  const lines = places.flatMap(({ path, words }) =>
-    words.map(({ text, description }) => {
-      const condition = `-n ${quote(`test "$(__tinker_ts_path)" = ${JSON.stringify(path)}`)}`;
-      const what = text.startsWith("--") ? `-l ${text.slice(2)}` : `-a ${text}`;
-      return `complete -c ${programName} ${condition} ${what} -d ${quote(description)}`;
-    }),
-  );
-  return `function __tinker_ts_path
-  set -l path ""
-  for word in (commandline -opc)[2..]
-    set -l next (string trim "$path $word")
-    if contains -- "$next" ${known}
-      set path "$next"
-    end
+if [[ $funcstack[1] == _${programName} ]]; then
+  _tinker_ts "$@"
+elif (( $+functions[compdef] )); then
+  _tinker_ts_register
+else
+  autoload -Uz add-zsh-hook && add-zsh-hook precmd _tinker_ts_register
+fi
+`,
+  fish: `function __tinker_ts_offers
+  set -l given (commandline -opc)
+  set -e given[1]
+  set -l current (commandline -ct)
+  set -l answer (command ${programName} completion fish -- $given "$current" 2> /dev/null < /dev/null)
+  if test "$answer[1]" = files
+    __fish_complete_path "$current"
   end
-  echo "$path"
+  set -e answer[1]
+  for offer in $answer
+    echo $offer
+  end
 end
-${lines.join("\n")}
-`;
-}
-
-function paths(places: readonly Place[]): string {
-  return places
-    .filter(({ path }) => path !== "")
-    .map(({ path }) => quote(path))
-    .join("|");
-}
-
-function cases(places: readonly Place[]): string {
-  return places
-    .map(
-      ({ path, words }) =>
-        `    ${quote(path)}) words=${quote(words.map(({ text }) => text).join(" "))} ;;`,
-    )
-    .join("\n");
-}
-
-function quote(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
-}
+complete -c ${programName} -f -a '(__tinker_ts_offers)'
+`,
+};

@@ -12,6 +12,7 @@ export const adapterOptions = {
   baseModel: {
     type: "string",
     placeholder: "PATH",
+    values: ["models", "files"],
     description: "Folder or hub id of the base model, where the checkpoint's own name will not do",
   },
   force: { type: "flag", description: "Replaces a folder that is there" },
@@ -19,5 +20,8 @@ export const adapterOptions = {
 
 /** The adapter itself. */
 export const adapterArguments = {
-  source: { description: "tinker://RUN_ID/weights/NAME, or a folder with a PEFT adapter" },
+  source: {
+    values: ["checkpoints", "files"],
+    description: "tinker://RUN_ID/weights/NAME, or a folder with a PEFT adapter",
+  },
 } as const satisfies ArgumentSpecs;

@@ -10,7 +10,10 @@ export interface CheckpointParts {
 
 /** The argument of commands about one checkpoint. */
 export const checkpointArguments = {
-  path: { description: "tinker://RUN_ID/weights/NAME or tinker://RUN_ID/sampler_weights/NAME" },
+  path: {
+    description: "tinker://RUN_ID/weights/NAME or tinker://RUN_ID/sampler_weights/NAME",
+    values: ["checkpoints"],
+  },
 } as const satisfies ArgumentSpecs;
 
 /** Checks a checkpoint's path before anything is asked of a server. */

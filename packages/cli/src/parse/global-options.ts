@@ -13,11 +13,13 @@ export const globalOptions = {
   baseUrl: {
     type: "string",
     placeholder: "URL",
+    values: [],
     description: 'The server, or "local:" for the engine in this process (TINKER_BASE_URL)',
   },
   apiKey: {
     type: "string",
     placeholder: "KEY",
+    values: [],
     description: "The key of the server (TINKER_API_KEY)",
   },
   timeout: {

@@ -1,3 +1,6 @@
+/** Something that a shell can offer as a value. */
+export type ValueKind = "models" | "checkpoints" | "runs" | "sessions" | "files";
+
 /** An option of a command; its key in the command's `options` is the name in camelCase. */
 export interface OptionSpec {
   readonly type: "flag" | "string" | "integer" | "number";
@@ -8,6 +11,8 @@ export interface OptionSpec {
   readonly placeholder?: string;
   /** The values that there are. */
   readonly choices?: readonly string[];
+  /** What completion offers where there are no choices. @default files, for text */
+  readonly values?: readonly ValueKind[];
   /** May be given several times. */
   readonly multiple?: true;
   readonly required?: true;
@@ -49,6 +54,8 @@ export type OptionValues<O extends OptionSpecs> = {
 export interface ArgumentSpec {
   readonly description: string;
   readonly choices?: readonly string[];
+  /** What completion offers where there are no choices. @default files */
+  readonly values?: readonly ValueKind[];
   readonly optional?: true;
   /** Takes all that follow; only the last one may. */
   readonly multiple?: true;

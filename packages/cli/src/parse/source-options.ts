@@ -8,10 +8,21 @@ export const sourceOptions = {
     type: "string",
     short: "m",
     placeholder: "NAME|PATH",
+    values: ["models", "checkpoints", "files"],
     description: "A base model ('models' lists them) or a checkpoint (tinker://...)",
   },
-  baseModel: { type: "string", placeholder: "NAME", description: "The same for a base model only" },
-  modelPath: { type: "string", placeholder: "PATH", description: "The same for a checkpoint only" },
+  baseModel: {
+    type: "string",
+    placeholder: "NAME",
+    values: ["models", "files"],
+    description: "The same for a base model only",
+  },
+  modelPath: {
+    type: "string",
+    placeholder: "PATH",
+    values: ["checkpoints"],
+    description: "The same for a checkpoint only",
+  },
 } as const satisfies OptionSpecs;
 
 /** A base model or a checkpoint. */

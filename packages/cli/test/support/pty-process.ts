@@ -3,7 +3,7 @@ import { spawn, type IPty } from "@lydell/node-pty";
 
 const program = path.resolve(import.meta.dirname, "../../bin/tinker-ts.js");
 
-/** The program in a real terminal. */
+/** The program, or another one such as a shell, in a real terminal. */
 export class PtyProcess {
   readonly #pty: IPty;
   readonly finished: Promise<number>;
@@ -12,10 +12,18 @@ export class PtyProcess {
 
   constructor(
     args: readonly string[],
-    options: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },
+    options: {
+      readonly cwd: string;
+      readonly env: Readonly<Record<string, string>>;
+      readonly command?: string;
+    },
   ) {
     const { PATH = "", HOME = "" } = process.env;
-    this.#pty = spawn(process.execPath, [program, ...args], {
+    const [file, given] =
+      options.command === undefined
+        ? [process.execPath, [program, ...args]]
+        : [options.command, [...args]];
+    this.#pty = spawn(file, given, {
       cols: 100,
       rows: 40,
       name: "xterm-256color",

@@ -35,7 +35,12 @@ export const command = defineCommand({
   summary: "Deletes checkpoints: those named, or those of a run that match filters.",
   details: ["Asks first unless --yes is given. What was deleted cannot be brought back."],
   options: {
-    runId: { type: "string", placeholder: "RUN_ID", description: "All of this run" },
+    runId: {
+      type: "string",
+      placeholder: "RUN_ID",
+      values: ["runs"],
+      description: "All of this run",
+    },
     type: {
       type: "string",
       description: "Only weights (or training), or sampler_weights (or sampler); with --run-id",
@@ -45,7 +50,12 @@ export const command = defineCommand({
     yes: { type: "flag", short: "y", description: "Does not ask" },
   },
   arguments: {
-    paths: { description: "tinker://RUN_ID/weights/NAME", optional: true, multiple: true },
+    paths: {
+      values: ["checkpoints"],
+      description: "tinker://RUN_ID/weights/NAME",
+      optional: true,
+      multiple: true,
+    },
   },
   examples: [
     "checkpoint delete tinker://RUN_ID/weights/NAME",

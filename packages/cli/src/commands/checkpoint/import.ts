@@ -18,6 +18,7 @@ export const command = defineCommand({
     baseModel: {
       type: "string",
       placeholder: "NAME",
+      values: ["models"],
       description: "The server's name of the model; what the adapter names by default",
     },
     name: { type: "string", description: "The checkpoint's name; the folder's by default" },

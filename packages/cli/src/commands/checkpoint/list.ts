@@ -16,6 +16,7 @@ export const command = defineCommand({
     runId: {
       type: "string",
       placeholder: "RUN_ID",
+      values: ["runs"],
       description: "Only those of this run, all of them",
     },
     wide: { type: "flag", description: "Shows whole paths on a screen too" },

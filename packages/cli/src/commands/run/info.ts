@@ -10,7 +10,9 @@ import { loraProperty } from "../../present/lora-text.js";
 export const command = defineCommand({
   summary: "Shows one training run.",
   options: { ...scopeOptions },
-  arguments: { runId: { description: "The id of the run, as 'run list' shows it" } },
+  arguments: {
+    runId: { values: ["runs"], description: "The id of the run, as 'run list' shows it" },
+  },
   async run(context, { arguments: { runId }, options: { accessScope } }) {
     const run = await withService(context, ({ rest, bounds }) =>
       rest.getTrainingRun(runId, { accessScope, ...bounds }),

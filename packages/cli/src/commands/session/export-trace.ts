@@ -15,7 +15,7 @@ export const command = defineCommand({
     },
     urlOnly: { type: "flag", description: "Prints the address and downloads nothing" },
   },
-  arguments: { sessionId: { description: "The id of the session" } },
+  arguments: { sessionId: { values: ["sessions"], description: "The id of the session" } },
   async run(context, { arguments: { sessionId }, options }) {
     const { output, terminal } = context;
     output.note("Exporting the trace; this can take a while.");

@@ -19,6 +19,7 @@ const options = {
     type: "string",
     short: "m",
     placeholder: "NAME",
+    values: ["models", "files"],
     required: true,
     description: "The model to train",
   },
@@ -87,6 +88,7 @@ const options = {
   load: {
     type: "string",
     placeholder: "PATH",
+    values: ["checkpoints"],
     description: "Begins with the weights of a checkpoint",
   },
   skipBadRows: { type: "flag", description: "Leaves rows out that cannot be used" },
