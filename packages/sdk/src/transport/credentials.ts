@@ -1,6 +1,7 @@
 import { CredentialError } from "../errors/credential-error.js";
 import { problemOfHeaderValue } from "./sendable-header.js";
 import { readVariable, type Environment } from "../runtime/environment.js";
+import { runCommand } from "./run-command.js";
 
 /** Tells the credential for the next request; undefined when none is needed. */
 export type CredentialProvider = () => Promise<string | undefined> | string | undefined;
@@ -78,7 +79,6 @@ function checkKey({ key, isRequired }: CredentialSource): void {
 }
 
 async function runCredentialCommand(command: string): Promise<string> {
-  const { runCommand } = await import("./run-command.js");
   const credential = (await runCommand(command)).trim();
   if (credential === "") {
     throw new CredentialError(

@@ -1,6 +1,7 @@
 import { CancelledError } from "../../errors/cancelled-error.js";
 import { TinkerError } from "../../errors/tinker-error.js";
 import type { OperationOptions } from "../../futures/operation.js";
+import { retry } from "../../runtime/retry.js";
 import type { ServiceClient } from "../service-client.js";
 import type { TrainingClient } from "../training-client.js";
 import { isLostRun } from "./is-lost-run.js";
@@ -26,7 +27,6 @@ async function recover(
 ): Promise<RecoveredTraining> {
   const policy = completePolicy(options);
   const { signal } = options;
-  const { retry } = await import("../../runtime/retry.js");
   const attempt = async (index: number): Promise<RecoveredTraining> => {
     const checkpointPath =
       policy.checkpoint === "latest"
