@@ -102,8 +102,9 @@ describe("a server that cannot be reached", () => {
     ["it never answers", () => ({ TINKER_BASE_URL: silentUrl() })],
     ["its address is none", () => ({ TINKER_BASE_URL: "nonsense" })],
     [
+      // What waits for its input ends with the process that started it.
       "its key does not come",
-      () => ({ TINKER_BASE_URL: silentUrl(), TINKER_CREDENTIAL_CMD: "exec sleep 60" }),
+      () => ({ TINKER_BASE_URL: silentUrl(), TINKER_CREDENTIAL_CMD: "cat" }),
     ],
   ])("costs the values and nothing else when %s", (_, settings) => {
     const line = ["completion", "zsh", "--", "run", "info", ""];
