@@ -8,6 +8,8 @@ const packages = readdirSync("packages").filter((name) =>
 export default defineConfig({
   test: {
     testTimeout: 20_000,
+    // Much of the time is waiting for processes and disks, so two files run at once even on two cores.
+    maxWorkers: 2,
     projects: [
       { extends: true, test: { name: "workspace", include: ["test/**/*.test.ts"] } },
       ...packages.map((name) => ({
