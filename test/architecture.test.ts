@@ -262,14 +262,14 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
   cookbook: {
     renderers: [],
     data: ["renderers"],
-    runs: ["renderers"],
+    runs: ["renderers", "hyperparameters", "evaluation"],
     hyperparameters: [],
     weights: [],
     losses: [],
     rl: ["renderers", "data", "runs", "losses", "hyperparameters", "evaluation"],
     distillation: ["renderers", "data", "rl"],
     preference: ["renderers", "data", "runs", "losses", "hyperparameters", "evaluation", "rl"],
-    evaluation: ["renderers", "data", "runs"],
+    evaluation: ["renderers", "data"],
     supervised: ["renderers", "data", "runs", "hyperparameters", "evaluation"],
   },
   hub: {

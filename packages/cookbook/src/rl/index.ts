@@ -81,5 +81,5 @@ export { klPenalty, prepareBatch, type DataAdjuster, type PreparedBatch } from "
 export { readyForLoss, submitPolicyPass, type PolicyLoss } from "./policy-loss.js";
 export { rolloutSummaries, transcripts, type RecordPlace } from "./records.js";
 export { mixSeeds } from "./seeds.js";
-export { train, type RlTrainResult } from "./train.js";
-export type { RlDataset, RlMode, RlProgress, RlTrainOptions } from "./train-options.js";
+export { train } from "./train.js";
+export type { RlDataset, RlMode, RlTrainOptions } from "./train-options.js";

@@ -1,7 +1,13 @@
-import { ArgumentError, type AdamParamsInput, type ServiceClient } from "tinker-ts";
-import type { Line, Metrics, RunSink } from "tinker-ts/run-log";
-import type { Evaluator } from "../evaluation/index.js";
-import type { CheckpointOptions } from "../runs/index.js";
+import { ArgumentError } from "tinker-ts";
+import type { Line } from "tinker-ts/run-log";
+import {
+  completeWith,
+  needWhole,
+  runConfig,
+  type Completed,
+  type runDefaults,
+  type RunOptions,
+} from "../runs/index.js";
 import { meanCentred, type AdvantageEstimator } from "./advantages.js";
 import type { PolicyLoss } from "./policy-loss.js";
 import type { DataAdjuster } from "./prepare-batch.js";
@@ -37,21 +43,9 @@ export type RlMode =
     };
 
 /** How a model is trained by rewards. */
-export interface RlTrainOptions extends CheckpointOptions {
-  /** Where the model is trained. */
-  readonly service: ServiceClient;
-  /** The name of a model that the server supports. */
-  readonly model: string;
+export interface RlTrainOptions extends RunOptions {
   /** What is played. */
   readonly dataset: RlDataset;
-  /** The run's folder. A folder that holds a run is gone on with, from its last checkpoint. */
-  readonly folder: string;
-  /** What to do with a folder that holds a run. @default "resume" */
-  readonly ifExists?: "resume" | "delete" | "fail" | undefined;
-  /** Kept with the run. @default "rl" */
-  readonly recipeName?: string | undefined;
-  /** Weights to begin with; the optimizer is fresh. */
-  readonly loadCheckpointPath?: string | undefined;
   /** Most tokens of a turn. */
   readonly maxTokens: number;
   /** @default 1 */
@@ -60,10 +54,6 @@ export interface RlTrainOptions extends CheckpointOptions {
   readonly contextWindow?: number | undefined;
   /** The rate of every update. */
   readonly learningRate: number;
-  /** The rest of the optimizer. @default beta1 0.9, beta2 0.95, eps 1e-8 */
-  readonly adamParams?: Omit<AdamParamsInput, "learningRate"> | undefined;
-  /** @default 32 */
-  readonly loraRank?: number | undefined;
   /** When groups are played and when the model is updated. @default synchronous */
   readonly mode?: RlMode | undefined;
   /** The loss on sampled tokens. @default importance_sampling */
@@ -86,38 +76,15 @@ export interface RlTrainOptions extends CheckpointOptions {
   readonly tolerance?: ErrorTolerance | undefined;
   /** Groups under way at once. @default 64 */
   readonly maxConcurrentGroups?: number | undefined;
-  /** Ends earlier. */
-  readonly maxSteps?: number | undefined;
   /** Steps from one evaluation to the next, the first before step 0. @default 20 */
   readonly evalEvery?: number | undefined;
-  /** What is found out about the model from time to time. */
-  readonly evaluators?: readonly Evaluator[] | undefined;
   /** Groups per step whose tokens are kept; 0 keeps none. @default 4 */
   readonly numGroupsToLog?: number | undefined;
-  /** Decides what is sampled and the adapter's first weights. @default 0 */
-  readonly seed?: number | undefined;
-  /** Where the run is told to besides its folder. */
-  readonly sinks?: readonly RunSink[] | undefined;
-  /** Called at the start and after every step. */
-  readonly onProgress?: ((progress: RlProgress) => void) | undefined;
-  /** Ends the run before the next update, with a checkpoint to go on from. */
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** How far a run is. */
-export interface RlProgress {
-  /** Steps done. */
-  readonly step: number;
-  /** Steps in all. */
-  readonly totalSteps: number;
-  /** Of the last step; empty at the start. */
-  readonly metrics: Metrics;
 }
 
 const defaults = {
   recipeName: "rl",
   temperature: 1,
-  loraRank: 32,
   mode: { kind: "synchronous" },
   loss: { name: "importance_sampling" },
   advantages: meanCentred,
@@ -129,32 +96,21 @@ const defaults = {
   maxConcurrentGroups: 64,
   evalEvery: 20,
   numGroupsToLog: 4,
-  seed: 0,
 } as const;
 
 /** Options with everything that has a default. */
-export type CompleteRlOptions = RlTrainOptions & {
-  readonly [K in keyof typeof defaults]: Exclude<RlTrainOptions[K], undefined>;
-};
+export type CompleteRlOptions = Completed<RlTrainOptions, typeof runDefaults & typeof defaults>;
 
 const wholeNumbers = {
   maxTokens: 1,
-  loraRank: 1,
   numSubsteps: 1,
   maxConcurrentGroups: 1,
-  maxSteps: 1,
-  evalEvery: 0,
   numGroupsToLog: 0,
 } as const;
 
 /** Fills in what was left out and refuses what cannot be meant. */
 export function completeRlOptions(options: RlTrainOptions): CompleteRlOptions {
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  const complete = { ...defaults, ...Object.fromEntries(given) } as unknown as CompleteRlOptions;
-  for (const [name, least] of Object.entries(wholeNumbers)) {
-    const value = complete[name as keyof typeof wholeNumbers];
-    if (value !== undefined) needWhole(name, value, least);
-  }
+  const complete: CompleteRlOptions = completeWith(options, defaults, wholeNumbers);
   const { learningRate, mode } = complete;
   if (!(learningRate > 0 && Number.isFinite(learningRate))) {
     throw new ArgumentError("learningRate", `must be a positive number, not ${learningRate}`);
@@ -168,23 +124,14 @@ export function completeRlOptions(options: RlTrainOptions): CompleteRlOptions {
   return complete;
 }
 
-function needWhole(name: string, value: number, least: number): void {
-  if (Number.isSafeInteger(value) && value >= least) return;
-  throw new ArgumentError(name, `must be a whole number from ${least}, not ${value}`);
-}
-
-/** What `config.json` says; its names are those of the Python cookbook, which readers know. */
+/** What `config.json` says. */
 export function toRlConfig(options: CompleteRlOptions): Line {
   const { mode, loss } = options;
   return {
-    log_path: options.folder,
-    model_name: options.model,
-    recipe_name: options.recipeName,
-    load_checkpoint_path: options.loadCheckpointPath,
+    ...runConfig(options),
     learning_rate: options.learningRate,
     max_tokens: options.maxTokens,
     temperature: options.temperature,
-    lora_rank: options.loraRank,
     loss_fn: loss.name,
     num_substeps: options.numSubsteps,
     advantages: options.advantages.name,
@@ -200,10 +147,6 @@ export function toRlConfig(options: CompleteRlOptions): Line {
         groups_per_batch: mode.groupsPerBatch,
       },
     }),
-    max_steps: options.maxSteps,
-    eval_every: options.evalEvery,
-    save_every: options.saveEvery,
     num_groups_to_log: options.numGroupsToLog,
-    seed: options.seed,
   };
 }

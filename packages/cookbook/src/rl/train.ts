@@ -1,6 +1,6 @@
 import type { TrainingClient } from "tinker-ts";
-import { RunLog, type CheckpointRow } from "tinker-ts/run-log";
-import { checkSameRun, CheckpointKeeper, openTraining } from "../runs/index.js";
+import type { CheckpointRow, RunLog } from "tinker-ts/run-log";
+import { CheckpointKeeper, openTraining, withRunLog, type RunResult } from "../runs/index.js";
 import { trainAsynchronously } from "./asynchronous.js";
 import { RlRun } from "./rl-run.js";
 import { trainBatches, type Progress } from "./synchronous.js";
@@ -11,20 +11,6 @@ import {
   type RlTrainOptions,
 } from "./train-options.js";
 
-/** How a run ended. */
-export interface RlTrainResult {
-  /** `unchanged`: there was nothing left to do. */
-  readonly status: "completed" | "interrupted" | "unchanged";
-  /** Steps done, those of earlier attempts included. */
-  readonly step: number;
-  /** Steps in all. */
-  readonly totalSteps: number;
-  /** The last checkpoint: the final one, or the one to go on from. */
-  readonly checkpoint: CheckpointRow | undefined;
-  /** The run's folder. */
-  readonly folder: string;
-}
-
 /**
  * Trains a model by rewards: plays groups of episodes, compares them with each other, and makes what went
  * well more probable.
@@ -32,26 +18,13 @@ export interface RlTrainResult {
  * A folder that holds a run is gone on with. Batch by batch the result is the same as if it had never stopped;
  * asynchronously every group is still trained once.
  */
-export async function train(options: RlTrainOptions): Promise<RlTrainResult> {
+export async function train(options: RlTrainOptions): Promise<RunResult> {
   const complete = completeRlOptions(options);
-  const { folder, ifExists, sinks } = complete;
-  const log = await RunLog.open({ folder, ifExists, sinks, config: toRlConfig(complete) });
-  try {
-    checkSameRun(log, {
-      model_name: complete.model,
-      lora_rank: complete.loraRank,
-      mode: complete.mode.kind,
-    });
-    return await trainRun(complete, log);
-  } catch (error) {
-    log.text(String(error), "error");
-    throw error;
-  } finally {
-    await log.close();
-  }
+  const fixed = ["model_name", "lora_rank", "mode"];
+  return withRunLog(complete, toRlConfig(complete), fixed, (log) => trainRun(complete, log));
 }
 
-async function trainRun(options: CompleteRlOptions, log: RunLog): Promise<RlTrainResult> {
+async function trainRun(options: CompleteRlOptions, log: RunLog): Promise<RunResult> {
   const { service, mode, signal } = options;
   const { training, row } = await openTraining({
     ...options,
@@ -75,7 +48,7 @@ async function trainRun(options: CompleteRlOptions, log: RunLog): Promise<RlTrai
   const decode = await decoderOf(training);
   const run = new RlRun({ options, training, log, keeper, totalSteps, decode });
   const end = (
-    status: RlTrainResult["status"],
+    status: RunResult["status"],
     step: number,
     checkpoint: CheckpointRow | undefined,
   ) => {

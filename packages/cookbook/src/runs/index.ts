@@ -13,3 +13,14 @@ export {
   type OpenedTraining,
   type OpenTrainingOptions,
 } from "./open-training.js";
+export {
+  completeWith,
+  needWhole,
+  runConfig,
+  runDefaults,
+  type Completed,
+  type RunOptions,
+  type RunResult,
+  type TrainProgress,
+} from "./run-options.js";
+export { withRunLog } from "./with-run-log.js";

@@ -5,4 +5,4 @@ export {
   type PreparedData,
 } from "./prepare-data.js";
 export { train, type TrainResult } from "./train.js";
-export type { DataOptions, TrainOptions, TrainProgress } from "./train-options.js";
+export type { BatchLoopOptions, DataOptions, TrainOptions } from "./train-options.js";
