@@ -13,3 +13,22 @@ export { Datum } from "../types/datum.js";
 export { ModelInput } from "../types/model-input.js";
 export { TensorData } from "../types/tensor-data.js";
 export { checkAdamParams, checkLoraConfig, checkSamplingParams } from "../types/validate.js";
+export type * from "./studio.js";
+export { studioRoutes, type StudioRoute, type StudioRouteName } from "./studio-routes.js";
+export {
+  readStudioSeries,
+  studioColumns,
+  writeStudioSeries,
+  type StudioColumn,
+  type StudioSeries,
+  type StudioSeriesHeader,
+} from "./studio-series.js";
+export type {
+  LogEntry,
+  LogExample,
+  LogLine,
+  LogLineHead,
+  LogRollout,
+  LogsAnswer,
+  LogValue,
+} from "./log-lines.js";
