@@ -16,6 +16,10 @@ export const commandTree: CommandGroup = group(
     train: group("Fine-tuning.", {
       sft: leaf("Fine-tunes a model on conversations", () => import("./train/sft.js")),
     }),
+    recipe: group("Methods, each shown on a small task.", {
+      list: leaf("Lists the recipes", () => import("./recipe/list.js")),
+      run: leaf("Runs a recipe and judges what came of it", () => import("./recipe/run.js")),
+    }),
     eval: leaf("Asks a model questions and judges its answers", () => import("./eval.js")),
     run: group("Training runs.", {
       list: leaf("Lists training runs", () => import("./run/list.js")),

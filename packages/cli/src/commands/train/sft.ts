@@ -13,6 +13,7 @@ import { Interrupted } from "../../terminal/interrupted.js";
 import { hasColours } from "../../terminal/style.js";
 import { answerAll, questionsOf, type Sample } from "../../training/samples.js";
 import { estimateSeconds, formatSeconds } from "../../training/estimate.js";
+import { liveSink } from "../../training/live-sink.js";
 
 const options = {
   model: {
@@ -311,7 +312,7 @@ async function trainAndTell(
   settings: Settings & { readonly data: PreparedData },
   next: { readonly resume: string; readonly evalFile: string },
 ): Promise<number | void> {
-  const { output, signal, terminal } = context;
+  const { signal } = context;
   const { train } = await import("@tinker-ts/cookbook/supervised");
   const { consoleSink } = await import("tinker-ts/run-log");
   const { renderer, testConversations, conversations } = settings.data;
@@ -323,12 +324,7 @@ async function trainAndTell(
   const before = await answerAll(base, renderer!, questions, signal);
   const steps = settings.data.dataset.batchesPerEpoch * (settings.numEpochs ?? 1);
   const totalSteps = Math.min(steps, settings.maxSteps ?? steps);
-  const stream = {
-    write: (text: string) => terminal.err(text),
-    isTTY: terminal.isInteractive.err,
-    columns: terminal.columns,
-  };
-  const sinks = output.isLoud ? [consoleSink({ stream, totalSteps })] : [];
+  const sinks = liveSink(context, consoleSink, totalSteps);
   const result = await train({ ...settings, service, signal, sinks });
   if (result.status === "interrupted") return tellInterruption(context, result, next.resume);
   const { samplerPath, statePath } = result.checkpoint!;

@@ -1,0 +1,39 @@
+import path from "node:path";
+import { readRunFolder } from "tinker-ts/run-log";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { baseModel, LiveServer } from "./support/live-server.js";
+
+let server: LiveServer;
+
+beforeAll(async () => {
+  server = await LiveServer.start();
+});
+afterAll(() => server.stop());
+
+describe("recipe", () => {
+  it("lists what there is", async () => {
+    const { recipes } = await server.json<{ recipes: { name: string }[] }>(["recipe", "list"]);
+    expect(recipes.map(({ name }) => name)).toContain("sums");
+    const { out } = await server.run(["recipe", "list"]);
+    expect(out).toMatch(/sums +Careless with sums/);
+  });
+
+  it("tells by its exit code that something does not hold, and what", async () => {
+    const line = ["recipe", "run", "sums", "--model", baseModel, "--max-steps", "1"];
+    const { code, out, err } = await server.run([...line, "--out", "short"]);
+    expect(err).toMatch(/Before: \d+ % of new sums are right/);
+    expect(out).toMatch(/sums: 1 of 2 do not hold/);
+    expect(out).toMatch(/right after +\d+\.\d % +at least 90\.0 % +✗/);
+    expect(code).toBe(1);
+    const { attempts } = await readRunFolder(path.join(server.folder, "short/rewards"));
+    expect(attempts).toBe(1);
+  });
+
+  it("names the recipe that was probably meant", async () => {
+    const { code, err } = await server.run(["recipe", "run", "sum"]);
+    expect(err).toBe(
+      "Error: There is no recipe 'sum'. Did you mean 'sums'?\nSee them with 'tinker-ts recipe list'.\n",
+    );
+    expect(code).toBe(1);
+  });
+});

@@ -1,0 +1,34 @@
+import { ArgumentError } from "tinker-ts";
+import type { Recipe } from "./recipe.js";
+
+/** A recipe that can be had, as far as a list tells of it. */
+export interface RecipeEntry {
+  /** What it is called by. */
+  readonly name: string;
+  /** What it does, in a line. */
+  readonly summary: string;
+  /** Loads the recipe itself. */
+  readonly load: () => Promise<Recipe>;
+}
+
+/** Every recipe, easier ones first. Each is a file of its own, loaded when it is used. */
+export const recipes: readonly RecipeEntry[] = [
+  {
+    name: "sums",
+    summary: "Careless with sums becomes careful, by rewards alone",
+    load: async () => (await import("./sums.js")).recipe,
+  },
+];
+
+/** Loads a recipe by its name. */
+export async function loadRecipe(name: string): Promise<Recipe> {
+  const entry = recipes.find((one) => one.name === name);
+  if (!entry) {
+    const names = recipes.map((one) => one.name).join(", ");
+    throw new ArgumentError(
+      "name",
+      `there is no recipe ${JSON.stringify(name)}; there are ${names}`,
+    );
+  }
+  return entry.load();
+}

@@ -1,0 +1,77 @@
+import path from "node:path";
+import { seededRandom } from "../data/index.js";
+import { problemGroup, train, type EnvironmentGroup } from "../rl/index.js";
+import { examine, examSize, openSampler, percent } from "./exam.js";
+import type { Recipe, RecipeContext } from "./recipe.js";
+
+const steps = 60;
+const sumsPerStep = 16;
+const triesPerSum = 16;
+const largest = 20;
+const maxTokens = 24;
+
+/** Only a right sum is good. */
+export const recipe: Recipe = {
+  name: "sums",
+  summary: "Careless with sums becomes careful, by rewards alone",
+  teaches: [
+    "The model knows how to add and mostly miscounts by one, as the people did whom it learned from.",
+    "A program tells right from wrong and nothing else; what went better than the other tries at the same",
+    "sum becomes more probable.",
+  ].join(" "),
+  async run(context) {
+    const { service, model, folder, seed, maxSteps, say, show, signal } = context;
+    const exam = (): EnvironmentGroup[] => drawSums(context, examSize(context, 64), 4, -1);
+    const base = await openSampler(context);
+    const before = await examine(base, exam(), { maxTokens, seed, signal });
+    say(`Before: ${percent(before.rate("correct"))} of new sums are right.`);
+    const length = Math.min(steps, maxSteps ?? steps);
+    const result = await train({
+      service,
+      model,
+      folder: path.join(folder, "rewards"),
+      recipeName: "sums",
+      dataset: {
+        length,
+        batch: (index) => drawSums(context, sumsPerStep, triesPerSum, index),
+      },
+      maxTokens,
+      learningRate: 3e-3,
+      loraRank: 16,
+      removeConstantRewardGroups: true,
+      seed,
+      sinks: show(length),
+      signal,
+    });
+    signal?.throwIfAborted();
+    const { samplerPath } = result.checkpoint!;
+    const trained = await openSampler(context, samplerPath);
+    const after = await examine(trained, exam(), { maxTokens, seed, signal });
+    return {
+      samplerPath,
+      checks: [
+        { what: "right before", value: before.rate("correct") },
+        { what: "right after", value: after.rate("correct"), atLeast: 0.9 },
+      ],
+    };
+  },
+};
+
+/** Groups of tries at some sums; those of a batch follow from its number. */
+function drawSums(
+  { renderer, seed }: RecipeContext,
+  count: number,
+  size: number,
+  batch: number,
+): EnvironmentGroup[] {
+  const random = seededRandom(seed, batch);
+  const number = (): number => 1 + Math.floor(random() * largest);
+  return Array.from({ length: count }, () => {
+    const [a, b] = [number(), number()];
+    const right = `${a} + ${b} = ${a + b}`;
+    return problemGroup(
+      { prompt: `What is ${a} + ${b}?`, grade: (answer) => answer.trim() === right },
+      { renderer, size, tags: ["sums"] },
+    );
+  });
+}
