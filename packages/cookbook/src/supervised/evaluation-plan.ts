@@ -1,28 +1,20 @@
 import type { TrainingClient } from "tinker-ts";
-import { nllEvaluator, runEvaluators, type Evaluator } from "../evaluation/index.js";
-import type { PreparedData } from "./prepare-data.js";
-import type { CompleteOptions } from "./train-options.js";
+import { runEvaluators, type Evaluator } from "../evaluation/index.js";
+import type { CompleteLoopOptions } from "./train-options.js";
 
 type Numbers = Readonly<Record<string, number>>;
 
-/** Which evaluators run when, and what they found. Data that is kept for tests is evaluated first. */
+/** Which evaluators run when, and what they found. The loop's own, on data kept for tests, come first. */
 export class EvaluationPlan {
   readonly #training: TrainingClient;
-  readonly #options: CompleteOptions;
+  readonly #options: CompleteLoopOptions;
   readonly #regular: readonly Evaluator[];
   #latest: Numbers = {};
 
-  constructor(
-    training: TrainingClient,
-    options: CompleteOptions,
-    { test, tokenizer }: Pick<PreparedData, "test" | "tokenizer">,
-  ) {
+  constructor(training: TrainingClient, options: CompleteLoopOptions, own: readonly Evaluator[]) {
     this.#training = training;
     this.#options = options;
-    this.#regular = [
-      ...(test.length === 0 ? [] : [nllEvaluator(test, { tokenizer })]),
-      ...(options.evaluators ?? []),
-    ];
+    this.#regular = [...own, ...(options.evaluators ?? [])];
   }
 
   /** What every evaluator found when it last ran. */

@@ -1,8 +1,16 @@
+export { nextTokens, type BatchPlace, type Objective } from "./objective.js";
 export {
   defaultBatchSize,
   prepareData,
   type PrepareDataOptions,
   type PreparedData,
 } from "./prepare-data.js";
-export { train, type TrainResult } from "./train.js";
-export type { BatchLoopOptions, DataOptions, TrainOptions } from "./train-options.js";
+export { train } from "./train.js";
+export { trainBatches, type BatchParts, type TrainResult } from "./train-batches.js";
+export {
+  completeLoopOptions,
+  type BatchLoopOptions,
+  type CompleteLoopOptions,
+  type DataOptions,
+  type TrainOptions,
+} from "./train-options.js";

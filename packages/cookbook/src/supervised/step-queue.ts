@@ -1,13 +1,12 @@
-import type { Datum, ForwardBackwardOutput, OptimStepResponse, Tokenizer } from "tinker-ts";
+import type { Datum, ForwardBackwardOutput, OptimStepResponse } from "tinker-ts";
 import type { RunLog, StepSpans } from "tinker-ts/run-log";
-import { stepMetrics, type StepSize } from "./step-metrics.js";
-import type { TrainOptions } from "./train-options.js";
+import type { RunOptions } from "../runs/index.js";
+import type { BatchPlace, Objective } from "./objective.js";
 
 /** A step that is submitted and whose results are to come. */
 export interface SubmittedStep {
-  readonly step: number;
+  readonly place: BatchPlace;
   readonly data: readonly Datum[];
-  readonly size: StepSize;
   readonly pass: PromiseLike<ForwardBackwardOutput>;
   readonly update: PromiseLike<OptimStepResponse>;
   readonly spans: StepSpans;
@@ -18,9 +17,9 @@ export interface SubmittedStep {
 /** Where finished steps are told. */
 export interface StepQueueParts {
   readonly log: RunLog;
-  readonly tokenizer: Tokenizer;
+  readonly objective: Objective;
   readonly totalSteps: number;
-  readonly onProgress: TrainOptions["onProgress"];
+  readonly onProgress: RunOptions["onProgress"];
 }
 
 interface Waiting extends SubmittedStep {
@@ -59,14 +58,19 @@ export class StepQueue {
   }
 
   async #finish({ settle, ...submitted }: Waiting): Promise<void> {
-    const { log, tokenizer, totalSteps, onProgress } = this.#parts;
-    const { step, spans, data, size } = submitted;
+    const { log, objective, totalSteps, onProgress } = this.#parts;
+    const { place, spans, data } = submitted;
+    const { step } = place;
     try {
       const [pass, update] = await spans.span("step", () =>
         Promise.all([submitted.pass, submitted.update]),
       );
-      const computed = stepMetrics(data, size, pass, update, tokenizer);
-      const metrics = { ...submitted.known, ...computed, ...spans.metrics() };
+      const metrics = {
+        ...submitted.known,
+        ...objective.metrics(data, pass, place),
+        ...update.metrics,
+        ...spans.metrics(),
+      };
       log.log(metrics, { step });
       log.logSpans(step, spans.spans);
       onProgress?.({ step: step + 1, totalSteps, metrics });

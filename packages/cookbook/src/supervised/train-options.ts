@@ -2,7 +2,7 @@ import { ArgumentError } from "tinker-ts";
 import type { Line } from "tinker-ts/run-log";
 import type { Dataset, LoadOptions, RowSource, WeightReduction } from "../data/index.js";
 import type { Evaluator } from "../evaluation/index.js";
-import type { LearningRateSchedule } from "../hyperparameters/index.js";
+import { recommendedLearningRate, type LearningRateSchedule } from "../hyperparameters/index.js";
 import type { Renderer, TrainOnWhat } from "../renderers/index.js";
 import {
   completeWith,
@@ -79,11 +79,11 @@ const loopDefaults = {
 
 type LoopDefaults = typeof runDefaults & typeof loopDefaults & { readonly recipeName: string };
 
-/** Options of a loop with everything that has a default. */
+/** Options of a loop with everything that has a default, and a rate that is known. */
 export type CompleteLoopOptions<Options extends BatchLoopOptions = BatchLoopOptions> = Completed<
-  Options,
+  Omit<Options, "learningRate">,
   LoopDefaults
->;
+> & { readonly learningRate: number };
 
 /** Options with everything that has a default. */
 export type CompleteOptions = CompleteLoopOptions<TrainOptions>;
@@ -104,12 +104,13 @@ export function completeLoopOptions<Options extends BatchLoopOptions>(
   defaults: Partial<BatchLoopOptions> & { readonly recipeName: string },
 ): CompleteLoopOptions<Options> {
   const all = { ...loopDefaults, ...defaults };
-  const complete = completeWith(options, all, wholeNumbers) as CompleteLoopOptions<Options>;
-  const { learningRate }: { learningRate: number | "auto" } = complete;
-  if (learningRate !== "auto" && !(learningRate > 0 && Number.isFinite(learningRate))) {
+  const complete = completeWith(options, all, wholeNumbers) as Completed<Options, LoopDefaults>;
+  const given: number | "auto" = complete.learningRate;
+  const learningRate = given === "auto" ? recommendedLearningRate(complete.model) : given;
+  if (!(learningRate > 0 && Number.isFinite(learningRate))) {
     throw new ArgumentError("learningRate", `must be "auto" or a positive number`);
   }
-  return complete;
+  return { ...complete, learningRate };
 }
 
 /** What was left out of a supervised run's options. */
@@ -118,11 +119,11 @@ export function completeOptions(options: TrainOptions): CompleteOptions {
 }
 
 /** What `config.json` says of a loop over batches. */
-export function loopConfig(options: CompleteLoopOptions, learningRate: number): Line {
+export function loopConfig(options: CompleteLoopOptions): Line {
   const { lrSchedule } = options;
   return {
     ...runConfig(options),
-    learning_rate: learningRate,
+    learning_rate: options.learningRate,
     lr_schedule: typeof lrSchedule === "function" ? lrSchedule.name || "(function)" : lrSchedule,
     warmup_steps: options.warmupSteps,
     num_epochs: options.numEpochs,
@@ -132,14 +133,12 @@ export function loopConfig(options: CompleteLoopOptions, learningRate: number): 
   };
 }
 
-/** What `config.json` says. */
-export function toConfig(
+/** What `config.json` says of the data. */
+export function dataConfig(
   options: CompleteOptions,
-  learningRate: number,
   { files, renderer, batchSize }: PreparedData,
 ): Line {
   return {
-    ...loopConfig(options, learningRate),
     renderer_name: renderer?.name,
     data: files.data ?? "(given by the program)",
     eval_data: files.test,
