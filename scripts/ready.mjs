@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import path from "node:path";
+import { areAssetsBuilt } from "../packages/studio/scripts/build-assets.mjs";
 import { carriedFolder, carryRuntime } from "./carry-runtime.mjs";
 
 export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
@@ -58,6 +59,10 @@ function build() {
     run(process.execPath, [binary("typescript", "bin/tsc"), "-b"]);
   });
   if (!existsSync(carriedFolder())) carryRuntime();
+  if (areAssetsBuilt()) return;
+  step("Building the studio's page (vite)", () => {
+    run(process.execPath, [path.join(root, "packages/studio/scripts/build-assets.mjs")]);
+  });
 }
 
 function step(label, action) {

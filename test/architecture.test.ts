@@ -12,6 +12,7 @@ const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: strin
     allowed: ["tinker-ts/wire"],
     dynamic: ["@tinker-ts/engine", "@tinker-ts/hub"],
   },
+  studio: { allowed: ["tinker-ts/wire/studio"] },
   cookbook: { allowed: ["tinker-ts", "tinker-ts/run-log", "@tinker-ts/hub"] },
   cli: {
     allowed: [],
@@ -285,6 +286,16 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
       "supervised",
     ],
   },
+  studio: {
+    text: [],
+    data: ["text"],
+    styles: [],
+    parts: ["text", "data", "styles"],
+    charts: ["text", "data", "parts", "styles"],
+    screens: ["text", "data", "styles", "parts", "charts"],
+    "main.tsx": ["data", "styles", "parts", "screens"],
+    "index.ts": [],
+  },
   hub: {
     "errors.ts": [],
     files: ["errors.ts"],
@@ -293,6 +304,9 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     "index.ts": ["errors.ts", "hub", "tokenizer"],
   },
 };
+
+/** Libraries that the studio's page is made of; it carries nothing else. */
+const pageLibraries = ["preact", "preact/hooks", "@preact/signals", "uplot"];
 
 /** Folders where Node's own modules may be used; everything else must run anywhere. */
 const builtInRules: Readonly<Record<string, readonly string[]>> = {
@@ -363,6 +377,18 @@ describe("who may import whom", () => {
       .flatMap(({ file, imports }) =>
         imports
           .filter(({ specifier }) => specifier.startsWith("node:"))
+          .map(({ specifier }) => `${file} -> ${specifier}`),
+      );
+    expect(violations).toEqual([]);
+  });
+
+  it("the studio's page carries its three libraries and nothing else", () => {
+    const violations = files
+      .filter(({ file }) => file.startsWith("packages/studio/") && !file.endsWith("/src/index.ts"))
+      .flatMap(({ file, imports }) =>
+        imports
+          .filter(({ specifier }) => !specifier.startsWith(".") && !packageOf(specifier))
+          .filter(({ specifier }) => !pageLibraries.includes(specifier))
           .map(({ specifier }) => `${file} -> ${specifier}`),
       );
     expect(violations).toEqual([]);

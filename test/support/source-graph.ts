@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -27,7 +27,7 @@ const dynamicPattern = /\bimport\(\s*"([^"]+)"\s*\)/g;
 /** Every source file of every package, tests left out. */
 export function sourceFiles(): SourceFile[] {
   return listFiles("packages")
-    .filter((file) => /^packages\/[^/]+\/src\/.*\.ts$/.test(file) && !file.endsWith(".test.ts"))
+    .filter((file) => /^packages\/[^/]+\/src\/.*\.tsx?$/.test(file) && !file.endsWith(".test.ts"))
     .map((file) => ({
       file,
       packageFolder: file.split("/")[1]!,
@@ -37,7 +37,9 @@ export function sourceFiles(): SourceFile[] {
 
 /** The file a relative specifier points to. */
 export function resolveRelative(from: string, specifier: string): string {
-  return path.posix.join(path.posix.dirname(from), specifier).replace(/\.js$/, ".ts");
+  const target = path.posix.join(path.posix.dirname(from), specifier);
+  const source = target.replace(/\.js$/, ".ts");
+  return existsSync(path.join(root, `${source}x`)) ? `${source}x` : source;
 }
 
 function importsOf(source: string): Import[] {

@@ -3,4 +3,4 @@ import { startServer } from "../../dist/index.js";
 
 const server = await startServer(JSON.parse(process.argv[2]));
 console.log(server.url);
-process.once("SIGTERM", () => server.close());
+process.once("SIGTERM", () => void server.close());

@@ -1,0 +1,49 @@
+import { effect, signal, type Signal } from "@preact/signals";
+
+/** What follows the system, or does not. */
+export type Theme = "system" | "light" | "dark";
+
+// Nothing but looks is kept between visits: theme, keys, layout. Views live in the address.
+const prefix = "tinker-ts.studio.";
+
+/** The colours of the page. */
+export const theme = kept<Theme>("theme", "system");
+
+/** Whether single keys do something. */
+export const hasSingleKeys = kept("keys", true);
+
+/** Metrics that stay on top in every run. */
+export const pinnedMetrics = kept<readonly string[]>("pins", []);
+
+/** Prompts that were kept in the playground. */
+export const savedPrompts = kept<readonly string[]>("prompts", []);
+
+/** Puts the theme on the document and keeps it there. */
+export function followTheme(): void {
+  effect(() => {
+    document.documentElement.dataset["theme"] = theme.value;
+  });
+}
+
+function kept<T>(name: string, otherwise: T): Signal<T> {
+  const key = prefix + name;
+  const value = signal<T>(load(key, otherwise));
+  effect(() => {
+    try {
+      if (value.value === otherwise) localStorage.removeItem(key);
+      else localStorage.setItem(key, JSON.stringify(value.value));
+    } catch {
+      // A browser that keeps nothing still shows everything.
+    }
+  });
+  return value;
+}
+
+function load<T>(key: string, otherwise: T): T {
+  try {
+    const text = localStorage.getItem(key);
+    return text === null ? otherwise : (JSON.parse(text) as T);
+  } catch {
+    return otherwise;
+  }
+}

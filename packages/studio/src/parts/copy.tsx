@@ -1,0 +1,27 @@
+import { Icon } from "./icon.js";
+import { say } from "./toast.js";
+
+/** Copies a text. */
+export function Copy({ text, label }: { readonly text: string; readonly label?: string }) {
+  return (
+    <button
+      type="button"
+      class={label ? "button" : "button plain square"}
+      aria-label={label ?? "Copy"}
+      title={label ? undefined : "Copy"}
+      onClick={() => void copyText(text)}
+    >
+      <Icon name="copy" size={15} /> {label}
+    </button>
+  );
+}
+
+/** Puts a text on the clipboard and says so. */
+export async function copyText(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    say("Copied.");
+  } catch {
+    say("The browser does not allow copying here.", "warning"); // no https, not this machine
+  }
+}

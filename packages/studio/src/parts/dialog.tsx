@@ -1,0 +1,91 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { visibleName } from "../text/visible.js";
+
+/** A dialog over the page; Escape and a click beside it close it. */
+export function Dialog({
+  title,
+  close,
+  children,
+}: {
+  readonly title: string;
+  readonly close: () => void;
+  readonly children: ComponentChildren;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      aria-label={title}
+      onClose={close}
+      onClick={(event) => {
+        if (event.target === dialog.current) close();
+      }}
+    >
+      <div class="stack">
+        <h2>{title}</h2>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+/** Asks before something that cannot be taken back; where `name` is given it has to be typed. */
+export function Confirm({
+  title,
+  name,
+  action,
+  run,
+  close,
+  children,
+}: {
+  readonly title: string;
+  readonly name?: string;
+  /** The word on the button. */
+  readonly action: string;
+  readonly run: () => Promise<unknown>;
+  readonly close: () => void;
+  readonly children: ComponentChildren;
+}) {
+  const [typed, setTyped] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const isReady = !isBusy && (name === undefined || typed === name);
+  return (
+    <Dialog title={title} close={close}>
+      <div>{children}</div>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!isReady) return;
+          setBusy(true);
+          void run().then(close, close);
+        }}
+      >
+        {name !== undefined && (
+          <label class="stack">
+            <span class="small muted">
+              Type <bdi class="mono">{visibleName(name)}</bdi> to go on
+            </span>
+            <input
+              class="field mono"
+              value={typed}
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
+          </label>
+        )}
+        <div class="row">
+          <button type="submit" class="button danger" disabled={!isReady}>
+            {action}
+          </button>
+          <button type="button" class="button" onClick={close}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

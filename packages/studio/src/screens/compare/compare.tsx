@@ -1,0 +1,4 @@
+/** To come. */
+export function Compare() {
+  return <h1>Compare</h1>;
+}

@@ -1,0 +1,4 @@
+/** To come. */
+export function Machine() {
+  return <h1>Machine</h1>;
+}

@@ -1,0 +1,69 @@
+import type { StudioRun } from "tinker-ts/wire/studio";
+import { now } from "../../data/clock.js";
+import { colourOf } from "../../data/colours.js";
+import { link } from "../../data/location.js";
+import { numberOf } from "../../data/numbers.js";
+import { Spark } from "../../parts/spark.js";
+import { Name } from "../../parts/words.js";
+import { figure } from "../../text/numbers.js";
+import { ago } from "../../text/times.js";
+import { OwnRun } from "./no-runs.js";
+
+/** For a newcomer: the first run, and three things to do with it. */
+export function Welcome({ runs }: { readonly runs: readonly StudioRun[] }) {
+  const run = runs.find(({ nll }) => nll !== null) ?? runs[0];
+  if (!run) return null;
+  const { nll, reward } = run;
+  const shown = nll ?? reward;
+  const id = encodeURIComponent(run.id);
+  return (
+    <section class="card padded welcome" aria-label="Welcome">
+      <h2>Welcome. {runs.length === 1 ? "One run is here." : `${runs.length} runs are here.`}</h2>
+      <div class="row">
+        <span class="grow">
+          <a href={link(`runs/${id}`)}>
+            <strong>
+              <Name>{run.name}</Name>
+            </strong>
+          </a>
+          <span class="muted">
+            {run.baseModel && (
+              <>
+                {" · "}
+                <Name>{run.baseModel}</Name>
+              </>
+            )}
+            {run.rank !== null && ` · rank ${run.rank}`} ·{" "}
+            {run.status === "running" ? "running" : "last step"} {ago(run.updatedAt, now.value)}
+            {now.value - run.updatedAt >= 1500 && " ago"}
+          </span>
+        </span>
+        {shown && (
+          <span class="tabular">
+            {nll ? "nll" : "reward"} {figure(numberOf(shown.first))} →{" "}
+            <strong>{figure(numberOf(shown.last))}</strong>
+          </span>
+        )}
+        <Spark
+          values={run.curve}
+          colour={colourOf(run.id)}
+          label="its curve"
+          width={140}
+          height={30}
+        />
+      </div>
+      <div class="row">
+        <a class="button main" href={link("playground", { run: run.id })}>
+          Chat: base and trained, side by side
+        </a>
+        <a
+          class="button"
+          href={link(`runs/${id}`, { tab: run.kind === "rl" ? "rollouts" : "data" })}
+        >
+          See what it was trained on
+        </a>
+        <OwnRun />
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,4 @@
+/** To come. */
+export function Playground() {
+  return <h1>Playground</h1>;
+}

@@ -1,0 +1,4 @@
+/** To come. */
+export function RunScreen() {
+  return <h1>RunScreen</h1>;
+}
