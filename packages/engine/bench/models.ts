@@ -52,7 +52,7 @@ export async function createBenchModel(
 }
 
 /** Weights that keep activations at a natural size; drawn fast, because there are many. */
-function randomTensors(config: ModelConfig): NamedTensors {
+export function randomTensors(config: ModelConfig): NamedTensors {
   let state = 1;
   const draw = (length: number, scale: number, offset: number): Float32Array => {
     const data = new Float32Array(length);

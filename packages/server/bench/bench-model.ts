@@ -1,10 +1,9 @@
-import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { parseModelConfig, writeSafetensors, type TensorToWrite } from "@tinker-ts/engine";
-import { readModelConfig } from "@tinker-ts/engine";
+import { readModelConfig, writeSafetensors, type ModelConfig } from "@tinker-ts/engine";
+import { benchModels, randomTensors, type BenchModelName } from "../../engine/bench/models.js";
 
-/** The model that everything is measured on. */
+/** A model that something is measured on. */
 export interface BenchModel {
   readonly name: string;
   readonly folder: string;
@@ -13,76 +12,50 @@ export interface BenchModel {
 
 const embedded = path.resolve(import.meta.dirname, "../../engine/sprout");
 
-const standIn = {
-  architectures: ["Qwen3ForCausalLM"],
-  model_type: "qwen3",
-  vocab_size: 2048,
-  hidden_size: 256,
-  intermediate_size: 768,
-  num_hidden_layers: 4,
-  num_attention_heads: 4,
-  num_key_value_heads: 2,
-  head_dim: 64,
-  rms_norm_eps: 1e-6,
-  max_position_embeddings: 1024,
-  tie_word_embeddings: true,
-};
-
-/** The embedded model; where it has not been made yet, a random one of its size. */
-export async function openBenchModel(folder: string): Promise<BenchModel> {
-  if (existsSync(path.join(embedded, "model.safetensors"))) {
-    const { vocabSize } = await readModelConfig(embedded);
-    return { name: "tinker-ts/sprout", folder: embedded, vocabSize };
-  }
-  const made = path.join(folder, "stand-in");
-  await writeStandIn(made);
-  return { name: "a random model of sprout's size", folder: made, vocabSize: standIn.vocab_size };
+/** The embedded model. */
+export async function openBenchModel(): Promise<BenchModel> {
+  const { vocabSize } = await readModelConfig(embedded);
+  return { name: "tinker-ts/sprout", folder: embedded, vocabSize };
 }
 
-async function writeStandIn(folder: string): Promise<void> {
+/**
+ * Writes one of the engine's bench models as a folder that can be served. It speaks with sprout's tokenizer,
+ * grown by words up to the model's vocabulary, so that every token has a text that must be sent.
+ */
+export async function writeBenchModel(name: BenchModelName, parent: string): Promise<BenchModel> {
+  const folder = path.join(parent, name);
   await mkdir(folder, { recursive: true });
-  await writeFile(path.join(folder, "config.json"), JSON.stringify(standIn));
-  const random = makeRandom();
-  const tensors = [...shapesOf()].map(([name, shape]): TensorToWrite => {
-    const length = shape.reduce((product, dim) => product * dim, 1);
-    // Norms around 1, products of a size that keeps activations where they are.
-    const [scale, offset] = shape.length === 1 ? [0.1, 1] : [Math.sqrt(3 / (shape[1] ?? 1)), 0];
-    const data = Float32Array.from({ length }, () => random() * scale + offset);
-    return { name, shape, data, dtype: "F32" };
+  const tokenizer = JSON.parse(await readFile(path.join(embedded, "tokenizer.json"), "utf8"));
+  const known = Object.keys(tokenizer.model.vocab).length + tokenizer.added_tokens.length;
+  const vocabSize = Math.max(benchModels[name].vocabSize, known);
+  for (let id = known; id < vocabSize; id++) tokenizer.model.vocab[`Ġw${id.toString(36)}`] = id;
+  await writeFile(path.join(folder, "tokenizer.json"), JSON.stringify(tokenizer));
+  const settings = await readFile(path.join(embedded, "tokenizer_config.json"));
+  await writeFile(path.join(folder, "tokenizer_config.json"), settings);
+
+  const config: ModelConfig = { ...benchModels[name], vocabSize };
+  await writeFile(path.join(folder, "config.json"), JSON.stringify(toQwen3Config(config)));
+  const tensors = [...randomTensors(config)].map(([tensor, { data, shape }]) => {
+    return { name: tensor, data, shape, dtype: "F32" as const };
   });
   await writeSafetensors(path.join(folder, "model.safetensors"), tensors, {});
+  return { name, folder, vocabSize };
 }
 
-function shapesOf(): Map<string, readonly number[]> {
-  const { hiddenSize, intermediateSize, heads, kvHeads, headDim, layers, vocabSize } =
-    parseModelConfig(standIn);
-  const shapes = new Map<string, readonly number[]>([
-    ["model.embed_tokens.weight", [vocabSize, hiddenSize]],
-    ["model.norm.weight", [hiddenSize]],
-  ]);
-  for (let layer = 0; layer < layers; layer++) {
-    const add = (name: string, ...shape: number[]) =>
-      shapes.set(`model.layers.${layer}.${name}.weight`, shape);
-    add("input_layernorm", hiddenSize);
-    add("post_attention_layernorm", hiddenSize);
-    add("self_attn.q_norm", headDim);
-    add("self_attn.k_norm", headDim);
-    add("self_attn.q_proj", heads * headDim, hiddenSize);
-    add("self_attn.k_proj", kvHeads * headDim, hiddenSize);
-    add("self_attn.v_proj", kvHeads * headDim, hiddenSize);
-    add("self_attn.o_proj", hiddenSize, heads * headDim);
-    add("mlp.gate_proj", intermediateSize, hiddenSize);
-    add("mlp.up_proj", intermediateSize, hiddenSize);
-    add("mlp.down_proj", hiddenSize, intermediateSize);
-  }
-  return shapes;
-}
-
-/** Numbers from -1 to 1, the same in every run. */
-function makeRandom(): () => number {
-  let state = 1;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0;
-    return state / 2 ** 31;
+function toQwen3Config(config: ModelConfig): object {
+  return {
+    architectures: ["Qwen3ForCausalLM"],
+    model_type: "qwen3",
+    vocab_size: config.vocabSize,
+    hidden_size: config.hiddenSize,
+    intermediate_size: config.intermediateSize,
+    num_hidden_layers: config.layers,
+    num_attention_heads: config.heads,
+    num_key_value_heads: config.kvHeads,
+    head_dim: config.headDim,
+    rms_norm_eps: config.normEpsilon,
+    rope_theta: config.rope.theta,
+    max_position_embeddings: config.contextLength,
+    tie_word_embeddings: config.tiedEmbeddings,
   };
 }

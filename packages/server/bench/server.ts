@@ -1,8 +1,6 @@
 // What the server costs on top of the engine, how it bears load, and how soon it is ready.
 //   npm run bench -w packages/server [-- readiness overhead durability load bodies owners openai masks]
-import { mkdtempSync, rmSync } from "node:fs";
-import { loadavg, tmpdir } from "node:os";
-import path from "node:path";
+import { loadavg } from "node:os";
 import { openBenchModel } from "./bench-model.js";
 import { reportBodies } from "./bodies.js";
 import { reportDurability } from "./durability.js";
@@ -26,14 +24,9 @@ const reports = {
 };
 
 const chosen = process.argv.slice(2);
-const folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-bench-"));
-try {
-  const model = await openBenchModel(folder);
-  line("model", model.name);
-  line("load of the machine", `${loadavg()[0]?.toFixed(1)}; repeat when it is above 1`);
-  for (const [name, report] of Object.entries(reports)) {
-    if (chosen.length === 0 || chosen.includes(name)) await report(model);
-  }
-} finally {
-  rmSync(folder, { recursive: true, force: true });
+const model = await openBenchModel();
+line("model", model.name);
+line("load of the machine", `${loadavg()[0]?.toFixed(1)}; repeat when it is above 1`);
+for (const [name, report] of Object.entries(reports)) {
+  if (chosen.length === 0 || chosen.includes(name)) await report(model);
 }
