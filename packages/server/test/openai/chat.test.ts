@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { OpenAiServer, question, type Loose } from "../support/openai-server.js";
 import { ScriptedEngine } from "../support/scripted-engine.js";
@@ -7,6 +8,14 @@ let real: OpenAiServer;
 /** With an engine that says what it is told. */
 let scripted: OpenAiServer;
 const engine = new ScriptedEngine();
+
+/** A template with the constructs of real ones, and what transformers made of it. */
+const golden = JSON.parse(
+  readFileSync(new URL("../fixtures/chat-prompts.json", import.meta.url), "utf8"),
+) as {
+  readonly template: string;
+  readonly cases: readonly { name: string; request: object; text: string; ids: number[] }[];
+};
 
 beforeAll(async () => {
   [real, scripted] = await Promise.all([OpenAiServer.open(), OpenAiServer.open({ engine })]);
@@ -424,6 +433,26 @@ describe("messages", () => {
     expect(await promptOf({ tools, messages })).toBe(
       `<|im_start|>system\nS\n\n# Tools\n<tools>\n{"type": "function", "function": {"name": "add", "parameters": {"b": 1, "a": "é<"}}}\n</tools>\nCall them as <tool_call>\n{"name": N, "arguments": A}\n</tool_call><|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n<think>\n  hm\n\n</think>\n\n\n<tool_call>\n{"name": "add", "arguments": {"b": 2, "a": [1.5]}}\n</tool_call><|im_end|>\n<|im_start|>user\n<tool_response>\n3\n</tool_response><|im_end|>\n<|im_start|>assistant\n`,
     );
+  });
+
+  describe("39: prompts are token by token those of transformers", () => {
+    let templated: OpenAiServer;
+    beforeAll(async () => {
+      templated = await OpenAiServer.open({ engine, template: golden.template });
+    });
+    afterAll(() => templated.close());
+
+    it.each(golden.cases)("$name", async ({ request, text, ids }) => {
+      engine.says("ok");
+      const { status, json } = await templated.chat({
+        ...request,
+        return_prompt_text: true,
+        return_token_ids: true,
+      });
+      expect(status, JSON.stringify(json)).toBe(200);
+      expect(json.prompt_text).toBe(text);
+      expect(json.prompt_token_ids).toEqual(ids);
+    });
   });
 
   it("tells what the template refuses", async () => {

@@ -16,7 +16,10 @@ let scripted: OpenAiServer;
 let real: OpenAiServer;
 const engine = new ScriptedEngine();
 beforeAll(async () => {
-  [real, scripted] = await Promise.all([OpenAiServer.open(), OpenAiServer.open({ engine })]);
+  [real, scripted] = await Promise.all([
+    OpenAiServer.open(),
+    OpenAiServer.open({ engine, limits: { streamPingMs: 20 } }),
+  ]);
 });
 afterAll(() => Promise.all([real.close(), scripted.close()]));
 
@@ -29,6 +32,47 @@ const person = z.object({
   note: z.string().max(4).nullable(),
 });
 const quiet = { chat_template_kwargs: { enable_thinking: false } };
+
+describe("53: comments while a request waits", () => {
+  const clients = {
+    openai: async () => {
+      const stream = scripted.client().chat.completions.stream({ model: "m", messages });
+      return (await stream.finalChatCompletion()).choices[0]!.message.content;
+    },
+    "the AI SDK": async () => {
+      const provider = createOpenAICompatible({ name: "ours", baseURL: `${scripted.url}/v1` });
+      return await streamText({ model: provider("m"), messages }).text;
+    },
+    LangChain: async () => {
+      const model = new ChatOpenAI({
+        model: "m",
+        apiKey: "any",
+        configuration: { baseURL: `${scripted.url}/v1` },
+      });
+      let text = "";
+      for await (const chunk of await model.stream("Hello")) text += chunk.text;
+      return text;
+    },
+  };
+  it.each(Object.entries(clients))("do not disturb %s", async (_, ask) => {
+    engine.says("late");
+    const arrived = engine.gates.close("sample");
+    const answer = ask();
+    await arrived;
+    // The comments are on their way when a second stream, begun later, has seen two of them.
+    const response = await scripted.fetch("/v1/chat/completions", {
+      model: "m",
+      messages,
+      stream: true,
+    });
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    while (!/(: ping\n\n){2}/.test(text)) text += (await reader.read()).value;
+    engine.gates.openAll();
+    await reader.cancel();
+    expect(await answer).toBe("late");
+  });
+});
 
 describe("openai", () => {
   it("chats, streams and reads log-probabilities", async () => {

@@ -230,13 +230,16 @@ describe("a stream", () => {
     expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
   });
 
-  it("54: does not wait for a reader that does not read", async () => {
-    engine.says("word ".repeat(400));
+  it("54: does not wait for a reader that does not read, and keeps no more than its answer", async () => {
+    const words = "word ".repeat(1500);
+    const sampledBefore = await sampledTokens();
+    engine.says(words);
     const asked = httpRequest(`${scripted.url}/v1/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json" },
     });
-    asked.end(JSON.stringify({ ...question, stream: true, max_tokens: 1000, logprobs: true }));
+    const body = { ...question, stream: true, max_tokens: 3500, logprobs: true, top_logprobs: 20 };
+    asked.end(JSON.stringify(body));
     const response = await new Promise<import("node:http").IncomingMessage>((resolve) => {
       asked.once("response", resolve);
     });
@@ -244,6 +247,15 @@ describe("a stream", () => {
     engine.says("quick");
     const { json } = await scripted.chat();
     expect(json.choices[0].message.content).toBe("quick");
-    asked.destroy();
-  });
+    // The engine has said everything, though megabytes of it are unread.
+    await expect.poll(sampledTokens, { timeout: 30_000 }).toBeGreaterThan(sampledBefore + 1500);
+    let text = "";
+    for await (const part of response.setEncoding("utf8")) text += part;
+    expect(text.length).toBeGreaterThan(1.5 * 2 ** 20);
+    const events = text
+      .split("\n\n")
+      .filter((event) => event.startsWith("data: {"))
+      .map((event) => JSON.parse(event.slice(6)));
+    expect(joined(events).content).toBe(words);
+  }, 60_000);
 });

@@ -53,29 +53,44 @@ const tree = {
   additionalProperties: false,
 };
 
+const samples = isFull ? 100 : 25;
+
+/** As many answers as are looked at, 25 at a time. */
+async function ask(body: Record<string, unknown>): Promise<Loose[]> {
+  const choices: Loose[] = [];
+  for (let seed = 0; choices.length < samples; seed++) {
+    const { status, json } = await server.chat({ ...body, n: 25, seed });
+    expect(status, JSON.stringify(json)).toBe(200);
+    choices.push(...json.choices);
+  }
+  return choices;
+}
+
 describe("answers of a demanded form", () => {
   it("79: are objects", async () => {
-    const { json } = await server.chat({
+    // Stories without quotation marks are all that the model knows: many of its texts are cut off.
+    const choices = await ask({
       ...free,
-      n: 25,
-      max_tokens: 400,
+      max_tokens: 150,
       response_format: { type: "json_object" },
     });
-    const whole = json.choices.filter((one: Loose) => one.finish_reason === "stop");
-    for (const { message } of whole) {
+    const whole = choices.filter((one: Loose) => one.finish_reason !== "length");
+    for (const { message, finish_reason } of whole) {
+      expect(finish_reason).toBe("stop");
       const value = JSON.parse(message.content) as unknown;
       expect(typeof value === "object" && value !== null && !Array.isArray(value)).toBe(true);
     }
-    expect(whole.length).toBeGreaterThan(0);
-  });
+    expect(whole.length).toBeGreaterThan(samples / 10);
+  }, 120_000);
 
   it("80: validate, streamed and not", async () => {
-    const { json } = await server.chat({ ...withSchema(tree), n: 20, seed: 1 });
-    expect(check(tree, json.choices)).toBeGreaterThan(0);
-    const { json: one } = await server.chat({ ...withSchema(tree), seed: 3 });
-    const { events } = await server.stream({ ...withSchema(tree), seed: 3 });
-    expect(joined(events).content).toBe(one.choices[0].message.content);
-  });
+    const choices = await ask(withSchema(tree));
+    expect(check(tree, choices)).toBeGreaterThan(samples * 0.9);
+    const { events } = await server.stream({ ...withSchema(tree), n: 25, seed: 0 });
+    for (const [index, { message }] of choices.slice(0, 25).entries()) {
+      expect(joined(events, index).content).toBe(message.content);
+    }
+  }, 120_000);
 
   it("80: validate for random schemas", async () => {
     let whole = 0;
