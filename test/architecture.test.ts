@@ -268,7 +268,8 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     hyperparameters: [],
     weights: [],
     losses: [],
-    rl: ["renderers", "data", "runs", "losses", "hyperparameters", "evaluation"],
+    tools: ["renderers"],
+    rl: ["renderers", "data", "runs", "losses", "hyperparameters", "evaluation", "tools"],
     distillation: ["renderers", "data", "rl"],
     preference: ["renderers", "data", "runs", "losses", "hyperparameters", "evaluation", "rl"],
     evaluation: ["renderers", "data"],
@@ -284,6 +285,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
       "preference",
       "distillation",
       "supervised",
+      "tools",
     ],
   },
   studio: {

@@ -60,4 +60,5 @@ export type {
   Termination,
 } from "./renderer.js";
 export { showExample, type ShowExampleOptions } from "./show-example.js";
+export { rendererForTools, withTextTools, type TextToolsOptions } from "./text-tools.js";
 export { trainOnWhat, type TrainOnWhat } from "./train-on-what.js";

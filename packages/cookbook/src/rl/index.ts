@@ -11,7 +11,9 @@ export {
   type AdvantageEstimator,
 } from "./advantages.js";
 export { captureRequests, type Capture, type CaptureOptions } from "./capture.js";
+export { gameGroup, type Game, type GameGroupOptions, type Opponent } from "./environments/game.js";
 export { groupOf, type GroupOfOptions } from "./environments/group-of.js";
+export { guessNumber, type GuessNumberOptions } from "./environments/guess-number.js";
 export {
   messageEnvironment,
   type Conversation,
@@ -25,6 +27,20 @@ export {
   type Problem,
   type ProblemOptions,
 } from "./environments/problem-environment.js";
+export {
+  toolEnvironment,
+  toolGroup,
+  type ToolEnvironmentOptions,
+  type ToolEpisode,
+  type ToolGrade,
+  type ToolTask,
+} from "./environments/tool-environment.js";
+export {
+  modelAnswerer,
+  twentyQuestions,
+  type TwentyQuestionsOptions,
+} from "./environments/twenty-questions.js";
+export { messageCompleter, type Completion, type MessageCompleter } from "./message-completer.js";
 export { prePostMetrics, sampleTrainMetrics, trajectoryMetrics } from "./metrics.js";
 export {
   discountedFutureSum,

@@ -1,7 +1,14 @@
 import { ModelInput } from "tinker-ts";
 import type { Policy } from "./policy.js";
 import { mixSeeds } from "./seeds.js";
-import type { Environment, Observation, StepResult, Trajectory, Transition } from "./types.js";
+import type {
+  Environment,
+  Observation,
+  Overflow,
+  StepResult,
+  Trajectory,
+  Transition,
+} from "./types.js";
 
 /** Bounds of an episode; what is absent does not bind. */
 export interface RolloutLimits {
@@ -44,10 +51,11 @@ export async function rollout(
     limits.timeoutMs === undefined ? undefined : AbortSignal.timeout(limits.timeoutMs);
   const signal = AbortSignal.any([outer, timeout].filter((one) => one !== undefined));
   const episode = new Episode(limits);
+  let failure: unknown;
   try {
     outer?.throwIfAborted();
     const beginning = await untilAborted(signal, environment.start({ signal }));
-    if ("overflow" in beginning) return overflowed(beginning.reward, beginning.metrics);
+    if ("overflow" in beginning) return overflowed(beginning);
     let observation: Observation | undefined = beginning;
     while (observation) {
       const input = ModelInput.from(observation.input);
@@ -70,16 +78,20 @@ export async function rollout(
     return episode.end("completed");
   } catch (error) {
     if (timeout?.aborted && !outer?.aborted) return episode.end("rollout_timeout");
+    failure = error;
     throw error;
   } finally {
-    await closeQuietly(environment);
+    await closeQuietly(environment, failure);
   }
 }
 
 /** Closes what an episode or a group held; its failure says nothing about what was played. */
-export async function closeQuietly(closable: { close?(): void | Promise<void> }): Promise<void> {
+export async function closeQuietly(
+  closable: { close?(failure?: unknown): void | Promise<void> },
+  failure?: unknown,
+): Promise<void> {
   try {
-    await closable.close?.();
+    await closable.close?.(failure);
   } catch {
     // There is nobody left who could use it.
   }
@@ -131,10 +143,10 @@ function toTransition(
   return { observation, action, reward, metrics, logs, masked };
 }
 
-function overflowed(reward: number, metrics: Transition["metrics"] = {}): Trajectory {
+function overflowed({ reward, metrics, stopReason = "context_overflow" }: Overflow): Trajectory {
   const action = { tokens: new Int32Array(), logprobs: new Float32Array(), stopReason: "overflow" };
   const transition = toTransition(ModelInput.empty(), action, { reward, metrics });
-  return { transitions: [transition], stopReason: "context_overflow" };
+  return { transitions: [transition], stopReason };
 }
 
 async function sampleWithin<T>(

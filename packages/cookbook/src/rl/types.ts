@@ -11,10 +11,12 @@ export interface Observation {
   readonly stop?: StopCondition | undefined;
 }
 
-/** An episode that ends before it begins, because its prompt does not fit. */
+/** An episode that ends before it begins, for instance because its prompt does not fit. */
 export interface Overflow {
   /** Marks the kind of beginning. */
   readonly overflow: true;
+  /** Why there is nothing to play. @default "context_overflow" */
+  readonly stopReason?: string | undefined;
   /** What the episode is worth; it counts in the group's mean and trains nothing. */
   readonly reward: number;
   /** Numbers to average. */
@@ -62,8 +64,8 @@ export interface Environment {
   start(context: StepContext): Observation | Overflow | Promise<Observation | Overflow>;
   /** Takes an action. */
   step(action: Action, context: StepContext): StepResult | Promise<StepResult>;
-  /** Gives back what the episode holds; called once, whatever happened. */
-  close?(): void | Promise<void>;
+  /** Gives back what the episode holds; called once, whatever happened, with what made the episode fail if it did. */
+  close?(failure?: unknown): void | Promise<void>;
 }
 
 /** What a group says about one of its episodes when all have ended. */
