@@ -13,7 +13,7 @@ const productSizes = [
   [512, 256, 768],
 ] as const;
 
-const options = { threads: os.availableParallelism(), executionProvider: "cpu" };
+const options = { threads: os.availableParallelism() };
 
 /** Prints what plain products reach at best, with the same runtime that the engine uses. */
 export async function benchMachine(): Promise<void> {

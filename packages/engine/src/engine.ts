@@ -2,7 +2,7 @@ import os from "node:os";
 import type { DownloadProgress } from "@tinker-ts/hub";
 import { BaseModel } from "./base-model.js";
 import { EngineError } from "./errors.js";
-import { checkExecutionProvider } from "./execution-provider.js";
+import { chosenDevice, type DeviceChoice, type EngineDevice } from "./device-choice.js";
 import type { ModelConfig } from "./files/model-config.js";
 import type { NamedTensors } from "./files/peft/adapter.js";
 import { findModel } from "./find-model.js";
@@ -13,8 +13,11 @@ import { WorkerClient } from "./runtime/worker-client.js";
 export interface EngineOptions {
   /** Threads that compute. @default all cores */
   readonly threads?: number;
-  /** What computes, by ONNX Runtime's name; others than the default are refused for now. @default "cpu" */
-  readonly executionProvider?: string;
+  /**
+   * What computes: the processor, a GPU through WebGPU, which is refused unless it computes the same, or
+   * whichever is faster. One engine of a process can use the GPU at a time. @default "cpu"
+   */
+  readonly device?: DeviceChoice;
   /** Memory that models, activations and caches may take together. @default 60 % of the machine's */
   readonly memoryBytes?: number;
 }
@@ -46,23 +49,25 @@ const defaultMemoryFraction = 0.6;
  * free. The process can end while an engine is open but idle.
  */
 export class Engine {
+  /** What computes, and why it was chosen. */
+  readonly device: EngineDevice;
   readonly #client: WorkerClient;
 
-  private constructor(client: WorkerClient) {
+  private constructor(client: WorkerClient, device: EngineDevice) {
     this.#client = client;
+    this.device = device;
   }
 
   /** Starts an engine. */
   static async create(options: EngineOptions = {}): Promise<Engine> {
     const settings = {
       threads: options.threads ?? os.availableParallelism(),
-      executionProvider: options.executionProvider ?? "cpu",
       memoryBytes: options.memoryBytes ?? Math.floor(machineBytes() * defaultMemoryFraction),
     };
     positive("threads", settings.threads);
     positive("memoryBytes", settings.memoryBytes);
-    checkExecutionProvider(settings.executionProvider);
-    return new Engine(new WorkerClient(settings));
+    const { client, device } = await chosenDevice(options.device ?? "cpu", settings);
+    return new Engine(client, device);
   }
 
   /**

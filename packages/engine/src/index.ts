@@ -48,6 +48,7 @@ export {
   type SaveAdapterOptions,
 } from "./adapter-folder.js";
 export { BaseModel, type AdapterOptions, type SampleRequest } from "./base-model.js";
+export type { DeviceChoice, EngineDevice } from "./device-choice.js";
 export {
   Engine,
   type CreateModelOptions,
@@ -57,7 +58,10 @@ export {
 export { embeddedModelFolder, embeddedModelId, findModel } from "./find-model.js";
 export { FullTuning } from "./full-tuning.js";
 export type { LoadProgress } from "./model/model-weights.js";
+export type { DeviceName } from "./execution/device.js";
+export type { DeviceTimes } from "./runtime/device-times.js";
 export type { StepMetrics } from "./runtime/protocol.js";
+export type { CheckedPart, DeviceCheck } from "./runtime/self-check.js";
 export type { Grammar, Rule } from "./constrain/grammar.js";
 export type { TopTokens } from "./sample/reported-logprobs.js";
 export type { SampleConstraint, SampleOptions } from "./sample/request.js";

@@ -117,9 +117,7 @@ describe("an engine", () => {
   it.each([
     [{ threads: 0 }, "threads is 0"],
     [{ memoryBytes: 0.5 }, "memoryBytes is 0.5"],
-    [{ executionProvider: "abacus" }, 'executionProvider "abacus" cannot be used here'],
-    // Known to ONNX Runtime, but its gradients are wrong.
-    [{ executionProvider: "webgpu" }, 'executionProvider "webgpu" cannot be used here'],
+    [{ device: "abacus" as "cpu" }, 'device is "abacus"'],
   ])("refuses the options %o", async (options, message) => {
     await expect(Engine.create(options)).rejects.toThrow(message);
   });

@@ -6,7 +6,9 @@ import type * as Common from "onnxruntime-common";
 import { EngineError } from "../errors.js";
 
 /** What is used of ONNX Runtime's binding for Node. */
-type Binding = Pick<typeof Common, "InferenceSession" | "Tensor">;
+type Binding = Pick<typeof Common, "InferenceSession" | "Tensor"> & {
+  readonly listSupportedBackends?: () => readonly { readonly name: string }[];
+};
 
 const version = "1.30.0";
 const require = createRequire(import.meta.url);
@@ -54,3 +56,8 @@ export type InferenceSession = Common.InferenceSession;
 /** Tensors of ONNX Runtime. */
 export const Tensor = binding.Tensor;
 export type Tensor = Common.Tensor;
+
+/** Whether the binding of this platform carries WebGPU. */
+export function carriesWebGpu(): boolean {
+  return binding.listSupportedBackends?.().some(({ name }) => name === "webgpu") ?? false;
+}

@@ -1,13 +1,15 @@
-import { EngineError } from "../errors.js";
 import { completionOutput, type CompiledGraph, type Port } from "../graph/compile.js";
 import { Dim, type DimBindings } from "../graph/dim.js";
+import { processor, type Device } from "./device.js";
 import { NativeCalls } from "./native-calls.js";
 import { InferenceSession, Tensor } from "./onnxruntime.js";
+import { messageOf, runtimeError } from "./runtime-error.js";
 
 /** Where and with how many threads graphs run. */
 export interface ProgramOptions {
   readonly threads: number;
-  readonly executionProvider: string;
+  /** What computes. @default the processor */
+  readonly device?: Device;
   /** Where native calls are announced. @default nowhere */
   readonly nativeCalls?: NativeCalls;
 }
@@ -33,25 +35,28 @@ export type PortSources = PortValues | readonly PortValues[];
  */
 export class Program {
   readonly #session: InferenceSession;
-  readonly #compiled: CompiledGraph;
+  readonly #compiled: Ports;
+  readonly #device: Device;
   readonly #nativeCalls: NativeCalls;
   #last: RunShapes | undefined;
 
   private constructor(
     session: InferenceSession,
-    compiled: CompiledGraph,
+    compiled: Ports,
+    device: Device,
     nativeCalls: NativeCalls,
   ) {
     this.#session = session;
     this.#compiled = compiled;
+    this.#device = device;
     this.#nativeCalls = nativeCalls;
   }
 
   static async create(compiled: CompiledGraph, options: ProgramOptions): Promise<Program> {
-    const { executionProvider, threads, nativeCalls = new NativeCalls() } = options;
-    const session = await nativeCalls.run(() =>
-      InferenceSession.create(compiled.model, {
-        executionProviders: [executionProvider],
+    const { device = processor, threads, nativeCalls = new NativeCalls() } = options;
+    const creating = nativeCalls.run(() =>
+      InferenceSession.create(compiled.write(device.rules), {
+        executionProviders: [device.provider],
         intraOpNumThreads: threads,
         interOpNumThreads: 1,
         // Plans memory per shape; shapes vary here, and the plans would hold memory for each.
@@ -61,8 +66,12 @@ export class Program {
         extra: { session: { force_spinning_stop: "1" } },
       }),
     );
-    // Only shapes and names are needed from here on; the model may hold weights.
-    return new Program(session, { ...compiled, model: new Uint8Array() }, nativeCalls);
+    const session = await creating.catch((error: unknown) => {
+      throw runtimeError(error, device);
+    });
+    // Only shapes and names are needed from here on; what writes the model may hold weights.
+    const { inputs, outputs, shapeFeeds } = compiled;
+    return new Program(session, { inputs, outputs, shapeFeeds }, device, nativeCalls);
   }
 
   /** Computes the named results into the given arrays. */
@@ -80,12 +89,7 @@ export class Program {
     try {
       await this.#nativeCalls.run(() => this.#session.run(inputs, fetches));
     } catch (error) {
-      if (!isCompletion(error)) {
-        throw new EngineError("runtime_failed", `ONNX Runtime failed: ${messageOf(error)}`, {
-          category: "internal",
-          cause: error,
-        });
-      }
+      if (!isCompletion(error)) throw runtimeError(error, this.#device);
     }
   }
 
@@ -124,6 +128,9 @@ export class Program {
     return this.#last;
   }
 }
+
+/** What is known of a graph once it has been written. */
+type Ports = Omit<CompiledGraph, "write">;
 
 /** A port with its size in a run. */
 interface PortShape {
@@ -178,8 +185,4 @@ function tensorFor({ name, dims, length }: PortShape, data: PortData | undefined
 
 function isCompletion(error: unknown): boolean {
   return messageOf(error).startsWith("Non tensor type");
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,6 @@
 import type { Shape } from "./dim.js";
 import type { Graph } from "./graph.js";
+import type { LoweringRule, LoweringScope } from "./lowering.js";
 import {
   writeModel,
   type InitializerRecord,
@@ -26,7 +27,8 @@ export interface Port {
 
 /** An ONNX model together with what a runner must know of it. */
 export interface CompiledGraph {
-  readonly model: Uint8Array;
+  /** The model for a device, by the device's rules. */
+  write(rules?: readonly LoweringRule[]): Uint8Array;
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
   /** Feeds that the runner computes: shapes as data. */
@@ -71,9 +73,7 @@ export function compileGraph(graph: Graph, options: CompileOptions): CompiledGra
   for (const { name, tensor } of shapeFeeds) names.set(tensor.id, name);
 
   const aliases = nameOutputs(outputs, names);
-  const records = nodes
-    .filter((node) => node.type !== "Identity")
-    .map((node) => nodeRecord(node, names));
+  const computed = nodes.filter((node) => node.type !== "Identity");
   const outputPorts = Object.entries(outputs).map(([name, { dtype, shape }]) => ({
     name,
     dtype,
@@ -83,13 +83,47 @@ export function compileGraph(graph: Graph, options: CompileOptions): CompiledGra
     ...ports,
     ...shapeFeeds.map(({ name, tensor }) => ({ name, dtype: tensor.dtype, shape: tensor.shape })),
   ];
-  const model = writeModel({
-    nodes: [completion, ...records, ...aliases],
-    initializers,
-    inputs: feeds,
-    outputs: [{ name: completionOutput, dtype: "float32", shape: "sequence" }, ...outputPorts],
-  });
-  return { model, inputs: ports, outputs: outputPorts, shapeFeeds };
+  const write = (rules: readonly LoweringRule[] = []): Uint8Array => {
+    const own = new OwnConstants();
+    const records = computed.flatMap((node) => {
+      const record = nodeRecord(node, names);
+      const scope = own.scopeOf((output) => needed.has(node.outputs[output]?.id ?? -1));
+      for (const rule of rules) {
+        const lowered = rule.lower(node, record, scope);
+        if (lowered !== undefined) return lowered;
+      }
+      return [record];
+    });
+    return writeModel({
+      nodes: [completion, ...records, ...aliases],
+      initializers: [...initializers, ...own.records.values()],
+      inputs: feeds,
+      outputs: [{ name: completionOutput, dtype: "float32", shape: "sequence" }, ...outputPorts],
+    });
+  };
+  return { write, inputs: ports, outputs: outputPorts, shapeFeeds };
+}
+
+/** What the rules of a device add to a model. */
+class OwnConstants {
+  readonly records = new Map<string, InitializerRecord>();
+  #values = 0;
+
+  scopeOf(isRead: LoweringScope["isRead"]): LoweringScope {
+    return {
+      scalar: (value) =>
+        this.#add(`lowered.scalar.${value}`, "float32", [], Float32Array.of(value)),
+      axis: (value) =>
+        this.#add(`lowered.axis.${value}`, "int64", [1], BigInt64Array.of(BigInt(value))),
+      fresh: () => `lowered.${this.#values++}`,
+      isRead,
+    };
+  }
+
+  #add(name: string, dtype: Dtype, dims: readonly number[], { buffer }: { buffer: ArrayBuffer }) {
+    this.records.set(name, { name, dtype, dims, data: new Uint8Array(buffer) });
+    return name;
+  }
 }
 
 const completion: NodeRecord = {

@@ -1,5 +1,6 @@
 import type { ModelConfig } from "../files/model-config.js";
 import { BufferPool } from "../execution/buffer-pool.js";
+import { processor, type Device } from "../execution/device.js";
 import { ProgramCache } from "../execution/program-cache.js";
 import type { ProgramOptions } from "../execution/program.js";
 import type { ModelWeights } from "./model-weights.js";
@@ -10,7 +11,10 @@ export class ModelRuntime {
   readonly config: ModelConfig;
   readonly weights: ModelWeights;
   readonly programOptions: ProgramOptions;
+  /** Of the device that computes. */
   readonly programs: ProgramCache;
+  /** Of the processor, for what stays there; the same where it computes everything. */
+  readonly processorPrograms: ProgramCache;
   readonly pool = new BufferPool();
   #angles: RotaryAngles | undefined;
 
@@ -19,6 +23,15 @@ export class ModelRuntime {
     this.weights = weights;
     this.programOptions = programOptions;
     this.programs = new ProgramCache(programOptions);
+    this.processorPrograms =
+      this.device === processor
+        ? this.programs
+        : new ProgramCache({ ...programOptions, device: processor });
+  }
+
+  /** What computes. */
+  get device(): Device {
+    return this.programOptions.device ?? processor;
   }
 
   /** Rotary angles of at least the first `positions` positions; the table grows by doubling. */
@@ -35,5 +48,6 @@ export class ModelRuntime {
 
   async release(): Promise<void> {
     await this.programs.release();
+    await this.processorPrograms.release();
   }
 }

@@ -1,4 +1,7 @@
 import { EngineError } from "../errors.js";
+import { gpuDevice, processor } from "../execution/device.js";
+import { NativeCalls } from "../execution/native-calls.js";
+import type { ProgramOptions } from "../execution/program.js";
 import { openModelFolder } from "../files/model-folder.js";
 import type { WeightSource } from "../files/weight-source.js";
 import { givenWeights } from "../model/given-weights.js";
@@ -7,9 +10,11 @@ import { noAdapter, type FrozenAdapter } from "../sample/adapter-set.js";
 import { checkSampleOptions } from "../sample/request.js";
 import { SerialQueue } from "../util/serial-queue.js";
 import { FairTurns } from "../util/fair-turns.js";
+import { timeDevice } from "./device-times.js";
 import { LoadedModel } from "./loaded-model.js";
 import { planMemory, weightBytesOf } from "./memory-plan.js";
 import type { CallName, EngineCalls, WorkerSettings } from "./protocol.js";
+import { checkDevice } from "./self-check.js";
 import { TrainedParameters } from "./trained-parameters.js";
 
 /** What a call can do besides answering. */
@@ -34,6 +39,7 @@ type Handlers = {
 export class EngineCore {
   readonly handlers: Handlers;
   readonly #settings: WorkerSettings;
+  readonly #programs: ProgramOptions;
   readonly #turns = new FairTurns();
   readonly #passes = new SerialQueue();
   readonly #models = new Map<number, LoadedModel>();
@@ -45,7 +51,14 @@ export class EngineCore {
 
   constructor(settings: WorkerSettings) {
     this.#settings = settings;
+    this.#programs = {
+      threads: settings.threads,
+      device: settings.device === "gpu" ? gpuDevice() : processor,
+      nativeCalls: new NativeCalls(settings.nativeCalls),
+    };
     this.handlers = {
+      checkDevice: () => checkDevice(this.#programs),
+      timeDevice: () => timeDevice(this.#programs),
       loadModel: ({ folder }, context) => this.#loadModel(folder, context),
       createModel: (request, context) => this.#createModel(request, context),
       unloadModel: ({ model }) => this.#unloadModel(model),
@@ -105,10 +118,9 @@ export class EngineCore {
     folder: string | null,
     context: CallContext<"loadModel">,
   ) {
-    const settings = this.#settings;
     const ownBytes = weightBytesOf(source);
     const others = [...this.#weightBytes.values()].reduce((sum, bytes) => sum + bytes, 0);
-    const memory = planMemory(settings.memoryBytes, ownBytes, others);
+    const memory = planMemory(this.#settings.memoryBytes, ownBytes, others);
     const id = this.#nextId++;
     this.#weightBytes.set(id, ownBytes);
     try {
@@ -118,7 +130,7 @@ export class EngineCore {
         config,
         source,
         folder,
-        settings,
+        this.#programs,
         memory,
         turns,
         options,

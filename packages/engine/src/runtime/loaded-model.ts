@@ -2,7 +2,7 @@ import { loadTokenizer, type Tokenizer } from "@tinker-ts/hub";
 import { Constraint } from "../constrain/constraint.js";
 import { Constraints } from "../constrain/constraints.js";
 import { EngineError } from "../errors.js";
-import { NativeCalls } from "../execution/native-calls.js";
+import type { ProgramOptions } from "../execution/program.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { WeightSource } from "../files/weight-source.js";
 import { ModelRuntime } from "../model/model-runtime.js";
@@ -14,7 +14,6 @@ import { MergedWeights } from "../train/merged-weights.js";
 import { trainingBudget, type TrainingBudget } from "../train/training-budget.js";
 import type { FairTurns } from "../util/fair-turns.js";
 import type { MemoryPlan } from "./memory-plan.js";
-import type { WorkerSettings } from "./protocol.js";
 
 /** Sequences that are decoded together at most. */
 const maxRows = 64;
@@ -48,15 +47,13 @@ export class LoadedModel {
     config: ModelConfig,
     source: WeightSource,
     folder: string | null,
-    settings: WorkerSettings,
+    programs: ProgramOptions,
     memory: MemoryPlan,
     turns: FairTurns,
     options: { signal: AbortSignal; onProgress: (progress: LoadProgress) => void },
   ): Promise<LoadedModel> {
     const weights = await loadModelWeights(config, source, options);
-    const { threads, executionProvider } = settings;
-    const nativeCalls = new NativeCalls(settings.nativeCalls);
-    const runtime = new ModelRuntime(config, weights, { threads, executionProvider, nativeCalls });
+    const runtime = new ModelRuntime(config, weights, programs);
     const sampler = new Sampler(runtime, { ...memory, maxRows }, turns);
     const budget = trainingBudget(config, memory.activationBytes);
     return new LoadedModel(runtime, budget, sampler, folder);

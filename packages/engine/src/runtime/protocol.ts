@@ -1,4 +1,5 @@
 import type { EngineErrorCategory } from "../errors.js";
+import type { DeviceName } from "../execution/device.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { NamedTensors } from "../files/peft/adapter.js";
 import type { LoadProgress } from "../model/model-weights.js";
@@ -10,6 +11,8 @@ import type { Datum } from "../train/datum.js";
 import type { ParameterExport } from "../train/parameter-state.js";
 import type { LossSettings } from "../train/prepare-data.js";
 import type { PassProgress, PassResult } from "../train/pass.js";
+import type { DeviceTimes } from "./device-times.js";
+import type { DeviceCheck } from "./self-check.js";
 
 /** What travels for one kind of call. */
 interface Call<Request, Response, Event = never> {
@@ -53,6 +56,10 @@ export interface StepMetrics {
 
 /** Every call that the worker answers. */
 export interface EngineCalls {
+  /** Compares the worker's device with the processor; fails where they differ. */
+  checkDevice: Call<null, DeviceCheck>;
+  /** Times a training pass on the worker's device and on the processor. */
+  timeDevice: Call<null, DeviceTimes>;
   loadModel: Call<{ folder: string }, ModelInfo, LoadProgress>;
   createModel: Call<{ config: ModelConfig; seed: number; tensors: NamedTensors | null }, ModelInfo>;
   unloadModel: Call<{ model: number }, null>;
@@ -82,7 +89,8 @@ export type CallName = keyof EngineCalls;
 /** Settings of the worker. */
 export interface WorkerSettings {
   readonly threads: number;
-  readonly executionProvider: string;
+  /** What computes. */
+  readonly device: DeviceName;
   readonly memoryBytes: number;
   /** Memory of a `NativeCalls` that the owner shares. */
   readonly nativeCalls: SharedArrayBuffer;

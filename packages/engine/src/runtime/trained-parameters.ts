@@ -97,7 +97,7 @@ export class TrainedParameters {
 
   async step(options: AdamOptions): Promise<StepMetrics> {
     const complete = completeAdamOptions(options);
-    const report = await this.state.step(this.model.runtime.programs, complete);
+    const report = await this.state.step(this.model.runtime.processorPrograms, complete);
     return { ...report, learningRate: complete.learningRate };
   }
 

@@ -61,6 +61,11 @@ export class WorkerClient {
     });
   }
 
+  /** Resolves when the worker has ended. */
+  get exited(): Promise<void> {
+    return this.#exited.promise;
+  }
+
   /** Calls the worker. */
   async call<K extends CallName>(
     name: K,

@@ -27,6 +27,7 @@ export interface DecoderInput {
   readonly adapters: AdapterSet;
   /** The adapter of each sequence. */
   readonly adapterIds: readonly string[];
+  /** In the order of their rows. */
   readonly head: readonly HeadRow[];
   /** Tokens of the sequences when all of their parts have been read. @default those read by now */
   readonly wholeTokens?: number;
@@ -113,6 +114,32 @@ export class Decoder {
    * as many at a time as there is memory for. Each part is valid until `use` returns.
    */
   async run(input: DecoderInput, use: UseOutput): Promise<void> {
+    for (const { part, firstHead } of this.#pieces(input)) {
+      await this.#read(part, (output, first) => use(output, firstHead + first));
+    }
+  }
+
+  /** The new tokens in as many parts as the device wants. */
+  *#pieces(input: DecoderInput): Iterable<{ part: DecoderInput; firstHead: number }> {
+    const { tokens, newTokens, adapterIds, head } = input;
+    const { mostNewTokens } = this.#model.device;
+    if (newTokens <= mostNewTokens) {
+      yield { part: input, firstHead: 0 };
+      return;
+    }
+    if (adapterIds.length > 1) throw new Error("several new tokens go with a single sequence only");
+    let firstHead = 0;
+    for (let start = 0; start < newTokens; start += mostNewTokens) {
+      const end = Math.min(newTokens, start + mostNewTokens);
+      const own = head.filter(({ row }) => row >= start && row < end);
+      const rows = own.map(({ row, temperature }) => ({ row: row - start, temperature }));
+      const part = { ...input, tokens: tokens.subarray(start, end), newTokens: end - start };
+      yield { part: { ...part, head: rows }, firstHead };
+      firstHead += own.length;
+    }
+  }
+
+  async #read(input: DecoderInput, use: UseOutput): Promise<void> {
     const { cache, newTokens, adapterIds } = input;
     const sequences = adapterIds.length;
     const prepared = this.#prepare(input);

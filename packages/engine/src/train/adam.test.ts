@@ -18,7 +18,7 @@ const values = fc.array(fc.float({ min: -10, max: 10, noNaN: true }), {
 });
 
 describe("adamStep", () => {
-  const programs = new ProgramCache({ threads: 1, executionProvider: "cpu" });
+  const programs = new ProgramCache({ threads: 1 });
   afterAll(() => programs.release());
 
   it("moves each parameter by the learning rate against its gradient at first", async () => {

@@ -78,7 +78,7 @@ export async function loadFixtureModel(family: Family, threads = 1): Promise<Mod
   const folder = await openModelFolder(fixture(`${family}/model`));
   try {
     const weights = await loadModelWeights(folder.config, folder.weights);
-    return new ModelRuntime(folder.config, weights, { threads, executionProvider: "cpu" });
+    return new ModelRuntime(folder.config, weights, { threads });
   } finally {
     await folder.close();
   }

@@ -75,7 +75,7 @@ async function run(one: Case, inputs: ReturnType<typeof drawn>): Promise<Float32
   const compiled = compileGraph(graph, {
     outputs: { attended, extendedKeys: keys, extendedValues: values },
   });
-  const program = await Program.create(compiled, { threads: 1, executionProvider: "cpu" });
+  const program = await Program.create(compiled, { threads: 1 });
   const result = new Float32Array(inputs.query.length);
   const { capacity: _, ...feeds } = inputs;
   await program.run(

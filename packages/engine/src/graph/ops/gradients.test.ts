@@ -368,7 +368,7 @@ function fixedShape({ shape }: Tensor): readonly number[] {
 
 function createProgram(graph: Graph, outputs: Record<string, Tensor>): Promise<Program> {
   const compiled = compileGraph(graph, { outputs });
-  return Program.create(compiled, { threads: 1, executionProvider: "cpu" });
+  return Program.create(compiled, { threads: 1 });
 }
 
 /** Moves values of two operands so far apart that a small step never changes which one is larger. */
