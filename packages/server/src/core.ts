@@ -136,7 +136,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
         direct.close(limits.shutdownGraceMs),
       ]);
       ledger.seal();
-      await Promise.all([bases.close(), passes.close()]);
+      await Promise.all([bases.close(), passes.close(), futures.noteFetched()]);
       metrics.close();
       await store.close();
     },

@@ -71,6 +71,43 @@ it("answers a poll within 20 s, and the next one gets the result", async () => {
   expect((await patient).status).toBe(200);
 });
 
+const held = { headers: { "x-tinker-hold-ms": "50" } };
+
+it("answers a request whose sender waits a moment with the result of a poll, once it is done", async () => {
+  const body = passBody(model, 1, [[1]]);
+  const response = await app.fetch("forwardBackward", body, held);
+  const requestId = response.headers.get("x-tinker-result-of");
+  expect(requestId).toBe(`${model}:1`);
+  expect(response.headers.get("content-type")).toBe("application/x-protobuf");
+  const accept = { headers: { accept: "application/x-protobuf" } };
+  const polled = await app.fetch("retrieveFuture", { requestId: requestId! }, accept);
+  expect(await response.arrayBuffer()).toEqual(await polled.arrayBuffer());
+  const again = await app.fetch("forwardBackward", body, held);
+  expect(again.headers.get("x-tinker-result-of")).toBe(requestId);
+  expect(app.engine.log).toHaveLength(1);
+
+  const load = { modelId: model, seqId: 2, path: "x", optimizer: false };
+  const failed = await app.fetch("loadWeights", load, held);
+  expect(failed.headers.get("x-tinker-result-of")).toBe(`${model}:2`);
+  expect(await failed.json()).toMatchObject({
+    category: "user",
+    error: expect.stringContaining("path") as string,
+  });
+});
+
+it("answers with the id of the request when the moment is over or the result is large", async () => {
+  const arrived = app.engine.gates.close("forwardBackward");
+  const slow = app.fetch("forwardBackward", passBody(model, 1, [[1]]), held);
+  await arrived;
+  await clock.advance(50);
+  expect(await (await slow).json()).toMatchObject({ request_id: `${model}:1` });
+  app.engine.gates.open("forwardBackward");
+  const rows = [Array.from({ length: 60 }, (_, i) => i)];
+  const large = await app.fetch("forwardBackward", passBody(model, 2, rows), held);
+  expect(large.headers.get("x-tinker-result-of")).toBeNull();
+  expect(await large.json()).toMatchObject({ request_id: `${model}:2` });
+});
+
 it("keeps a result for a while after it was fetched, then answers 410", async () => {
   const { requestId } = await app.call("forwardBackward", passBody(model, 1, [[1]]));
   await app.result(requestId);

@@ -4,7 +4,7 @@ import { pollFuture } from "../futures/poll-future.js";
 import type { Cancellation } from "../runtime/cancellation.js";
 import { QueueStateLog } from "../session/queue-state-log.js";
 import type { Session } from "../session/session.js";
-import type { UntypedAPIFuture } from "../types/futures.js";
+import type { Acceptance } from "../transport/acceptance.js";
 import type { LoraConfig } from "../types/training.js";
 
 /** Free-form facts about a session or a run. */
@@ -83,7 +83,7 @@ type Kind =
 
 interface Making {
   readonly kind: Kind;
-  readonly submit: (signal: Cancellation) => Promise<UntypedAPIFuture>;
+  readonly submit: (signal: Cancellation) => Promise<Acceptance>;
   readonly modelIdOf: (result: { readonly modelId: string | null }) => string;
 }
 
@@ -98,12 +98,12 @@ function make(
   const { signal } = operation;
   return ApiFuture.start(operation, options, session, async () => {
     const startedAt = runtime.clock.now();
-    const { requestId } = await submit(signal);
+    const accepted = await submit(signal);
     operation.spent("submitMs", startedAt);
-    operation.accepted(requestId);
+    operation.accepted(accepted.requestId);
     const queueLog = new QueueStateLog(runtime, { activity: "Model creation", name });
     const roundTripMs = runtime.clock.now() - startedAt;
-    const request = { ...kind, requestId, roundTripMs };
+    const request = { ...kind, ...accepted, roundTripMs };
     return modelIdOf(
       await pollFuture(request, { connection, telemetry, queueLog, operation, signal }),
     );

@@ -30,7 +30,7 @@ export interface FutureTimings {
   readonly waitMs: number;
   /** Turning the data into a request body. */
   readonly encodeMs: number;
-  /** From sending to the server's acceptance, attempts included. */
+  /** From sending to the server's acceptance, attempts included; to the result where that came along. */
   readonly submitMs: number;
   /** From acceptance until the result was announced: waiting and computing at the server. */
   readonly queueMs: number;

@@ -2,6 +2,7 @@ import type { Cancellation } from "../runtime/cancellation.js";
 import type { Connection } from "../session/connection.js";
 import type { QueueStateLog } from "../session/queue-state-log.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
+import type { Acceptance } from "../transport/acceptance.js";
 import type { WireTypeName } from "../wire/wire-types.js";
 import type { Operation } from "./operation.js";
 
@@ -17,8 +18,7 @@ export type RequestType =
   | "Sample";
 
 /** A request that the server has accepted, and what its result will be. */
-export interface AcceptedRequest<N extends WireTypeName> {
-  readonly requestId: string;
+export interface AcceptedRequest<N extends WireTypeName> extends Acceptance {
   readonly requestType: RequestType;
   readonly resultType: N;
   /** From the start of the operation to the acceptance. */

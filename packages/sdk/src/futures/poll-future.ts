@@ -52,7 +52,13 @@ class Poller<N extends WireTypeName> {
     const { connection, signal } = this.#context;
     const { clock } = connection.runtime;
     const acceptedAt = clock.now();
+    const { outcome } = this.#request;
     try {
+      if (outcome) {
+        this.#iteration = 0;
+        const value = await this.#read(outcome, acceptedAt);
+        if (value !== undefined) return value;
+      }
       for (;;) {
         const response = await retry(() => this.#ask(), this.#asking, { clock, signal }).catch(
           (error: unknown) => this.#explain(error),
@@ -132,7 +138,7 @@ class Poller<N extends WireTypeName> {
       case "result":
         operation.spent("decodeMs", arrivedAt);
         operation.add("downloadMs", response.downloadMs);
-        operation.add("queueMs", arrivedAt - response.downloadMs - acceptedAt);
+        operation.add("queueMs", Math.max(0, arrivedAt - response.downloadMs - acceptedAt));
         if (answer.form === "json" && protoTypes.has(this.#request.resultType)) {
           connection.dialect.suppose("json", "it sent a result as JSON");
         }

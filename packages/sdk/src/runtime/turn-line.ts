@@ -18,6 +18,11 @@ export interface Turn {
 export class TurnLine {
   readonly #line = new Set<Place>();
 
+  /** Whether nobody waits behind the turn under way. */
+  get isShort(): boolean {
+    return this.#line.size <= 1;
+  }
+
   take(): Turn {
     const place = new Place(() => this.#advance());
     this.#line.add(place);

@@ -6,6 +6,8 @@ import { sleep } from "../runtime/sleep.js";
 
 const maxInDispatch = 400;
 const maxThrottled = 10;
+/** Up to this many in dispatch do not stand in each other's way. */
+const fewInDispatch = 16;
 const throttledByteFactor = 20;
 const recentMs = 10_000;
 const checkEveryMs = 1_000;
@@ -31,6 +33,7 @@ export class SampleGate {
   readonly #throttledSlots = new Semaphore(maxThrottled);
   readonly #bytes: ByteSemaphore;
   #backoffUntil: number | undefined;
+  #inDispatch = 0;
 
   constructor(clock: Clock, sizeBytes: number) {
     this.#clock = clock;
@@ -48,6 +51,7 @@ export class SampleGate {
       }
       const countedBytes = this.#isBackoffRecent() ? sizeBytes * throttledByteFactor : sizeBytes;
       if (!this.#bytes.tryAcquire(countedBytes)) await this.#bytes.acquire(countedBytes, signal);
+      this.#inDispatch++;
       return { isThrottled, countedBytes };
     } catch (error) {
       this.#leaveSlots(isThrottled);
@@ -56,8 +60,14 @@ export class SampleGate {
   }
 
   leave({ isThrottled, countedBytes }: DispatchPermit): void {
+    this.#inDispatch--;
     this.#bytes.release(countedBytes);
     this.#leaveSlots(isThrottled);
+  }
+
+  /** Whether so many are on their way that a place should not be kept longer than necessary. */
+  get isBusy(): boolean {
+    return this.#inDispatch > fewInDispatch;
   }
 
   /** Whether somebody has to hold back at the moment. */

@@ -3,11 +3,11 @@ import { WireError } from "../errors/wire-error.js";
 import type { Cancellation } from "../runtime/cancellation.js";
 import type { Runtime } from "../runtime/runtime.js";
 import { wireNameOf } from "../schema/wire-name.js";
-import type { UntypedAPIFuture } from "../types/futures.js";
 import { decodeJson, encodeJson } from "../wire/json-codec.js";
 import { stringifyJson } from "../wire/json-text.js";
 import { routes, type Pool, type Route, type RouteName } from "../wire/routes.js";
 import type { WireInput, WireTypeName, WireValue } from "../wire/wire-types.js";
+import type { Acceptance } from "./acceptance.js";
 import type { BaseUrl } from "./base-url.js";
 import { endpointPath, type Query } from "./endpoint-path.js";
 import { sendWithRetries } from "./http-retries.js";
@@ -105,8 +105,15 @@ export class Api {
     name: N,
     request: RequestOf<N>,
     options: CallOptions = {},
-  ): Promise<UntypedAPIFuture> {
-    return this.call(name, request, options);
+  ): Promise<Acceptance> {
+    const body = jsonBody(encodeJson(routes[name].request, request as never));
+    return this.readAcceptance(name, await this.exchange(name, body, options));
+  }
+
+  /** Reads the answer to work that was handed in. */
+  readAcceptance(name: FutureEndpoint, response: HttpResponse): Acceptance {
+    const requestId = response.headers["x-tinker-result-of"];
+    return requestId === undefined ? this.read(name, response) : { requestId, outcome: response };
   }
 
   /** Sends a ready body and returns the raw answer; rejects for every status other than 2xx. */

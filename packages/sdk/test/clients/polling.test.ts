@@ -356,3 +356,39 @@ describeDialects((dialect) => {
     expect((error as Error).cause).toBeInstanceOf(NotFoundError);
   });
 });
+
+describe("a result that comes with the acceptance", () => {
+  const along = { "x-tinker-result-of": "session-0:train:0:1" };
+  const step = (service: FakeService) =>
+    start(service).then((training) => training.optimStep({ learningRate: 1 }));
+
+  it("is taken, and nobody asks for it", async ({ service }) => {
+    const training = await start(service);
+    service.server.script("optimStep", json({ metrics: { "lr:mean": 7 } }, 200, along));
+    const future = training.optimStep({ learningRate: 1 });
+    expect(await future).toMatchObject({ metrics: { "lr:mean": 7 } });
+    expect(future.requestId).toBe("session-0:train:0:1");
+    const output = { lossFnOutputType: "x", lossFnOutputs: [], metrics: { "loss:sum": 5 } };
+    const packed = encodeProto("ForwardBackwardOutput", output);
+    const headers = { ...along, "content-type": "application/x-protobuf" };
+    service.server.script("forwardBackward", bytes(packed, 200, headers));
+    const pass = await training.forwardBackward([datum], "cross_entropy");
+    expect(pass.metrics).toMatchObject({ "loss:sum": 5 });
+    expect(polls(service)).toEqual([]);
+  });
+
+  it("may be a failure", async ({ service }) => {
+    const failure = json({ error: "no such thing", category: "user" }, 200, along);
+    service.server.script("optimStep", failure);
+    await expect(step(service)).rejects.toThrow(RequestFailedError);
+  });
+
+  it("is asked for only where nobody waits behind", async ({ service }) => {
+    const training = await start(service);
+    await training.trainStep([datum], "cross_entropy", { adamParams: { learningRate: 1 } });
+    const asks = (endpoint: "forwardBackward" | "optimStep") =>
+      service.server.requestsTo(endpoint).map(({ headers }) => headers["x-tinker-hold-ms"]);
+    expect(asks("forwardBackward")).toEqual([undefined]);
+    expect(asks("optimStep")).toEqual(["50"]);
+  });
+});

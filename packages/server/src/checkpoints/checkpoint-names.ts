@@ -1,5 +1,5 @@
-import { CheckpointPath } from "tinker-ts/wire";
-import { badRequest } from "../errors/api-error.js";
+import { ArgumentError, CheckpointPath } from "tinker-ts/wire";
+import { ApiError, badRequest } from "../errors/api-error.js";
 import type { CheckpointRecord } from "../store/checkpoints-table.js";
 
 const namePattern = /^[A-Za-z0-9_][\w.=+@,-]{0,127}$/;
@@ -15,7 +15,12 @@ export function checkName(name: string): string {
 
 /** A path of the API, taken apart; a path of another form is a bad request. */
 export function parsePath(tinkerPath: string): CheckpointPath {
-  return CheckpointPath.parse(tinkerPath);
+  try {
+    return CheckpointPath.parse(tinkerPath);
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error;
+    throw new ApiError(400, error.message.replace(error.field, "path"), { cause: error });
+  }
 }
 
 /** The path of a checkpoint. */

@@ -1,7 +1,7 @@
-import { hasProto, type ProtoTypeName } from "tinker-ts/wire";
+import { hasProto, type ProtoTypeName, type WireInput } from "tinker-ts/wire";
 import type { Core } from "../core.js";
 import { bytesResponse, typedResponse } from "../http/answers.js";
-import type { HandlersOf } from "../http/call.js";
+import type { Call, HandlersOf } from "../http/call.js";
 import type { Settled } from "../store/requests-table.js";
 
 /** Fetching results. */
@@ -26,6 +26,28 @@ export function futureHandlers({ context, futures }: Core): HandlersOf<"retrieve
       return settledResponse(answer.settled, acceptsProto, toJson);
     },
   };
+}
+
+/** Longest time for which the answer to an accepted request is held back. */
+const maxHoldMs = 1000;
+
+/**
+ * The answer to an accepted request. A client that says how long it likes to wait gets the result itself,
+ * as a poll would, when that is there by then; the header names the request.
+ */
+export async function acceptedAnswer(
+  { futures }: Core,
+  { caller, headers, signal }: Call,
+  accepted: WireInput<"UntypedAPIFuture">,
+): Promise<WireInput<"UntypedAPIFuture"> | Response> {
+  const holdMs = Number(headers.get("x-tinker-hold-ms") ?? 0);
+  if (!(holdMs > 0)) return accepted;
+  const { requestId } = accepted;
+  const settled = await futures.soon(caller, requestId, Math.min(holdMs, maxHoldMs), signal);
+  if (!settled) return accepted;
+  const response = await settledResponse(settled, true, () => Promise.reject(new TypeError()));
+  response.headers.set("x-tinker-result-of", requestId);
+  return response;
 }
 
 /** Turns a result into JSON. */

@@ -1,5 +1,6 @@
 import { encodeJson, stringifyJson } from "tinker-ts/wire";
 import type { Core } from "../core.js";
+import { acceptedAnswer } from "./futures.js";
 import { notFound } from "../errors/api-error.js";
 import { toFailure } from "../errors/failure.js";
 import type { HandlersOf } from "../http/call.js";
@@ -17,8 +18,10 @@ export function samplingHandlers(
       return { samplingSessionId: await samples.createSession(caller, body) };
     },
 
-    async sample({ caller, body, headers }) {
-      return { requestId: await samples.submit(caller, body, idempotencyKeyOf(headers)) };
+    async sample(call) {
+      const { caller, body, headers } = call;
+      const requestId = await samples.submit(caller, body, idempotencyKeyOf(headers));
+      return acceptedAnswer(core, call, { requestId });
     },
 
     streamSample: ({ caller, body, signal }) =>

@@ -1,4 +1,4 @@
-import { WireError, type WireInput } from "tinker-ts/wire";
+import { WireError } from "tinker-ts/wire";
 import type { Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
 import type { Core } from "../core.js";
@@ -6,6 +6,7 @@ import type { ReceivedPass } from "../decoding/received-pass.js";
 import { encodeLoadOrder } from "../engine-host/operations/load.js";
 import { ApiError } from "../errors/api-error.js";
 import type { Call, HandlersOf } from "../http/call.js";
+import { acceptedAnswer } from "./futures.js";
 import { canonicalJson, identityOf } from "../queue/canonical-payload.js";
 import type { ModelRequest } from "../service/models.js";
 import { idempotencyKeyOf } from "../service/request-ids.js";
@@ -13,7 +14,7 @@ import type { RequestKind } from "../store/requests-table.js";
 
 /** Creating, training, saving and loading models. */
 export function trainingHandlers(
-  { models, creation }: Core,
+  core: Core,
   authenticator: Authenticator,
 ): HandlersOf<
   | "createModel"
@@ -26,13 +27,12 @@ export function trainingHandlers(
   | "saveWeightsForSampler"
   | "loadWeights"
 > {
-  const accept = async (
-    { caller, headers }: Call,
-    request: Omit<ModelRequest, "idempotencyKey">,
-  ): Promise<WireInput<"UntypedAPIFuture">> => {
-    const idempotencyKey = idempotencyKeyOf(headers);
-    const requestId = await models.submit(caller, { ...request, idempotencyKey });
-    return { requestId, modelId: request.modelId };
+  const { models, creation } = core;
+  const accept = async (call: Call, request: Omit<ModelRequest, "idempotencyKey">) => {
+    const { modelId } = request;
+    const idempotencyKey = idempotencyKeyOf(call.headers);
+    const requestId = await models.submit(call.caller, { ...request, idempotencyKey });
+    return acceptedAnswer(core, call, { requestId, modelId });
   };
   const submit = async (
     call: Call,

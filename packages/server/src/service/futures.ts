@@ -12,11 +12,17 @@ export type PollAnswer =
   | { readonly kind: "announced"; readonly sizeBytes: number }
   | { readonly kind: "pending"; readonly note: QueueNote };
 
+const noteAfterMs = 1000;
+const maxNotes = 64;
+
 /** Results of accepted requests, for as long as they are kept. */
 export class Futures {
   readonly #context: Context;
   readonly #sessions: Sessions;
   readonly #noteFor: (request: RequestHead) => QueueNote;
+  /** What was fetched, and when, since that was last put on record. */
+  readonly #fetched = new Map<string, number>();
+  #cancelNote = (): void => {};
 
   constructor(context: Context, sessions: Sessions, noteFor: (request: RequestHead) => QueueNote) {
     this.#context = context;
@@ -44,6 +50,30 @@ export class Futures {
     }
     this.#markFetched(head.requestId);
     return { kind: "settled", settled };
+  }
+
+  /** How an accepted request ended, if that is known within a short time and small enough to tell at once. */
+  async soon(
+    caller: Principal,
+    requestId: string,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<Settled | undefined> {
+    const { ledger, limits } = this.#context;
+    // Whoever asks for a result needs the places of those who only would like to have it.
+    if (2 * ledger.waiters.count >= limits.maxWaitingPolls) return undefined;
+    const head = ledger.find(requestId);
+    if (head?.owner !== caller.owner) return undefined;
+    const settled =
+      head.state === "pending"
+        ? await ledger.waiters.wait(requestId, waitMs, signal)
+        : await ledger.outcome(requestId);
+    if (!settled) return undefined;
+    if (settled.state === "done" && settled.bytes.length > limits.inlineResultBytes) {
+      return undefined;
+    }
+    this.#markFetched(requestId);
+    return settled;
   }
 
   #find(requestId: string, caller: Principal): RequestHead {
@@ -76,10 +106,27 @@ export class Futures {
     throw gone(`the result of request ${head.requestId} is no longer kept; make the request again`);
   }
 
+  /** Puts on record what was fetched until now. */
+  async noteFetched(): Promise<void> {
+    this.#cancelNote();
+    const { store, logger } = this.#context;
+    const fetched = [...this.#fetched];
+    this.#fetched.clear();
+    if (fetched.length === 0) return;
+    await store
+      .write(() => {
+        for (const [requestId, at] of fetched) store.requests.markFetched(requestId, at);
+      })
+      .catch((error: unknown) => logger.warn("cannot note fetches", { error: String(error) }));
+  }
+
+  /** Only how long a result is kept depends on it, so that many fetches share a transaction. */
   #markFetched(requestId: string): void {
-    const { store, clock, logger } = this.#context;
-    store
-      .write(() => store.requests.markFetched(requestId, clock.now()))
-      .catch((error: unknown) => logger.warn("cannot note a fetch", { error: String(error) }));
+    const { clock } = this.#context;
+    if (this.#fetched.size === 0) {
+      this.#cancelNote = clock.after(noteAfterMs, () => void this.noteFetched());
+    }
+    this.#fetched.set(requestId, clock.now());
+    if (this.#fetched.size >= maxNotes) void this.noteFetched();
   }
 }

@@ -86,6 +86,16 @@ it("undoes an action that throws and keeps its neighbours", async () => {
   expect(names()).toEqual(["a", "c"]);
 });
 
+it("undoes an action that throws by itself, and goes on with the next", async () => {
+  const lone = commits.write(() => {
+    insert("a");
+    throw new Error("changed my mind");
+  });
+  await expect(lone).rejects.toThrow("changed my mind");
+  await commits.write(() => insert("b"));
+  expect(names()).toEqual(["b"]);
+});
+
 it("rejects everything of a transaction whose commit fails, and goes on with the next", async () => {
   const results = await Promise.allSettled([
     commits.write(() => insert("a")),

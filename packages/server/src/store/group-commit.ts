@@ -58,14 +58,16 @@ export class GroupCommit {
     const settled: (() => void)[] = [];
     const taken: Action[] = [];
     try {
-      this.#database.exec("BEGIN IMMEDIATE");
+      this.#do("BEGIN IMMEDIATE");
+      const isAlone = this.#queue.length === 1;
       while (taken.length < Math.min(this.#queue.length, maxActions)) {
         if (taken.length > 0 && performance.now() > deadline) break;
         const action = this.#queue[taken.length]!;
         taken.push(action);
-        settled.push(this.#run(action));
+        settled.push(isAlone ? this.#runAlone(action) : this.#run(action));
+        if (isAlone) break;
       }
-      this.#database.exec("COMMIT");
+      this.#do("COMMIT");
     } catch (error) {
       this.#rollback();
       for (const action of taken) action.reject(error);
@@ -76,23 +78,34 @@ export class GroupCommit {
     for (const settle of settled) settle();
   }
 
+  /** Runs the only action of a transaction; when it throws, the transaction is undone. */
+  #runAlone(action: Action): () => void {
+    const value = action.run();
+    return () => action.resolve(value);
+  }
+
   /** Runs one action under a savepoint; tells how to settle it once the transaction has committed. */
   #run(action: Action): () => void {
-    this.#database.exec("SAVEPOINT action");
+    this.#do("SAVEPOINT action");
     try {
       const value = action.run();
-      this.#database.exec("RELEASE action");
+      this.#do("RELEASE action");
       return () => action.resolve(value);
     } catch (error) {
-      this.#database.exec("ROLLBACK TO action");
-      this.#database.exec("RELEASE action");
+      this.#do("ROLLBACK TO action");
+      this.#do("RELEASE action");
       return () => action.reject(error);
     }
   }
 
+  /** A statement of the transaction itself; parsed once, because every write needs two of them. */
+  #do(text: string): void {
+    this.#database.sql(text).run();
+  }
+
   #rollback(): void {
     try {
-      this.#database.exec("ROLLBACK");
+      this.#do("ROLLBACK");
     } catch {
       // The transaction was already undone by the failure itself.
     }

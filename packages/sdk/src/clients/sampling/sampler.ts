@@ -1,6 +1,7 @@
 import type { Operation } from "../../futures/operation.js";
 import { pollFuture } from "../../futures/poll-future.js";
 import { QueueStateLog } from "../../session/queue-state-log.js";
+import { holdHeaders } from "../../transport/acceptance.js";
 import { jsonBody, type EncodedBody } from "../../transport/api.js";
 import type { HttpResponse } from "../../transport/message.js";
 import type { SampleResponse } from "../../types/sampling.js";
@@ -69,17 +70,23 @@ export class Sampler {
     const { signal } = operation;
     // Without a session there is nothing that numbers would count in.
     const numbered = "samplingSessionId" in this.target ? { seqId: this.#nextSeqId++ } : {};
-    const { requestId } = await dispatchSample(this.host, operation, {
-      sizeBytes: estimatePromptBytes(call.prompt),
+    const sizeBytes = estimatePromptBytes(call.prompt);
+    const accepted = await dispatchSample(this.host, operation, {
+      sizeBytes,
       encode: () => this.#encode(call, numbered),
       send: async (body) => {
-        const response = await connection.api.exchange("sample", body, { headers, signal });
-        return connection.api.read("sample", response);
+        const isAlone = connection.dialect.current === "proto" && !this.host.sampleGate.isBusy;
+        const hold = holdHeaders({ isAlone, sizeBytes });
+        const options = { headers: { ...headers, ...hold }, signal };
+        return connection.api.readAcceptance(
+          "sample",
+          await connection.api.exchange("sample", body, options),
+        );
       },
     });
-    operation.accepted(requestId);
+    operation.accepted(accepted.requestId);
     return pollFuture(
-      { requestId, requestType: "Sample", resultType: "SampleResponse", roundTripMs: 0 },
+      { ...accepted, requestType: "Sample", resultType: "SampleResponse", roundTripMs: 0 },
       { connection, telemetry, queueLog: this.#queueLog, operation, signal },
     );
   }

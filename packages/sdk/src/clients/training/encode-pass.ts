@@ -22,6 +22,9 @@ export interface EncodedPass {
   readonly body: EncodedBody;
 }
 
+// Importing it once more would still ask the module loader.
+let protoCodec: typeof import("../../wire/proto-codec.js") | undefined;
+
 const protoHeaders = { "content-type": "application/x-protobuf" };
 
 /** Datums between two looks at the clock while JSON is written. */
@@ -36,7 +39,7 @@ export async function encodePass(
   options: { readonly compress: boolean },
 ): Promise<EncodedPass> {
   if (dialect === "json") return encodeAsJson(pass, seqId);
-  const { encodeForwardBackwardInSlices } = await import("../../wire/proto-codec.js");
+  protoCodec ??= await import("../../wire/proto-codec.js");
   const { data, lossFn, lossFnConfig, modelId, isForwardOnly } = pass;
   const request = {
     forwardBackwardInput: { data, lossFn, lossFnConfig },
@@ -44,7 +47,7 @@ export async function encodePass(
     seqId,
     forwardOnly: isForwardOnly,
   };
-  const bytes = await encodeForwardBackwardInSlices(request, serveEvents);
+  const bytes = await protoCodec.encodeForwardBackwardInSlices(request, serveEvents);
   const body: EncodedBody =
     options.compress && canCompress
       ? {

@@ -15,7 +15,7 @@ export async function fillGaps(
   frame: PassFrame,
   chunks: readonly DataChunk[],
   firstSeqId: number,
-  accepted: ReadonlyMap<number, string>,
+  accepted: ReadonlyMap<number, unknown>,
 ): Promise<void> {
   const { session, sequence } = run;
   const lastAccepted = Math.max(-1, ...accepted.keys());

@@ -50,16 +50,16 @@ export async function runPass(
 ): Promise<ForwardBackwardOutput> {
   const turn = run.sequence.takeTurn();
   const startedAt = run.session.runtime.clock.now();
-  const requestIds = await submitPass(run, operation, turn, frame, chunks, onAccepted);
+  const accepted = await submitPass(run, operation, turn, frame, chunks, onAccepted);
   const roundTripMs = run.session.runtime.clock.now() - startedAt;
   const requestType = frame.isForwardOnly ? "Forward" : "ForwardBackward";
   // One failed chunk fails the call, so nobody needs to go on waiting for the others.
   const waiting = new Canceller();
   const stopListening = onAbort(operation.signal, (reason) => waiting.abort(reason));
-  const outputs = requestIds.map(async (requestId, index) => {
+  const outputs = accepted.map(async (acceptance, index) => {
     try {
       const resultType = "ForwardBackwardOutput";
-      const request = { requestId, requestType, resultType, roundTripMs } as const;
+      const request = { ...acceptance, requestType, resultType, roundTripMs } as const;
       return await run.poll(request, operation, waiting);
     } catch (error) {
       const others = [...chunks.keys()].filter((other) => other !== index);

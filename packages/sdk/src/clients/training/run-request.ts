@@ -28,9 +28,9 @@ export async function runRequest<E extends SmallEndpoint>(
   const { clock } = run.session.runtime;
   const turn = run.sequence.takeTurn();
   const startedAt = clock.now();
-  const { requestId } = await submitRequest(run, operation, turn, endpoint, build);
+  const accepted = await submitRequest(run, operation, turn, endpoint, build);
   const roundTripMs = clock.now() - startedAt;
-  return run.poll({ ...kinds[endpoint], requestId, roundTripMs }, operation) as Promise<
+  return run.poll({ ...kinds[endpoint], ...accepted, roundTripMs }, operation) as Promise<
     ResultOf<E>
   >;
 }

@@ -2,7 +2,8 @@ import { APIStatusError } from "../../errors/api-error.js";
 import type { Operation } from "../../futures/operation.js";
 import type { Dialect } from "../../session/dialect.js";
 import type { Session } from "../../session/session.js";
-import type { UntypedAPIFuture } from "../../types/futures.js";
+import type { Acceptance } from "../../transport/acceptance.js";
+import type { Headers } from "../../transport/message.js";
 import { inEncodeLane } from "./encode-lane.js";
 import { encodePass, type Pass } from "./encode-pass.js";
 
@@ -20,7 +21,8 @@ export async function sendPass(
   operation: Operation,
   pass: Pass,
   seqId: number,
-): Promise<UntypedAPIFuture> {
+  headers: Headers = {},
+): Promise<Acceptance> {
   const { dialect } = session.connection;
   const first = dialect.current;
   try {
@@ -39,7 +41,7 @@ export async function sendPass(
     });
   }
 
-  async function sendAs(form: Dialect, { isProbe = false } = {}): Promise<UntypedAPIFuture> {
+  async function sendAs(form: Dialect, { isProbe = false } = {}): Promise<Acceptance> {
     const { connection, closed, runtime } = session;
     const { endpoint, body } = await inEncodeLane(async () => {
       const startedAt = runtime.clock.now();
@@ -48,17 +50,18 @@ export async function sendPass(
       operation.spent("encodeMs", startedAt);
       return encoded;
     }, closed);
+    // A result that comes along is in protobuf.
+    const options = { signal: closed, ...(form === "proto" ? { headers } : {}) };
     const sentAt = runtime.clock.now();
     const response = isProbe
-      ? await connection.api.exchange(endpoint, body, { signal: closed, maxRetries: 0 })
-      : await session.retrying(
-          endpoint,
-          () => connection.api.exchange(endpoint, body, { signal: closed }),
-          { signal: closed, onAttempt: operation.failedAttempt },
-        );
+      ? await connection.api.exchange(endpoint, body, { ...options, maxRetries: 0 })
+      : await session.retrying(endpoint, () => connection.api.exchange(endpoint, body, options), {
+          signal: closed,
+          onAttempt: operation.failedAttempt,
+        });
     operation.spent("submitMs", sentAt);
     dialect.settle(form);
-    return connection.api.read(endpoint, response);
+    return connection.api.readAcceptance(endpoint, response);
   }
 }
 

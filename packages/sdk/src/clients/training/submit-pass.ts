@@ -2,6 +2,7 @@ import { mayHaveBeenApplied } from "../../errors/api-error.js";
 import type { Operation } from "../../futures/operation.js";
 import { abortable } from "../../runtime/abortable.js";
 import type { Turn } from "../../runtime/turn-line.js";
+import { holdHeaders, type Acceptance } from "../../transport/acceptance.js";
 import type { DataChunk } from "./chunk-data.js";
 import type { Pass } from "./encode-pass.js";
 import { failedChunkError } from "./failed-chunk.js";
@@ -13,7 +14,7 @@ import type { TrainingRun } from "./training-run.js";
 export type PassFrame = Omit<Pass, "data">;
 
 /**
- * Sends the chunks of one pass when its turn comes; resolves to their request ids in chunk order.
+ * Sends the chunks of one pass when its turn comes; resolves to what the server said, in chunk order.
  *
  * - In parallel mode chunks 2 to n go at once and the first goes last: the server holds the others
  *   until it arrives and then has the whole batch in front of it.
@@ -28,7 +29,7 @@ export async function submitPass(
   frame: PassFrame,
   chunks: readonly DataChunk[],
   onAccepted: () => void = () => {},
-): Promise<readonly string[]> {
+): Promise<readonly Acceptance[]> {
   const { session, sequence } = run;
   const { clock } = session.runtime;
   const waitStartedAt = clock.now();
@@ -40,11 +41,11 @@ export async function submitPass(
     throw error;
   }
   operation.spent("waitMs", waitStartedAt);
-  const submission = async (): Promise<readonly string[]> => {
+  const submission = async (): Promise<readonly Acceptance[]> => {
     try {
-      const requestIds = await submitAll(run, operation, frame, chunks);
+      const accepted = await submitAll(run, operation, frame, chunks);
       onAccepted();
-      return requestIds;
+      return accepted;
     } finally {
       turn.end();
     }
@@ -57,15 +58,16 @@ async function submitAll(
   operation: Operation,
   frame: PassFrame,
   chunks: readonly DataChunk[],
-): Promise<readonly string[]> {
+): Promise<readonly Acceptance[]> {
   const { session, sequence } = run;
   const firstSeqId = sequence.next;
-  const accepted = new Map<number, string>();
+  const isOnly = chunks.length === 1;
+  const accepted = new Map<number, Acceptance>();
   const failures = new Map<number, unknown>();
   let doubt: unknown;
 
   const submit = async (index: number): Promise<void> => {
-    const chunk = { ...chunks[index]!, seqId: firstSeqId + index };
+    const chunk = { ...chunks[index]!, seqId: firstSeqId + index, isOnly };
     let isSent = false;
     const onSend = (): void => {
       isSent = true;
@@ -106,10 +108,10 @@ async function submitChunk(
   run: TrainingRun,
   operation: Operation,
   frame: PassFrame,
-  chunk: DataChunk & { readonly seqId: number },
+  chunk: DataChunk & { readonly seqId: number; readonly isOnly: boolean },
   onSend: () => void,
-): Promise<string> {
-  const { session } = run;
+): Promise<Acceptance> {
+  const { session, sequence } = run;
   const { clock } = session.runtime;
   const waitStartedAt = clock.now();
   await session.forwardBackwardBytes.acquire(chunk.sizeBytes, operation.signal);
@@ -118,9 +120,11 @@ async function submitChunk(
     operation.signal.throwIfAborted();
     onSend();
     const pass = { ...frame, data: chunk.data };
-    const { requestId } = await sendPass(session, operation, pass, chunk.seqId);
-    operation.accepted(requestId);
-    return requestId;
+    const isAlone = chunk.isOnly && sequence.isAlone;
+    const headers = holdHeaders({ isAlone, sizeBytes: chunk.sizeBytes });
+    const accepted = await sendPass(session, operation, pass, chunk.seqId, headers);
+    operation.accepted(accepted.requestId);
+    return accepted;
   } finally {
     session.forwardBackwardBytes.release(chunk.sizeBytes);
   }

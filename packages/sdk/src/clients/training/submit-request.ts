@@ -1,8 +1,8 @@
 import type { Operation } from "../../futures/operation.js";
 import { abortable } from "../../runtime/abortable.js";
 import type { Turn } from "../../runtime/turn-line.js";
+import { holdHeaders, type Acceptance } from "../../transport/acceptance.js";
 import type { RequestOf } from "../../transport/api.js";
-import type { UntypedAPIFuture } from "../../types/futures.js";
 import type { TrainingRun } from "./training-run.js";
 
 /** Training requests that are small and travel as JSON. */
@@ -20,7 +20,7 @@ export async function submitRequest<E extends SmallEndpoint>(
   turn: Turn,
   endpoint: E,
   build: (seqId: number) => RequestOf<E>,
-): Promise<UntypedAPIFuture> {
+): Promise<Acceptance> {
   const { session, sequence } = run;
   const { clock } = session.runtime;
   const waitStartedAt = clock.now();
@@ -34,14 +34,15 @@ export async function submitRequest<E extends SmallEndpoint>(
   operation.spent("waitMs", waitStartedAt);
   return abortable(send(), operation.signal);
 
-  async function send(): Promise<UntypedAPIFuture> {
+  async function send(): Promise<Acceptance> {
     const sentAt = clock.now();
     const { closed, connection } = session;
     try {
       const request = build(sequence.next);
+      const headers = holdHeaders({ isAlone: sequence.isAlone });
       const accepted = await session.retrying(
         endpoint,
-        () => connection.api.submit(endpoint, request, { signal: closed }),
+        () => connection.api.submit(endpoint, request, { signal: closed, headers }),
         { signal: closed, onAttempt: operation.failedAttempt },
       );
       sequence.advance(1);

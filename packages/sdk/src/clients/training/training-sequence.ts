@@ -22,6 +22,11 @@ export class TrainingSequence {
     return this.#next;
   }
 
+  /** Whether no other operation waits for the one whose turn it is. */
+  get isAlone(): boolean {
+    return this.#line.isShort;
+  }
+
   takeTurn(): Turn {
     return this.#line.take();
   }
