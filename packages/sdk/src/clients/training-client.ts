@@ -54,7 +54,7 @@ export abstract class TrainingClient {
 
   /**
    * Like `forwardBackward` with a loss of one's own over the logprobs of the target tokens. Takes two
-   * passes; operations called while the loss is computed are ordered between them.
+   * passes; operations called later run behind both, so the loss must not wait for one of them.
    */
   abstract forwardBackwardCustom(
     data: readonly DatumLike[],

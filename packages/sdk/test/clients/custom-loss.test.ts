@@ -167,6 +167,15 @@ describe("a custom loss", () => {
     },
   );
 
+  it("has both passes in front of a step that is called behind it", async ({ service }) => {
+    const training = await open(service);
+    const first = training.forwardBackwardCustom(data, squares);
+    const second = training.optimStep();
+    await Promise.all([first, second]);
+    expect(passes(service).map(({ seqId }) => seqId)).toEqual([1, 2]);
+    expect(service.server.requestsTo("optimStep")[0]!.json).toMatchObject({ seq_id: 3 });
+  });
+
   it("that never returns can be given up", async ({ service }) => {
     const training = await open(service);
     const future = training.forwardBackwardCustom(data, () => new Promise(() => {}));

@@ -96,16 +96,24 @@ export class RemoteTrainingClient extends TrainingClient {
     const datums = checkCustomData(data);
     const pass = preparePass(run, forwardData(datums), "cross_entropy", undefined, true);
     return this.#start("forwardBackwardCustom", options, async (operation) => {
-      const logprobs = logprobsOf(await runPass(run, operation, pass), datums.length);
-      const { loss, gradients, metrics } = await abortable(
-        Promise.resolve(lossFn(datums, logprobs)),
-        operation.signal,
-      );
-      const surrogate = surrogateData(datums, logprobs, loss, gradients);
-      const backward = preparePass(run, surrogate, "cross_entropy", undefined, false);
-      const output = await runPass(run, operation, backward);
-      // The server's own loss is that of the data that stand in for this one: it means nothing.
-      return { ...output, metrics: { ...output.metrics, "loss:sum": loss, ...metrics } };
+      const forward = runPass(run, operation, pass);
+      // The second pass has its place from the start: what is called behind this, such as the optimizer's
+      // step, must not run without its gradients.
+      const turn = run.sequence.takeTurn();
+      try {
+        const logprobs = logprobsOf(await forward, datums.length);
+        const { loss, gradients, metrics } = await abortable(
+          Promise.resolve(lossFn(datums, logprobs)),
+          operation.signal,
+        );
+        const surrogate = surrogateData(datums, logprobs, loss, gradients);
+        const backward = preparePass(run, surrogate, "cross_entropy", undefined, false);
+        const output = await runPass(run, operation, backward, undefined, turn);
+        // The server's own loss is that of the data that stand in for this one: it means nothing.
+        return { ...output, metrics: { ...output.metrics, "loss:sum": loss, ...metrics } };
+      } finally {
+        turn.end();
+      }
     });
   }
 

@@ -2,6 +2,7 @@ import { ArgumentError } from "../../errors/argument-error.js";
 import { CancelledError } from "../../errors/cancelled-error.js";
 import type { Operation } from "../../futures/operation.js";
 import { Canceller, onAbort } from "../../runtime/cancellation.js";
+import type { Turn } from "../../runtime/turn-line.js";
 import { decodeWith } from "../../schema/decode.js";
 import { Datum, type DatumLike } from "../../types/datum.js";
 import { LossFnType, type ForwardBackwardOutput } from "../../types/training.js";
@@ -41,14 +42,14 @@ export function preparePass(
   };
 }
 
-/** Sends a pass in its turn, waits for all of its chunks and combines their outputs. */
+/** Sends a pass in its turn, by default the next one, waits for all of its chunks and combines their outputs. */
 export async function runPass(
   run: TrainingRun,
   operation: Operation,
   { frame, chunks }: PreparedPass,
   onAccepted?: () => void,
+  turn: Turn = run.sequence.takeTurn(),
 ): Promise<ForwardBackwardOutput> {
-  const turn = run.sequence.takeTurn();
   const startedAt = run.session.runtime.clock.now();
   const accepted = await submitPass(run, operation, turn, frame, chunks, onAccepted);
   const roundTripMs = run.session.runtime.clock.now() - startedAt;
