@@ -273,7 +273,16 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     tools: ["renderers"],
     rl: ["renderers", "data", "runs", "losses", "hyperparameters", "evaluation", "tools"],
     distillation: ["renderers", "data", "rl"],
-    preference: ["renderers", "data", "runs", "losses", "hyperparameters", "evaluation", "rl"],
+    preference: [
+      "renderers",
+      "data",
+      "runs",
+      "losses",
+      "hyperparameters",
+      "evaluation",
+      "rl",
+      "supervised",
+    ],
     evaluation: ["renderers", "data"],
     supervised: ["renderers", "data", "runs", "hyperparameters", "evaluation"],
     recipes: [

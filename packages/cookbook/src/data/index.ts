@@ -22,11 +22,14 @@ export { interleave, type InterleaveOptions, type WeightedRows } from "./interle
 export {
   badRowsError,
   loadConversations,
+  loadRows,
   streamConversations,
   type BadRow,
   type LoadedConversations,
   type LoadOptions,
+  type Placed,
   type PlacedConversation,
+  type RowOptions,
   type RowSource,
 } from "./load-conversations.js";
 export {

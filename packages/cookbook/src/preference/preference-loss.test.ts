@@ -97,7 +97,7 @@ describe("kto", () => {
   it("has the gradient of its value, the mean held", () => {
     const shifts = [0.4, -1.1, 0.2, 0.9];
     const at = (values: readonly number[]) =>
-      kto(values.map((shift, index) => ({ shift, desirable: index % 2 === 0 })));
+      kto().atAll(values.map((shift, index) => ({ shift, desirable: index % 2 === 0 })));
     // With a mean below 0 the origin stays at 0 under small changes.
     const low = shifts.map((shift) => shift - 2);
     const { slopes } = at(low);

@@ -25,6 +25,8 @@ export interface PairSlope {
 
 /** A loss on pairs of completions, of which one is preferred. */
 export interface PreferenceLoss {
+  /** Its value is told as `NAME_loss`. */
+  readonly name: string;
   /** Whether the loss compares with a reference model. */
   readonly needsReference: boolean;
   /** Strength; rewards are reported as `beta` times a shift. */
@@ -38,6 +40,7 @@ export function dpo({
   beta = 0.1,
 }: { /** Strength. @default 0.1 */ readonly beta?: number } = {}): PreferenceLoss {
   return {
+    name: "dpo",
     needsReference: true,
     beta: positive("beta", beta),
     at: ({ chosen, rejected }) => ofMargin(beta * (chosen - rejected), beta, softplusLoss),
@@ -50,6 +53,7 @@ export function ipo({
 }: { /** Strength. @default 0.1 */ readonly beta?: number } = {}): PreferenceLoss {
   positive("beta", beta);
   return {
+    name: "ipo",
     needsReference: true,
     beta,
     at: ({ chosen, rejected }) =>
@@ -72,6 +76,7 @@ export interface SimpoOptions {
 export function simpo({ beta = 2, margin: target = 0.5 }: SimpoOptions = {}): PreferenceLoss {
   positive("beta", beta);
   return {
+    name: "simpo",
     needsReference: false,
     beta,
     at({ chosen, rejected, chosenTokens, rejectedTokens }) {
@@ -104,28 +109,53 @@ export interface KtoOptions {
   readonly undesirableWeight?: number;
 }
 
+/** A loss on single completions, each of which is wanted or not. */
+export interface UnpairedLoss {
+  /** Its value is told as `NAME_loss`. */
+  readonly name: string;
+  /** Whether the loss compares with a reference model. */
+  readonly needsReference: boolean;
+  /** Strength; rewards are reported as `beta` times a shift. */
+  readonly beta: number;
+  /** The loss of a batch, its derivatives by each shift, and the shift that counts as neither good nor bad. */
+  atAll(completions: readonly UnpairedShift[]): {
+    readonly value: number;
+    readonly slopes: readonly number[];
+    readonly origin: number;
+  };
+}
+
 /**
  * Values single completions as prospect theory does (KTO): wanted ones should gain, and unwanted ones lose,
- * against the batch's mean shift, which is a constant and never below 0. Returns one slope per completion.
+ * against the batch's mean shift, which is a constant and never below 0.
  */
-export function kto(
-  completions: readonly UnpairedShift[],
-  { beta = 0.1, desirableWeight = 1, undesirableWeight = 1 }: KtoOptions = {},
-): { readonly value: number; readonly slopes: number[] } {
+export function kto({
+  beta = 0.1,
+  desirableWeight = 1,
+  undesirableWeight = 1,
+}: KtoOptions = {}): UnpairedLoss {
   positive("beta", beta);
-  const mean =
-    completions.reduce((sum, { shift }) => sum + shift, 0) / Math.max(completions.length, 1);
-  const origin = Math.max(mean, 0);
-  let value = 0;
-  const slopes = completions.map(({ shift, desirable }) => {
-    const weight = (desirable ? desirableWeight : undesirableWeight) / completions.length;
-    const sign = desirable ? 1 : -1;
-    const gain = sigmoid(sign * beta * (shift - origin));
-    value += weight * (1 - gain);
-    return -sign * weight * beta * gain * (1 - gain);
-  });
-  return { value, slopes };
+  return {
+    name: "kto",
+    needsReference: true,
+    beta,
+    atAll(completions) {
+      const origin = Math.max(meanOf(completions.map(({ shift }) => shift)), 0);
+      let value = 0;
+      const slopes = completions.map(({ shift, desirable }) => {
+        const weight = (desirable ? desirableWeight : undesirableWeight) / completions.length;
+        const sign = desirable ? 1 : -1;
+        const gain = sigmoid(sign * beta * (shift - origin));
+        value += weight * (1 - gain);
+        return -sign * weight * beta * gain * (1 - gain);
+      });
+      return { value, slopes, origin };
+    },
+  };
 }
+
+/** What a reference model says of a datum: of every token, or already summed up by the weights. */
+export type Reference = ArrayLike<number> | number;
 
 /**
  * The loss of a batch of pairs: data at even places are chosen, those after them rejected. Value and gradient
@@ -135,7 +165,7 @@ export function pairLoss(
   loss: PreferenceLoss,
   data: readonly Datum[],
   logprobs: readonly TensorData[],
-  references: readonly ArrayLike<number>[] | undefined,
+  references: readonly Reference[] | undefined,
 ): CustomLoss & { readonly metrics: Record<string, number> } {
   if (data.length % 2 !== 0) {
     throw new ArgumentError(
@@ -143,8 +173,7 @@ export function pairLoss(
       `must be pairs of a chosen and a rejected one, got ${data.length} data`,
     );
   }
-  if (loss.needsReference && !references)
-    throw new ArgumentError("references", "the loss needs them");
+  needReferences(loss, references);
   const shifts = data.map((datum, index) =>
     weightedShift(datum, logprobs[index]!.data as ArrayLike<number>, references?.[index]),
   );
@@ -167,7 +196,45 @@ export function pairLoss(
   return {
     loss: value,
     gradients,
-    metrics: { ...preferenceMetrics(pairs, loss.beta), dpo_loss: value },
+    metrics: { ...preferenceMetrics(pairs, loss.beta), [`${loss.name}_loss`]: value },
+  };
+}
+
+/**
+ * The loss of a batch of single completions; `desirable` says of each whether it is wanted. `accuracy` is the
+ * share of those that are on their side of the origin.
+ */
+export function unpairedLoss(
+  loss: UnpairedLoss,
+  data: readonly Datum[],
+  logprobs: readonly TensorData[],
+  references: readonly Reference[] | undefined,
+  desirable: readonly boolean[],
+): CustomLoss & { readonly metrics: Record<string, number> } {
+  needReferences(loss, references);
+  const shifts = data.map((datum, index) =>
+    weightedShift(datum, logprobs[index]!.data as ArrayLike<number>, references?.[index]),
+  );
+  const { beta } = loss;
+  const { value, slopes, origin } = loss.atAll(
+    shifts.map(({ shift }, index) => ({ shift, desirable: desirable[index]! })),
+  );
+  const rewardOf = (wanted: boolean): number =>
+    beta * meanOf(shifts.flatMap(({ shift }, at) => (desirable[at] === wanted ? [shift] : [])));
+  const isRight = ({ shift }: { readonly shift: number }, index: number): number =>
+    Number(desirable[index] ? shift > origin : shift < origin);
+  return {
+    loss: value,
+    gradients: shifts.map(({ weights }, index) =>
+      Float64Array.from(weights, (weight) => slopes[index]! * weight),
+    ),
+    metrics: {
+      accuracy: meanOf(shifts.map(isRight)),
+      margin: rewardOf(true) - rewardOf(false),
+      chosen_reward: rewardOf(true),
+      rejected_reward: rewardOf(false),
+      [`${loss.name}_loss`]: value,
+    },
   };
 }
 
@@ -188,23 +255,31 @@ export function preferenceMetrics(
 export function weightedShift(
   datum: Datum,
   logprobs: ArrayLike<number>,
-  reference: ArrayLike<number> | undefined,
+  reference: Reference | undefined,
 ): { readonly shift: number; readonly tokens: number; readonly weights: ArrayLike<number> } {
   const weights = datum.lossFnInputs["weights"]!.toDense().data as ArrayLike<number>;
-  if (reference && reference.length !== weights.length) {
+  if (typeof reference === "object" && reference.length !== weights.length) {
     throw new ArgumentError(
       "references",
       `must have ${weights.length} entries, got ${reference.length}`,
     );
   }
-  let shift = 0;
+  const ofToken = typeof reference === "object" ? reference : undefined;
+  let shift = typeof reference === "number" ? -reference : 0;
   let tokens = 0;
   for (let at = 0; at < weights.length; at++) {
     if (weights[at] === 0) continue;
-    shift += weights[at]! * (logprobs[at]! - (reference?.[at] ?? 0));
+    shift += weights[at]! * (logprobs[at]! - (ofToken?.[at] ?? 0));
     tokens++;
   }
   return { shift, tokens, weights };
+}
+
+function needReferences(
+  { needsReference }: { readonly needsReference: boolean },
+  references: readonly Reference[] | undefined,
+): void {
+  if (needsReference && !references) throw new ArgumentError("references", "the loss needs them");
 }
 
 function ofMargin(

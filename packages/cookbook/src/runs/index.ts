@@ -5,6 +5,7 @@ export {
   type RunPosition,
 } from "./checkpoint-keeper.js";
 export { chooseRenderer, type ChooseRendererOptions } from "./choose-renderer.js";
+export { findContextLength } from "./context-length.js";
 export { EarlyStop, type EarlyStopOptions } from "./early-stop.js";
 export {
   checkSameRun,

@@ -12,7 +12,7 @@ import {
   type RowSource,
 } from "../data/index.js";
 import type { Renderer } from "../renderers/index.js";
-import { chooseRenderer } from "../runs/index.js";
+import { chooseRenderer, findContextLength } from "../runs/index.js";
 import type { DataOptions } from "./train-options.js";
 
 /** Data that is ready to be trained on. */
@@ -131,18 +131,4 @@ function checkRows(
   const bad = new Set(badRows.map(({ place }) => place));
   const rest = rows.filter(({ place }, row) => !bad.has(place ?? `row ${row + 1}`));
   return { ...checkRows(rest, rendering, "fail"), badRows };
-}
-
-async function findContextLength({
-  service,
-  model,
-  signal,
-}: {
-  readonly service: ServiceClient;
-  readonly model: string;
-  readonly signal?: AbortSignal | undefined;
-}): Promise<number | undefined> {
-  const { supportedModels } = await service.getServerCapabilities({ signal });
-  const found = supportedModels.find(({ modelName }) => modelName === model);
-  return found?.maxContextLength ?? undefined;
 }
