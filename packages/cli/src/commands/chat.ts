@@ -5,7 +5,7 @@ import type { SamplingClient, SamplingParamsInput } from "tinker-ts";
 import { Conversation } from "../chat/conversation.js";
 import { runSlashCommand, slashWords } from "../chat/slash-commands.js";
 import { defineCommand, type CommandContext } from "../command.js";
-import { chatPrompt, hasTemplate, stopTokens } from "../connect/chat-prompt.js";
+import { chatPrompt, hasTemplate } from "../connect/chat-prompt.js";
 import { dataDirectory } from "../connect/data-directory.js";
 import { withService, type OpenService } from "../connect/with-service.js";
 import { errorText } from "../output/describe-error.js";
@@ -47,7 +47,7 @@ export const command = defineCommand({
           : "This model has no chat template, so it continues the text. /help, /exit.",
       );
       const conversation = new Conversation(options.system);
-      const params = samplingParams(options, stopTokens(tokenizer));
+      const params = samplingParams(options, tokenizer.turnEnds);
       const talk = { context, open, sampling, tokenizer, params, conversation };
       const user = await openUser(context);
       try {

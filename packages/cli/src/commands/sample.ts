@@ -4,7 +4,7 @@ import { text as readAll } from "node:stream/consumers";
 import type { Tokenizer } from "@tinker-ts/hub";
 import type { SampledSequence, SampleResponse } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../command.js";
-import { chatPrompt, stopTokens } from "../connect/chat-prompt.js";
+import { chatPrompt } from "../connect/chat-prompt.js";
 import { withService } from "../connect/with-service.js";
 import { CliError } from "../errors/cli-error.js";
 import { jsonText } from "../output/json-text.js";
@@ -48,7 +48,7 @@ export const command = defineCommand({
       const stream = sampling.stream({
         prompt: tokens,
         numSamples: options.numSamples,
-        samplingParams: samplingParams(options, options.chat ? stopTokens(tokenizer) : []),
+        samplingParams: samplingParams(options, options.chat ? tokenizer.turnEnds : []),
         tokenizer,
         ...open.bounds,
       });

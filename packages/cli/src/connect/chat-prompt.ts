@@ -1,8 +1,5 @@
 import type { ChatMessage, Tokenizer } from "@tinker-ts/hub";
 
-/** Tokens that end a turn in the common chat formats. */
-const turnEnds = ["<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<|endoftext|>"];
-
 /** Renders a conversation for the model's next turn; without a template the texts are joined by lines. */
 export async function chatPrompt(
   tokenizer: Tokenizer,
@@ -19,11 +16,4 @@ export async function chatPrompt(
 /** Whether the model has a chat template. */
 export function hasTemplate(tokenizer: Tokenizer): boolean {
   return tokenizer.chatTemplates.has("default");
-}
-
-/** The tokens at which a turn of the model ends. */
-export function stopTokens(tokenizer: Tokenizer): number[] {
-  const named = tokenizer.namedTokens.eos?.id;
-  const special = turnEnds.flatMap((token) => tokenizer.specialTokens.get(token) ?? []);
-  return [...new Set([...(named === undefined ? [] : [named]), ...special])];
 }

@@ -156,6 +156,7 @@ describe("a model folder", () => {
       "<|im_start|>",
       "<|im_end|>",
     ]);
+    expect(tokenizer.turnEnds).toEqual([2, 0]);
     expect(tokenizer.vocabSize).toBe(310);
   });
 

@@ -17,6 +17,16 @@ export interface DecodeOptions {
   readonly skipSpecialTokens?: boolean;
 }
 
+/** Tokens that end a turn in the common chat formats, or a text. */
+const turnEnds = [
+  "<|im_end|>",
+  "<|eot_id|>",
+  "<|eom_id|>",
+  "<|end|>",
+  "<end_of_turn>",
+  "<|endoftext|>",
+];
+
 /** A model's tokenizer: between text and token ids, both ways. */
 export class Tokenizer {
   /** Special tokens and their ids. */
@@ -27,6 +37,8 @@ export class Tokenizer {
   readonly vocabSize: number;
   /** The tokens that the model uses for fixed purposes; null where it has none. */
   readonly namedTokens: NamedTokens;
+  /** The tokens at which a turn of the model ends. */
+  readonly turnEnds: readonly number[];
   /** The model's chat templates by name. */
   readonly chatTemplates: ChatTemplates;
   readonly #encoder: TokenEncoder;
@@ -52,6 +64,9 @@ export class Tokenizer {
     this.#specialIds = new Set(this.specialTokens.values());
     this.vocabSize = parts.vocabulary.size;
     this.namedTokens = parts.namedTokens;
+    const marks = turnEnds.flatMap((mark) => this.specialTokens.get(mark) ?? []);
+    const { eos } = parts.namedTokens;
+    this.turnEnds = [...new Set(eos ? [eos.id, ...marks] : marks)];
     this.chatTemplates = parts.chatTemplates;
   }
 

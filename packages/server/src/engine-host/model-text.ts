@@ -9,9 +9,6 @@ export interface ModelText {
   readonly ends: readonly number[];
 }
 
-/** Tokens that end a turn in the common chat formats. */
-const turnEnds = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<end_of_turn>"];
-
 /** Reads the tokenizer of a model and where its answers end. */
 export async function loadModelText(folder: string): Promise<ModelText> {
   const { loadTokenizer } = await import("@tinker-ts/hub");
@@ -20,10 +17,8 @@ export async function loadModelText(folder: string): Promise<ModelText> {
 }
 
 async function endsOf(folder: string, tokenizer: Tokenizer): Promise<readonly number[]> {
-  const named = tokenizer.namedTokens.eos?.id;
-  const special = turnEnds.flatMap((token) => tokenizer.specialTokens.get(token) ?? []);
   const configured = await configuredEnds(path.join(folder, "generation_config.json"));
-  return [...new Set([...(named === undefined ? [] : [named]), ...special, ...configured])];
+  return [...new Set([...tokenizer.turnEnds, ...configured])];
 }
 
 /** The field `eos_token_id`, a number or several; the rest of the file is about taste. */
