@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { createRequire } from "node:module";
 import { ApiKeys } from "./auth/api-keys.js";
 import { Authenticator } from "./auth/authenticator.js";
 import { SignedLinks } from "./auth/signed-links.js";
@@ -21,7 +22,10 @@ import { TurnBudget } from "./http/turn-budget.js";
 import { resolveLimits } from "./limits.js";
 import type { LogLevel } from "./log/logger.js";
 import { resolveDataDir, resolveLogger, resolvePublicUrl, type AppOptions } from "./options.js";
+import { studioPages } from "./studio/pages.js";
 import { systemClock, type Clock } from "./time/clock.js";
+
+const { version } = createRequire(import.meta.url)("../package.json") as { version: string };
 
 /** The Tinker API as one function. */
 export interface App {
@@ -64,6 +68,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     clock,
     logger,
     loadKit: () => (kit ??= setting.loadKit(options)),
+    recording: { capture: options.capture ?? "sample", isOn: options.recording ?? true },
     closesOldSessions: setting.closesOldSessions,
   });
   const { store, metrics } = core.context;
@@ -95,6 +100,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     answerRefused: refusedRequests(core),
     pages: [
       ...extraPages(core, links, authenticator),
+      ...studioPages({ core, authenticator, readBytes, version, publicUrl }),
       ...openAiPages({ core, authenticator, readBytes, aliases: options.aliases ?? {} }),
     ],
     authenticator,

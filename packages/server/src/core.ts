@@ -12,6 +12,8 @@ import type { EngineKit } from "./engine-port/engine-kit.js";
 import type { ServerLimits } from "./limits.js";
 import type { Logger } from "./log/logger.js";
 import { Metrics } from "./metrics/metrics.js";
+import { EventHub } from "./recording/event-hub.js";
+import { Recorder, type Capture } from "./recording/recorder.js";
 import { RequestLedger } from "./queue/request-ledger.js";
 import { DirectSamples } from "./service/direct-samples.js";
 import { Futures } from "./service/futures.js";
@@ -35,6 +37,8 @@ export interface CoreOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly loadKit: () => Promise<EngineKit>;
+  /** What is recorded for the studio. */
+  readonly recording: { readonly capture: Capture; readonly isOn: boolean };
   /** Sessions cannot outlive the process that serves them: close those found at the start. */
   readonly closesOldSessions: boolean;
 }
@@ -51,6 +55,8 @@ export interface Core {
   readonly direct: DirectSamples;
   readonly futures: Futures;
   readonly checkpoints: Checkpoints;
+  readonly lanes: ModelLanes;
+  readonly lives: LiveModels;
   /** Finishes or leaves in the journal what runs, and lets go of the data directory. */
   close(): Promise<void>;
 }
@@ -62,7 +68,9 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const metrics = new Metrics();
   const ledger = new RequestLedger(store, clock, logger, metrics);
   const passes = new PassDecoder();
-  const context: Context = { store, ledger, passes, clock, logger, limits, metrics };
+  const hub = new EventHub();
+  const recorder = new Recorder({ store, clock, logger, limits, hub }, options.recording);
+  const context: Context = { store, ledger, passes, clock, logger, limits, metrics, recorder };
 
   const folders = new StateFolders(path.join(options.dataDir, "checkpoints"), loadKit);
   const bases = new BaseModels(options.models, loadKit, logger);
@@ -111,6 +119,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       for (const sessionId of sessions.all()) await close(sessionId, "its process ended");
     }
     await recover(context, parts);
+    await recorder.removeLeftovers();
   } catch (error) {
     metrics.close();
     await store.close();
@@ -128,6 +137,8 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     direct,
     futures,
     checkpoints,
+    lanes,
+    lives,
     async close() {
       janitor.stop();
       ledger.waiters.releaseAll();
@@ -136,6 +147,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
         direct.close(limits.shutdownGraceMs),
       ]);
       ledger.seal();
+      await recorder.close();
       await Promise.all([bases.close(), passes.close(), futures.noteFetched()]);
       metrics.close();
       await store.close();

@@ -66,6 +66,10 @@ export interface ServerLimits {
   readonly maxJournalBytes: number;
   /** Longest work that a restart may have to repeat per model, as a multiple of writing its state. @default 20 */
   readonly maxReplayRatio: number;
+  /** Curves kept altogether; those of the longest untouched runs go first. @default 1 GiB */
+  readonly maxSeriesBytes: number;
+  /** Data, rollouts and samples kept to be looked at; the oldest go first. @default 2 GiB */
+  readonly maxExhibitBytes: number;
   /** How long shutting down waits for what is running. @default 30 s */
   readonly shutdownGraceMs: number;
 }
@@ -109,6 +113,8 @@ export const defaultLimits: ServerLimits = {
   maxLoadedSamplers: 64,
   maxJournalBytes: 256 * mebibyte,
   maxReplayRatio: 20,
+  maxSeriesBytes: 1024 * mebibyte,
+  maxExhibitBytes: 2048 * mebibyte,
   shutdownGraceMs: 30_000,
 };
 

@@ -3,6 +3,7 @@ import path from "node:path";
 import type { ApiKeyOptions } from "./auth/api-keys.js";
 import type { ServerLimits } from "./limits.js";
 import { createLogger, type Logger, type LogLevel } from "./log/logger.js";
+import type { Capture } from "./recording/recorder.js";
 import type { Durability } from "./store/store.js";
 
 /** How the server is set up, with or without a port. */
@@ -34,6 +35,16 @@ export interface AppOptions {
   readonly corsOrigins?: readonly string[];
   /** Where clients reach the server when that is not where it listens; links in answers begin with it. */
   readonly publicUrl?: string;
+  /**
+   * Whether the server records every training step, so that the studio can show it.
+   * @default true
+   */
+  readonly recording?: boolean;
+  /**
+   * Which training data, rollouts and samples are kept to be looked at: some of each step, all, or none.
+   * @default "sample"
+   */
+  readonly capture?: Capture;
   /** Threads of the engine. @default all cores */
   readonly threads?: number;
   /** Memory the engine may use for weights and activations. @default decided by the engine */

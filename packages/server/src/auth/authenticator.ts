@@ -26,7 +26,7 @@ export class Authenticator {
   }
 
   /** A token that stands for this caller for an hour. */
-  issueToken(caller: Principal): string {
+  issueToken(caller: Principal, scope?: string): string {
     const issuedAtSec = Math.floor(this.#clock.now() / 1000);
     return signToken(
       {
@@ -34,6 +34,7 @@ export class Authenticator {
         sub: `urn:tinker-ts:user:${caller.owner}`,
         ...(caller.email === null ? {} : { email: caller.email }),
         kid: caller.keyId,
+        ...(scope === undefined ? {} : { scope }),
         iat: issuedAtSec,
         exp: issuedAtSec + tokenLifetimeSec,
       },

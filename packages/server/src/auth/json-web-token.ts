@@ -7,6 +7,8 @@ export interface Claims {
   readonly email?: string;
   /** The key it was exchanged for; when that key goes, so does the token. */
   readonly kid: string;
+  /** What it was made for. */
+  readonly scope?: string;
   /** Seconds since the epoch. */
   readonly iat: number;
   readonly exp: number;

@@ -2,6 +2,7 @@ import type { PassDecoder } from "../decoding/pass-decoder.js";
 import type { ServerLimits } from "../limits.js";
 import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
+import type { Recorder } from "../recording/recorder.js";
 import type { RequestLedger } from "../queue/request-ledger.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
@@ -15,4 +16,5 @@ export interface Context {
   readonly logger: Logger;
   readonly limits: ServerLimits;
   readonly metrics: Metrics;
+  readonly recorder: Recorder;
 }

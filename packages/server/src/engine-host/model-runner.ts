@@ -183,10 +183,13 @@ export class ModelRunner {
     { output, live, tookMs }: Performed,
     place: Place & { nextSeq: number },
   ): Promise<{ error: unknown } | undefined> {
-    const { store, clock, ledger } = this.#parts.context;
+    const { store, clock, ledger, recorder } = this.#parts.context;
     const { modelId } = this.#model;
     const finishedAt = clock.now();
     const applied = this.#applied + (output.change === "none" ? 0 : 1);
+    const tokens = output.usage.reduce((sum, { amount }) => sum + amount, 0);
+    const times = { startedAt: place.startedAt, finishedAt, tookMs, tokens };
+    const note = recorder.note(this.#model, request, output.telling ?? {}, times);
     try {
       await ledger.finish(
         request,
@@ -195,12 +198,13 @@ export class ModelRunner {
           startedAt: place.startedAt,
           finishedAt,
           applied: output.change === "journaled" ? applied : null,
-          tokens: output.usage.reduce((sum, { amount }) => sum + amount, 0),
+          tokens,
         },
         () => {
           store.models.advance(modelId, place.nextSeq, applied, finishedAt);
           store.usage.add(this.#model, output.usage, finishedAt);
           output.commit?.();
+          note.write();
         },
       );
     } catch (error) {
@@ -208,6 +212,7 @@ export class ModelRunner {
       return { error };
     }
     this.#applied = applied;
+    note.committed();
     if (live) this.#noteChange(live, request, output, tookMs);
     await this.#quietly(output.afterCommit);
     return undefined;
@@ -226,21 +231,28 @@ export class ModelRunner {
   }
 
   async #fail(request: RequestHead, error: unknown, place: Place): Promise<void> {
-    const { store, clock, ledger, logger } = this.#parts.context;
+    const { store, clock, ledger, logger, recorder } = this.#parts.context;
     const { modelId } = this.#model;
     const failure = toFailure(error, logger);
     const finishedAt = clock.now();
     const isCreation = request.seq === 0;
     const reason = `it could not be created: ${failure.error}`;
     const facts = { startedAt: place.startedAt, finishedAt, applied: null, tokens: 0 };
-    await this.#quietly(() =>
-      ledger.finish(request, failure, facts, () => {
+    const mark = { kind: "failed", text: failure.error, subject: request.requestId };
+    const times = { ...facts, tookMs: 0 };
+    // What never had its turn did not fail by itself.
+    const telling = place.nextSeq === null ? {} : { mark };
+    const note = recorder.note(this.#model, request, telling, times);
+    await this.#quietly(async () => {
+      await ledger.finish(request, failure, facts, () => {
         if (place.nextSeq !== null) {
           store.models.advance(modelId, place.nextSeq, this.#applied, finishedAt);
         }
         if (isCreation) store.models.setState(modelId, "failed", reason);
-      }),
-    );
+        note.write();
+      });
+      note.committed();
+    });
     if (isCreation) this.#parts.onEnded(modelId, reason);
   }
 

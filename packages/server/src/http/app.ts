@@ -20,6 +20,8 @@ export interface ExtraPage {
   readonly path: string;
   /** Its name in the metrics. @default the path */
   readonly name?: string;
+  /** On every answer, errors too. @default none */
+  readonly headers?: Readonly<Record<string, string>>;
   /** How its errors are told. @default as those of the API */
   readonly tellError?: TellError;
   readonly answer: (
@@ -67,7 +69,7 @@ export function createHttpApp(parts: AppParts): HttpApp {
     hono.on(method === "ALL" ? anyMethod : [method], page.path, (context) => {
       const request = context.req.raw;
       const answer = async () => page.answer(request, context.req.param());
-      return guarded(parts, name, request, answer, page.tellError);
+      return guarded(parts, name, request, answer, page);
     });
   }
   hono.options("*", (context) => preflightResponse(context.req.raw, parts.browsers));
@@ -85,7 +87,7 @@ async function guarded(
   name: string,
   request: Request,
   answer: () => Promise<Response>,
-  tellError?: TellError,
+  { tellError, headers = {} }: Pick<ExtraPage, "tellError" | "headers"> = {},
 ): Promise<Response> {
   const startedAt = performance.now();
   const checked = async (): Promise<Response> => {
@@ -95,6 +97,7 @@ async function guarded(
   const { logger, dataDir } = parts;
   const { signal } = request;
   const response = await answerErrors({ logger, dataDir, signal }, checked, tellError);
+  for (const [header, value] of Object.entries(headers)) response.headers.set(header, value);
   for (const [header, value] of Object.entries(corsHeaders(request, parts.browsers))) {
     response.headers.set(header, value);
   }

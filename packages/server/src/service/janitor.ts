@@ -54,7 +54,7 @@ export class Janitor {
   }
 
   async #dropOldThings(): Promise<void> {
-    const { store, clock, limits } = this.#context;
+    const { store, clock, limits, recorder } = this.#context;
     const now = clock.now();
     const before = now - limits.recordTtlMs;
     const blobs = await store.write(() => {
@@ -67,5 +67,6 @@ export class Janitor {
       return store.retention.apply({ now, ...limits });
     });
     await store.blobs.remove(blobs);
+    await recorder.tidy();
   }
 }

@@ -47,6 +47,16 @@ export class SamplersTable {
       .map(read);
   }
 
+  /** Samplers of open sessions. */
+  inUse(): Sampler[] {
+    return this.#database
+      .sql(
+        `SELECT samplers.* FROM samplers JOIN sessions USING (session_id) WHERE closed_at IS NULL`,
+      )
+      .all()
+      .map(read);
+  }
+
   /** Forgets the samplers of sessions that are no longer on record. */
   prune(): void {
     this.#database

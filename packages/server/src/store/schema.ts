@@ -152,6 +152,143 @@ const steps: readonly string[] = [
   ALTER TABLE checkpoints ADD COLUMN damage TEXT;
   ALTER TABLE requests ADD COLUMN result_digest BLOB;
   `,
+  // What the studio shows. Points wait in rows, one per request, until many become columns at once.
+  `
+  CREATE TABLE logs (
+    log_id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    source TEXT NOT NULL,
+    kind TEXT NOT NULL DEFAULT 'unknown',
+    name TEXT,
+    group_name TEXT,
+    tags TEXT NOT NULL DEFAULT '[]',
+    config TEXT,
+    folder TEXT,
+    status TEXT,
+    status_reason TEXT,
+    attempt INTEGER NOT NULL DEFAULT 1,
+    steps INTEGER NOT NULL DEFAULT 0,
+    dropped INTEGER NOT NULL DEFAULT 0,
+    is_pinned INTEGER NOT NULL DEFAULT 0,
+    archived_at INTEGER,
+    paused_at INTEGER,
+    controls TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX logs_by_owner ON logs (owner, updated_at);
+  CREATE INDEX logs_paused ON logs (log_id) WHERE paused_at IS NOT NULL;
+
+  CREATE TABLE log_models (
+    log_id TEXT NOT NULL,
+    model_id TEXT NOT NULL,
+    PRIMARY KEY (log_id, model_id)
+  ) WITHOUT ROWID;
+  CREATE UNIQUE INDEX log_of_model ON log_models (model_id);
+
+  CREATE TABLE log_writers (
+    log_id TEXT NOT NULL,
+    writer TEXT NOT NULL,
+    last_n INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    PRIMARY KEY (log_id, writer)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE log_lines (
+    log_id TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    at INTEGER,
+    level TEXT NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (log_id, n)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE log_spans (
+    log_id TEXT NOT NULL,
+    step REAL NOT NULL,
+    spans TEXT NOT NULL,
+    PRIMARY KEY (log_id, step)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE marks (
+    mark_id INTEGER PRIMARY KEY,
+    log_id TEXT NOT NULL,
+    x REAL NOT NULL,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    text TEXT NOT NULL,
+    subject TEXT
+  );
+  CREATE INDEX marks_by_log ON marks (log_id, mark_id);
+  CREATE INDEX marks_by_subject ON marks (subject) WHERE subject IS NOT NULL;
+
+  CREATE TABLE points (
+    point_id INTEGER PRIMARY KEY,
+    log_id TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    x REAL NOT NULL,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    numbers TEXT NOT NULL
+  );
+  CREATE INDEX points_by_log ON points (log_id, point_id);
+
+  CREATE TABLE series (
+    series_id INTEGER PRIMARY KEY,
+    log_id TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    first_x REAL NOT NULL,
+    last_x REAL NOT NULL,
+    summary TEXT NOT NULL
+  );
+  CREATE UNIQUE INDEX series_by_key ON series (log_id, key, attempt);
+
+  CREATE TABLE series_chunks (
+    chunk_id INTEGER PRIMARY KEY,
+    series_id INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    first_x REAL NOT NULL,
+    last_x REAL NOT NULL,
+    least REAL,
+    most REAL,
+    total REAL NOT NULL,
+    finite INTEGER NOT NULL,
+    nan INTEGER NOT NULL,
+    plus INTEGER NOT NULL,
+    minus INTEGER NOT NULL,
+    x BLOB NOT NULL,
+    value BLOB NOT NULL,
+    at BLOB NOT NULL
+  );
+  CREATE UNIQUE INDEX chunks_by_number ON series_chunks (series_id, number);
+
+  CREATE TABLE exhibits (
+    exhibit_id INTEGER PRIMARY KEY,
+    log_id TEXT NOT NULL,
+    model_id TEXT,
+    step REAL NOT NULL,
+    kind TEXT NOT NULL,
+    split TEXT NOT NULL,
+    seen INTEGER,
+    at INTEGER NOT NULL,
+    heads TEXT NOT NULL,
+    content BLOB,
+    content_blob TEXT,
+    content_bytes INTEGER NOT NULL
+  );
+  CREATE INDEX exhibits_by_step ON exhibits (log_id, kind, step);
+
+  CREATE TABLE views (
+    view_id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    query TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX views_by_owner ON views (owner, name);
+  `,
 ];
 
 /** Brings a database to the newest version; refuses one that a newer server has written. */

@@ -5,8 +5,11 @@ import { BlobFiles } from "./blob-files.js";
 import { CheckpointsTable } from "./checkpoints-table.js";
 import { DataLock } from "./data-lock.js";
 import { GroupCommit } from "./group-commit.js";
+import { ExhibitsTable } from "./exhibits-table.js";
 import { JournalTable } from "./journal-table.js";
+import { LogsTable } from "./logs-table.js";
 import { ModelsTable } from "./models-table.js";
+import { PointsTable } from "./points-table.js";
 import { RequestsTable } from "./requests-table.js";
 import { RetentionTable } from "./retention-table.js";
 import { SamplersTable } from "./samplers-table.js";
@@ -41,6 +44,11 @@ export class Store {
   readonly usage: UsageTable;
   readonly audit: AuditTable;
   readonly settings: SettingsTable;
+  readonly logs: LogsTable;
+  readonly points: PointsTable;
+  readonly exhibits: ExhibitsTable;
+  /** What is kept of exhibits; to lose some of it is no harm. */
+  readonly exhibitFiles: BlobFiles;
   /**
    * The write-ahead log of a process that was killed is gone: its last commits are lost, and what is on
    * disk may be known to no row any more.
@@ -74,6 +82,10 @@ export class Store {
     this.usage = new UsageTable(this.#database);
     this.audit = new AuditTable(this.#database);
     this.settings = new SettingsTable(this.#database);
+    this.logs = new LogsTable(this.#database);
+    this.points = new PointsTable(this.#database);
+    this.exhibits = new ExhibitsTable(this.#database);
+    this.exhibitFiles = new BlobFiles(path.join(dataDir, "exhibits"), { isSynced: false });
   }
 
   /** Runs `action` in the next transaction; resolves when that is committed. */

@@ -239,7 +239,9 @@ class ToyAdapter implements TrainedAdapter {
       }
     }
     const sum = outputs.flatMap(({ logprobs }) => [...logprobs]).reduce((a, b) => a - b, 0);
-    return { outputs, metrics: { "loss:sum": sum } };
+    const targets = data.reduce((count, { tokens }) => count + tokens.length, 0);
+    const metrics = { "loss:sum": sum, "targets:sum": targets, "weights:sum": targets };
+    return { outputs, metrics };
   }
 }
 

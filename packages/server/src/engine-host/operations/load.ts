@@ -48,6 +48,7 @@ export const loadWeights: Operation = async (parts, { live, payload, request }) 
     }),
     usage: [],
     change: "replaced",
+    telling: { mark: { kind: "loaded", text: `weights of ${path} loaded`, subject: path } },
     commit: () => {
       leftovers = parts.snapshots.makeCurrent(snapshot, "replacing");
       if (isCreation) parts.context.store.models.setState(live.model.modelId, "live");

@@ -1,3 +1,4 @@
+import type { Telling } from "../../recording/recorder.js";
 import { encodeJson, stringifyJson, type WireInput, type WireTypeName } from "tinker-ts/wire";
 import type { Checkpoints } from "../../checkpoints/checkpoints.js";
 import type { Context } from "../../context/context.js";
@@ -34,6 +35,8 @@ export interface OperationOutput {
    * - `replaced`: the model is a new one, and its state is on disk already
    */
   readonly change: "none" | "journaled" | "replaced";
+  /** What the studio shows of it. */
+  readonly telling?: Telling;
   /** Writes that belong into the transaction of the result. */
   readonly commit?: () => void;
   /** After that transaction. */

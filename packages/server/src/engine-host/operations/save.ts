@@ -110,6 +110,7 @@ async function write(
     record,
     usage: [{ kind: "checkpoint", amount: 1 }] as const,
     change: "none" as const,
+    ...(isEphemeral ? {} : { telling: { mark: savedMark(pathOf(record)) } }),
     commit: () => {
       if (previous) store.checkpoints.markDeleted(previous.folder, now);
       store.checkpoints.insert(record);
@@ -123,6 +124,10 @@ async function write(
     },
     undo: () => checkpoints.folders.remove([written.folder]),
   };
+}
+
+function savedMark(tinkerPath: string) {
+  return { kind: "checkpoint", text: `checkpoint ${tinkerPath} saved`, subject: tinkerPath };
 }
 
 function addSampler(parts: OperationParts, samplerId: string, record: CheckpointRecord): void {

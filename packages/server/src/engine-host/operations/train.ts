@@ -25,6 +25,12 @@ const pass =
       settled: { state: "done", resultType: "ForwardBackwardOutput", bytes },
       usage: [{ kind: "training", amount: order.tokens }],
       change,
+      telling: {
+        point: { kind: order.forwardOnly ? "forward" : "pass", metrics: result.metrics },
+        ...(order.forwardOnly
+          ? {}
+          : { lossFn: order.lossFn, pass: { data: order.data, outputs: result.outputs } }),
+      },
     };
   };
 
@@ -32,14 +38,21 @@ export const forward = pass("none");
 export const forwardBackward = pass("journaled");
 
 /** One optimizer step; it uses the gradients up, also those that it has to refuse. */
-export const optimStep: Operation = async ({ context }, { live, payload }) => {
+export const optimStep: Operation = async ({ context }, { live, payload, request }) => {
   const order = await payload();
   const step = await live.change((adapter) => runStep(adapter, order));
-  const outcome =
-    step instanceof Error
-      ? { settled: toFailure(step, context.logger) }
-      : jsonResult("OptimStepResponse", { metrics: toStepMetrics(step) });
-  return { ...outcome, usage: [], change: "journaled" };
+  if (step instanceof Error) {
+    const failure = toFailure(step, context.logger);
+    const mark = { kind: "failed", text: failure.error, subject: request.requestId };
+    return { settled: failure, usage: [], change: "journaled", telling: { mark } };
+  }
+  const metrics = toStepMetrics(step);
+  return {
+    ...jsonResult("OptimStepResponse", { metrics }),
+    usage: [],
+    change: "journaled",
+    telling: { point: { kind: "step", metrics } },
+  };
 };
 
 /** Waiting gradients cannot be written out, so the passes that led to them stay in the journal. */

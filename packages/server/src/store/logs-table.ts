@@ -1,0 +1,373 @@
+import type { Row, SqlDatabase } from "./sql.js";
+
+/** Where a run is known from. */
+export type LogSource = "server" | "log";
+
+/** A run as the studio shows it: a model, or what a logger tells of one or several. */
+export interface LogRecord {
+  readonly logId: string;
+  readonly owner: string;
+  readonly source: LogSource;
+  /** What is done: supervised, rl, preference, unknown. */
+  readonly kind: string;
+  readonly name: string | null;
+  readonly group: string | null;
+  readonly tags: readonly string[];
+  /** JSON text. */
+  readonly config: string | null;
+  readonly folder: string | null;
+  /** What a logger said at the end; null while it goes on. */
+  readonly status: string | null;
+  readonly statusReason: string | null;
+  readonly attempt: number;
+  /** Optimizer steps, or one more than the last step that was logged. */
+  readonly steps: number;
+  readonly dropped: number;
+  readonly isPinned: boolean;
+  readonly archivedAt: number | null;
+  readonly pausedAt: number | null;
+  /** JSON text. */
+  readonly controls: string | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+/** What a new run begins with. */
+export type LogDraft = Pick<LogRecord, "logId" | "owner" | "source" | "createdAt">;
+
+/** What can be changed. */
+export type LogChange = Partial<Omit<LogRecord, "logId" | "owner" | "source" | "createdAt">>;
+
+/** Something that happened at an x. */
+export interface Mark {
+  readonly x: number;
+  readonly at: number;
+  readonly kind: string;
+  readonly text: string;
+  readonly subject: string | null;
+}
+
+/** A line of text. */
+export interface TextLine {
+  readonly n: number;
+  readonly at: number | null;
+  readonly level: string;
+  readonly text: string;
+}
+
+/** Which lines of text. */
+export interface LineFilter {
+  readonly after: number | null;
+  readonly before: number | null;
+  readonly limit: number;
+  readonly level: string | null;
+  readonly text: string;
+}
+
+const columnNames: Readonly<Record<keyof LogChange, string>> = {
+  kind: "kind",
+  name: "name",
+  group: "group_name",
+  tags: "tags",
+  config: "config",
+  folder: "folder",
+  status: "status",
+  statusReason: "status_reason",
+  attempt: "attempt",
+  steps: "steps",
+  dropped: "dropped",
+  isPinned: "is_pinned",
+  archivedAt: "archived_at",
+  pausedAt: "paused_at",
+  controls: "controls",
+  updatedAt: "updated_at",
+};
+
+/** Runs, and what was told of them besides numbers. */
+export class LogsTable {
+  readonly #database: SqlDatabase;
+
+  constructor(database: SqlDatabase) {
+    this.#database = database;
+  }
+
+  insert({ logId, owner, source, createdAt }: LogDraft): void {
+    this.#database
+      .sql(
+        "INSERT INTO logs (log_id, owner, source, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
+      )
+      .run(logId, owner, source, createdAt, createdAt);
+  }
+
+  get(logId: string): LogRecord | undefined {
+    const row = this.#database.sql("SELECT * FROM logs WHERE log_id = ?").first(logId);
+    return row && readLog(row);
+  }
+
+  /** All runs of an owner but models that a logger watches: these are part of its run. */
+  list(owner: string): LogRecord[] {
+    return this.#database
+      .sql(
+        `SELECT * FROM logs WHERE owner = ? AND NOT EXISTS (
+           SELECT 1 FROM log_models WHERE model_id = logs.log_id)`,
+      )
+      .all(owner)
+      .map(readLog);
+  }
+
+  change(logId: string, change: LogChange): void {
+    const entries = Object.entries(change) as [keyof LogChange, unknown][];
+    const set = entries.filter(([, value]) => value !== undefined);
+    if (set.length === 0) return;
+    const assignments = set.map(([name]) => `${columnNames[name]} = ?`).join(", ");
+    this.#database
+      .sql(`UPDATE logs SET ${assignments} WHERE log_id = ?`)
+      .run(...set.map(([, value]) => toColumn(value)), logId);
+  }
+
+  /** Models that nothing new is begun of. */
+  isPaused(logId: string): boolean {
+    return (
+      this.#database
+        .sql("SELECT 1 FROM logs WHERE log_id = ? AND paused_at IS NOT NULL")
+        .first(logId) !== undefined
+    );
+  }
+
+  addModel(logId: string, modelId: string): void {
+    this.#database
+      .sql("INSERT OR IGNORE INTO log_models (log_id, model_id) VALUES (?, ?)")
+      .run(logId, modelId);
+  }
+
+  /** Models that a logger has said belong to its run. */
+  models(logId: string): string[] {
+    return this.#database
+      .sql("SELECT model_id FROM log_models WHERE log_id = ? ORDER BY model_id")
+      .all(logId)
+      .map((row) => row["model_id"] as string);
+  }
+
+  /** Models of all runs of an owner, by run. */
+  modelsOfOwner(owner: string): Map<string, string[]> {
+    const models = new Map<string, string[]>();
+    const rows = this.#database
+      .sql("SELECT log_models.* FROM log_models JOIN logs USING (log_id) WHERE owner = ?")
+      .all(owner);
+    for (const row of rows) {
+      const logId = row["log_id"] as string;
+      models.set(logId, [...(models.get(logId) ?? []), row["model_id"] as string]);
+    }
+    return models;
+  }
+
+  /** The run that watches a model. */
+  logOfModel(modelId: string): string | undefined {
+    const row = this.#database
+      .sql("SELECT log_id FROM log_models WHERE model_id = ?")
+      .first(modelId);
+    return row?.["log_id"] as string | undefined;
+  }
+
+  writer(logId: string, writer: string): { lastN: number; attempt: number } | undefined {
+    const row = this.#database
+      .sql("SELECT last_n, attempt FROM log_writers WHERE log_id = ? AND writer = ?")
+      .first(logId, writer);
+    return row && { lastN: Number(row["last_n"]), attempt: Number(row["attempt"]) };
+  }
+
+  setWriter(logId: string, writer: string, lastN: number, attempt: number): void {
+    this.#database
+      .sql(
+        `INSERT INTO log_writers (log_id, writer, last_n, attempt) VALUES (?, ?, ?, ?)
+         ON CONFLICT (log_id, writer) DO UPDATE SET last_n = excluded.last_n`,
+      )
+      .run(logId, writer, lastN, attempt);
+  }
+
+  addMark(logId: string, { x, at, kind, text, subject }: Mark): void {
+    this.#database
+      .sql("INSERT INTO marks (log_id, x, at, kind, text, subject) VALUES (?, ?, ?, ?, ?, ?)")
+      .run(logId, x, at, kind, text, subject);
+  }
+
+  /** The newest marks of a run, in order. */
+  marks(logId: string, limit: number): Mark[] {
+    return this.#database
+      .sql("SELECT * FROM marks WHERE log_id = ? ORDER BY mark_id DESC LIMIT ?")
+      .all(logId, limit)
+      .map(readMark)
+      .toReversed();
+  }
+
+  /** The last mark of some kind of each run of an owner. */
+  lastMarks(owner: string, kind: string): Map<string, Mark> {
+    const rows = this.#database
+      .sql(
+        `SELECT marks.* FROM marks JOIN logs USING (log_id)
+         WHERE owner = ? AND marks.kind = ? ORDER BY mark_id`,
+      )
+      .all(owner, kind);
+    return new Map(rows.map((row) => [row["log_id"] as string, readMark(row)]));
+  }
+
+  /** The mark that a checkpoint was saved, by its path. */
+  savedMark(subject: string): Mark | undefined {
+    const row = this.#database
+      .sql(
+        "SELECT * FROM marks WHERE subject = ? AND kind = 'checkpoint' ORDER BY mark_id DESC LIMIT 1",
+      )
+      .first(subject);
+    return row && readMark(row);
+  }
+
+  addLine(logId: string, line: Omit<TextLine, "n">): number {
+    const row = this.#database
+      .sql(
+        `INSERT INTO log_lines (log_id, n, at, level, text)
+         VALUES (?1, (SELECT coalesce(max(n) + 1, 0) FROM log_lines WHERE log_id = ?1), ?2, ?3, ?4)
+         RETURNING n`,
+      )
+      .first(logId, line.at, line.level, line.text);
+    return Number(row?.["n"]);
+  }
+
+  /** Lines in order: those after a number, else the last ones. */
+  lines(logId: string, { after, before, limit, level, text }: LineFilter): TextLine[] {
+    const direction = after === null ? "DESC" : "ASC";
+    const rows = this.#database
+      .sql(
+        `SELECT n, at, level, text FROM log_lines
+         WHERE log_id = ? AND n > ? AND n < ? AND (? IS NULL OR level = ?)
+           AND (? = '' OR instr(lower(text), lower(?)) > 0) ORDER BY n ${direction} LIMIT ?`,
+      )
+      .all(logId, after ?? -1, before ?? Number.MAX_SAFE_INTEGER, level, level, text, text, limit)
+      .map(readLine);
+    return after === null ? rows.toReversed() : rows;
+  }
+
+  nextLine(logId: string): number {
+    const row = this.#database
+      .sql("SELECT coalesce(max(n) + 1, 0) AS n FROM log_lines WHERE log_id = ?")
+      .first(logId);
+    return Number(row?.["n"] ?? 0);
+  }
+
+  setSpans(logId: string, step: number, spans: string): void {
+    this.#database
+      .sql(
+        `INSERT INTO log_spans (log_id, step, spans) VALUES (?, ?, ?)
+         ON CONFLICT (log_id, step) DO UPDATE SET spans = excluded.spans`,
+      )
+      .run(logId, step, spans);
+  }
+
+  spans(logId: string, from: number, to: number, limit: number): { step: number; spans: string }[] {
+    return this.#database
+      .sql(
+        `SELECT step, spans FROM log_spans WHERE log_id = ? AND step >= ? AND step <= ?
+         ORDER BY step DESC LIMIT ?`,
+      )
+      .all(logId, from, to, limit)
+      .map((row) => ({ step: Number(row["step"]), spans: row["spans"] as string }))
+      .toReversed();
+  }
+
+  /** Runs nobody has pinned, the longest untouched first. */
+  oldest(limit: number): string[] {
+    return this.#database
+      .sql("SELECT log_id FROM logs WHERE is_pinned = 0 ORDER BY updated_at LIMIT ?")
+      .all(limit)
+      .map((row) => row["log_id"] as string);
+  }
+
+  /** Runs of models that are gone, and of loggers that ended long ago. */
+  outdated(before: number): string[] {
+    return this.#database
+      .sql(
+        `SELECT log_id FROM logs WHERE is_pinned = 0 AND updated_at < ? AND (source = 'log' OR NOT EXISTS (
+           SELECT 1 FROM models WHERE model_id = log_id)) LIMIT 100`,
+      )
+      .all(before)
+      .map((row) => row["log_id"] as string);
+  }
+
+  remove(logId: string): void {
+    for (const table of ["log_models", "log_writers", "log_lines", "log_spans", "marks", "logs"]) {
+      this.#database.sql(`DELETE FROM ${table} WHERE log_id = ?`).run(logId);
+    }
+  }
+
+  views(owner: string): { viewId: string; name: string; query: string }[] {
+    return this.#database
+      .sql("SELECT * FROM views WHERE owner = ? ORDER BY name, view_id")
+      .all(owner)
+      .map((row) => ({
+        viewId: row["view_id"] as string,
+        name: row["name"] as string,
+        query: row["query"] as string,
+      }));
+  }
+
+  addView(owner: string, view: { viewId: string; name: string; query: string }): void {
+    this.#database
+      .sql("INSERT INTO views (view_id, owner, name, query) VALUES (?, ?, ?, ?)")
+      .run(view.viewId, owner, view.name, view.query);
+  }
+
+  removeView(owner: string, viewId: string): boolean {
+    return (
+      this.#database.sql("DELETE FROM views WHERE view_id = ? AND owner = ?").run(viewId, owner) > 0
+    );
+  }
+}
+
+function toColumn(value: unknown): string | number | null {
+  if (Array.isArray(value)) return JSON.stringify(value);
+  if (typeof value === "boolean") return value ? 1 : 0;
+  return value as string | number | null;
+}
+
+function readLog(row: Row): LogRecord {
+  return {
+    logId: row["log_id"] as string,
+    owner: row["owner"] as string,
+    source: row["source"] as LogSource,
+    kind: row["kind"] as string,
+    name: row["name"] as string | null,
+    group: row["group_name"] as string | null,
+    tags: JSON.parse(row["tags"] as string) as string[],
+    config: row["config"] as string | null,
+    folder: row["folder"] as string | null,
+    status: row["status"] as string | null,
+    statusReason: row["status_reason"] as string | null,
+    attempt: Number(row["attempt"]),
+    steps: Number(row["steps"]),
+    dropped: Number(row["dropped"]),
+    isPinned: row["is_pinned"] === 1,
+    archivedAt: row["archived_at"] as number | null,
+    pausedAt: row["paused_at"] as number | null,
+    controls: row["controls"] as string | null,
+    createdAt: Number(row["created_at"]),
+    updatedAt: Number(row["updated_at"]),
+  };
+}
+
+function readMark(row: Row): Mark {
+  return {
+    x: Number(row["x"]),
+    at: Number(row["at"]),
+    kind: row["kind"] as string,
+    text: row["text"] as string,
+    subject: row["subject"] as string | null,
+  };
+}
+
+function readLine(row: Row): TextLine {
+  return {
+    n: Number(row["n"]),
+    at: row["at"] as number | null,
+    level: row["level"] as string,
+    text: row["text"] as string,
+  };
+}

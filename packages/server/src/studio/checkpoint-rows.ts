@@ -1,0 +1,96 @@
+import type { StudioCheckpoint } from "tinker-ts/wire";
+import { pathOf } from "../checkpoints/checkpoint-names.js";
+import type { Core } from "../core.js";
+import { toPlain } from "../recording/numbers.js";
+import type { CheckpointRecord } from "../store/checkpoints-table.js";
+import { storedSeries, type RunSeries } from "./run-series.js";
+import type { RunRows } from "./run-rows.js";
+
+/** Checkpoints of some models, or of all of an owner, newest first. */
+export function checkpointRows(
+  { context: { store } }: Core,
+  rows: RunRows,
+  owner: string,
+  models: readonly string[] | null,
+): StudioCheckpoint[] {
+  const records = models
+    ? models.flatMap((modelId) => store.checkpoints.byRun(modelId))
+    : store.checkpoints.byOwner(owner, 100_000, 0);
+  const names = new Map<string, string>();
+  const series = new Map<string, RunSeries>();
+  const users = usersOf(store.samplers.inUse());
+  return records
+    .filter((record) => record.owner === owner)
+    .map((record) => {
+      const run = store.logs.logOfModel(record.runId) ?? record.runId;
+      const log = store.logs.get(run);
+      if (!names.has(run)) names.set(run, log ? rows.row(log).name : record.runId);
+      const known = series.get(record.runId) ?? storedSeries(store, record.runId);
+      series.set(record.runId, known);
+      return toRow(record, { run, runName: names.get(run)!, series: known, users, store });
+    });
+}
+
+function toRow(
+  record: CheckpointRecord,
+  {
+    run,
+    runName,
+    series,
+    users,
+    store,
+  }: {
+    run: string;
+    runName: string;
+    series: RunSeries;
+    users: ReadonlyMap<string, readonly string[]>;
+    store: Core["context"]["store"];
+  },
+): StudioCheckpoint {
+  const path = pathOf(record);
+  const step = store.logs.savedMark(path)?.x ?? null;
+  const parent = store.logs.marks(record.runId, 10_000).find(({ kind }) => kind === "loaded");
+  return {
+    path,
+    model: record.runId,
+    run,
+    runName,
+    name: record.name,
+    kind: record.type,
+    baseModel: record.baseModel,
+    rank: record.lora.rank,
+    step,
+    nll: nllBefore(series, step),
+    sizeBytes: record.sizeBytes,
+    isPublic: record.isPublic,
+    createdAt: record.createdAt,
+    expiresAt: record.expiresAt,
+    parent: parent?.subject ?? null,
+    usedBy: users.get(path) ?? [],
+  };
+}
+
+/** The nll of the last pass before a step. */
+function nllBefore(series: RunSeries, step: number | null): StudioCheckpoint["nll"] {
+  if (step === null) return null;
+  let found: number | null = null;
+  for (const attempt of series.attempts("nll")) {
+    const block = attempt.blocks().findLast(({ firstX }) => firstX < step);
+    if (!block) continue;
+    const { x, value } = block.columns(false);
+    const place = x.findLastIndex((one) => one < step);
+    if (place >= 0) found = value[place]!;
+  }
+  return found === null ? null : toPlain(found);
+}
+
+function usersOf(
+  samplers: readonly { samplerId: string; modelPath: string | null }[],
+): Map<string, string[]> {
+  const users = new Map<string, string[]>();
+  for (const { samplerId, modelPath } of samplers) {
+    if (modelPath === null) continue;
+    users.set(modelPath, [...(users.get(modelPath) ?? []), samplerId]);
+  }
+  return users;
+}

@@ -1,0 +1,84 @@
+import type { NumberedEvent, EventHub } from "../recording/event-hub.js";
+import { ApiError, tooMany } from "../errors/api-error.js";
+
+const maxStreams = 256;
+/** What may wait for a reader that does not read; beyond it the stream ends and the page comes again. */
+const maxWaitingBytes = 4 * 1024 * 1024;
+const maxTopics = 64;
+
+/** Streams of events to open pages. */
+export class EventPages {
+  readonly #hub: EventHub;
+  readonly #pingMs: number;
+  #open = 0;
+
+  constructor(hub: EventHub, pingMs: number) {
+    this.#hub = hub;
+    this.#pingMs = pingMs;
+  }
+
+  /** Answers with a stream that lasts until the page hangs up. */
+  open(
+    owner: string,
+    topics: readonly string[],
+    cursor: string | null,
+    signal: AbortSignal,
+  ): Response {
+    if (topics.length === 0 || topics.length > maxTopics) {
+      throw new ApiError(400, `topics: name 1 to ${maxTopics}, such as runs,queue,run:ID`);
+    }
+    if (this.#open >= maxStreams) throw tooMany(`${this.#open} pages are open; close some`, 5000);
+    this.#open++;
+    const hub = this.#hub;
+    const encoder = new TextEncoder();
+    let end = (): void => {};
+    let wake = (): void => {};
+    let waiting = "";
+    let isOver = false;
+    const write = (text: string): void => {
+      waiting += text;
+      if (waiting.length > maxWaitingBytes) end();
+      wake();
+    };
+    const tell = ({ n, event: { kind, ...data } }: NumberedEvent): void =>
+      write(`id: ${hub.cursor(n)}\nevent: ${kind}\ndata: ${JSON.stringify(data)}\n\n`);
+    write(": open\n\n");
+    const { isReset, stop } = hub.listen({ owner, topics: new Set(topics), tell }, cursor);
+    const reason = "the server no longer knows what was missed";
+    const head = `id: ${hub.cursor()}\n`;
+    // A first event even when nothing happens: whoever reconnects has a cursor to go on from.
+    if (isReset) write(`${head}event: reset\ndata: ${JSON.stringify({ reason })}\n\n`);
+    else if (cursor === null) write(`${head}event: open\ndata: {}\n\n`);
+    const ping = setInterval(() => write(": ping\n\n"), this.#pingMs);
+    ping.unref();
+    end = () => {
+      if (isOver) return;
+      isOver = true;
+      this.#open--;
+      clearInterval(ping);
+      stop();
+      signal.removeEventListener("abort", end);
+      wake();
+    };
+    signal.addEventListener("abort", end, { once: true });
+    const body = new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          if (waiting === "" && !isOver) {
+            await new Promise<void>((resolve) => {
+              wake = resolve;
+            });
+          }
+          if (waiting !== "" && !isOver) controller.enqueue(encoder.encode(waiting));
+          waiting = "";
+          if (isOver) controller.close();
+        },
+        cancel: () => end(),
+      },
+      { highWaterMark: 0 },
+    );
+    return new Response(body, {
+      headers: { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" },
+    });
+  }
+}

@@ -1,0 +1,50 @@
+import { ApiError } from "../errors/api-error.js";
+
+/** What every answer of the studio carries, whatever it is. */
+export const studioHeaders: Readonly<Record<string, string>> = {
+  "content-security-policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join("; "),
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+};
+
+/** Data is never kept by a browser. */
+export const dataHeaders: Readonly<Record<string, string>> = {
+  ...studioHeaders,
+  "cache-control": "no-store",
+};
+
+const ownSites: ReadonlySet<string | null> = new Set(["same-origin", "none", null]);
+
+/**
+ * Refuses what pages of other origins ask for. A site ignores ports, so that `same-site` is another page on
+ * this machine; requests for images and scripts carry no `Origin`, but they carry this. Only following a link
+ * to the page itself is open to everyone.
+ */
+export function checkFetchSite(request: Request, isPage: boolean): void {
+  const site = request.headers.get("sec-fetch-site");
+  if (ownSites.has(site)) return;
+  const isNavigation =
+    request.headers.get("sec-fetch-mode") === "navigate" &&
+    request.headers.get("sec-fetch-dest") === "document";
+  if (isPage && isNavigation) return;
+  throw new ApiError(403, `this is for the studio's own page, not for a ${site} one`);
+}
+
+/** What changes something needs a header that a foreign page cannot send without asking first. */
+export function checkStudioHeader(request: Request): void {
+  if (request.method === "GET" || request.headers.get("x-tinker-studio") === "1") return;
+  throw new ApiError(403, "this changes something: send the header x-tinker-studio: 1");
+}

@@ -1,0 +1,263 @@
+import { Readable } from "node:stream";
+import {
+  parseJson,
+  studioRoutes,
+  writeStudioSeries,
+  type StudioHello,
+  type StudioRouteName,
+} from "tinker-ts/wire";
+import { credentialOf, type Authenticator } from "../auth/authenticator.js";
+import type { Principal } from "../auth/principal.js";
+import type { Core } from "../core.js";
+import { ApiError, badRequest } from "../errors/api-error.js";
+import { bytesResponse, emptyResponse, jsonResponse } from "../http/answers.js";
+import type { ExtraPage } from "../http/app.js";
+import { StudioPage } from "./assets.js";
+import { checkpointRows } from "./checkpoint-rows.js";
+import { seriesCsv } from "./csv.js";
+import { EventPages } from "./event-page.js";
+import { checkFetchSite, checkStudioHeader, dataHeaders, studioHeaders } from "./guard.js";
+import { LoginCodes } from "./login-codes.js";
+import { Studio } from "./studio.js";
+
+/** What the studio's pages need. */
+export interface StudioPagesParts {
+  readonly core: Core;
+  readonly authenticator: Authenticator;
+  /** Reads a small body. */
+  readonly readBytes: (request: Request, owner: string) => Promise<Uint8Array>;
+  readonly version: string;
+  /** Where clients reach the server, when that is not where it listens. */
+  readonly publicUrl: string | null;
+}
+
+/** One request to the studio, after its caller is known. */
+interface StudioCall {
+  readonly request: Request;
+  readonly caller: Principal;
+  readonly owner: string;
+  readonly id: string;
+  readonly name: string;
+  readonly query: URLSearchParams;
+  /** The body as JSON; an object. */
+  readonly body: () => Promise<Record<string, unknown>>;
+}
+
+type StudioHandler = (call: StudioCall) => unknown;
+
+const defaultBuckets = 1000;
+const maxSeries = 2000;
+
+/** The page of the studio, its files and its data. */
+export function studioPages(parts: StudioPagesParts): ExtraPage[] {
+  const { core, authenticator, readBytes, version } = parts;
+  const { context } = core;
+  const studio = new Studio(core);
+  const codes = new LoginCodes(context.clock);
+  const page = new StudioPage();
+  const events = new EventPages(context.recorder.hub, context.limits.streamPingMs);
+
+  const token = (caller: Principal) => ({
+    token: authenticator.issueToken(caller, "studio"),
+    expiresAt: context.clock.now() + 3_600_000,
+  });
+  const login = async (request: Request) => {
+    const { code, key } = toObject(await readBytes(request, "studio-login"));
+    const caller =
+      typeof code === "string"
+        ? codes.redeem(code)
+        : typeof key === "string"
+          ? authenticator.identify(key)
+          : undefined;
+    if (caller) return token(caller);
+    const problem =
+      typeof code === "string"
+        ? "this code was used or is older than a minute; run tinker-ts studio again, or log in with a key"
+        : "the API key is not known here";
+    throw new ApiError(401, problem);
+  };
+  const hello = (request: Request): StudioHello => {
+    const caller = authenticator.identify(credentialOf(request.headers));
+    return {
+      version,
+      needsLogin: caller === undefined,
+      owner: caller?.owner ?? null,
+      address: caller ? (parts.publicUrl ?? new URL(request.url).origin) : null,
+      capture: caller ? context.recorder.capture : null,
+      models: caller ? core.bases.names : null,
+      hasFolders: caller ? false : null,
+    };
+  };
+
+  const handlers: Readonly<Partial<Record<StudioRouteName, StudioHandler>>> = {
+    code: ({ caller }) => codes.issue(caller),
+    renew: ({ caller }) => token(caller),
+    runs: ({ owner, query }) =>
+      studio.runs(owner, {
+        text: query.get("q") ?? "",
+        sort: query.get("sort") ?? "-updated",
+        cursor: query.get("cursor"),
+        limit: numberIn(query, "limit", 100, 1, 1000),
+        withArchived: query.get("archived") === "1",
+      }),
+    run: ({ owner, id }) => studio.detail(owner, id),
+    series({ owner, query }) {
+      const runs = query.getAll("runs");
+      const keys = query.getAll("keys");
+      if (runs.length * keys.length > maxSeries) {
+        throw badRequest("keys", `at most ${maxSeries} series at a time`);
+      }
+      const series = studio.series(owner, runs, keys, {
+        x: query.get("x") ?? "step",
+        from: numberIn(query, "from", Number.NEGATIVE_INFINITY),
+        to: numberIn(query, "to", Number.POSITIVE_INFINITY),
+        buckets: numberIn(query, "buckets", defaultBuckets, 1, 10_000),
+        halfLife: numberIn(query, "smooth", 0, 0),
+      });
+      return bytesResponse(writeStudioSeries(series), "application/octet-stream");
+    },
+    csv({ owner, id, query }) {
+      const series = studio.rows.series(studio.owned(owner, id));
+      const keys = query.getAll("keys");
+      const rows = seriesCsv(series, keys.length > 0 ? keys : series.keys);
+      const body = Readable.toWeb(Readable.from(rows)) as ReadableStream<Uint8Array>;
+      return new Response(body, {
+        headers: {
+          "content-type": "text/csv; charset=utf-8",
+          "content-disposition": 'attachment; filename="series.csv"',
+        },
+      });
+    },
+    log: ({ owner, id, query }) =>
+      studio.log(owner, id, {
+        after: query.has("after") ? numberIn(query, "after", -1) : null,
+        before: query.has("before") ? numberIn(query, "before", 0) : null,
+        limit: numberIn(query, "limit", 500, 1, 5000),
+        level: query.get("level"),
+        text: query.get("q") ?? "",
+      }),
+    spans: ({ owner, id, query }) =>
+      studio.spans(owner, id, numberIn(query, "from", -1e300), numberIn(query, "to", 1e300)),
+    label: async ({ owner, id, body }) => studio.label(owner, id, await body()),
+    checkpoints({ owner, query }) {
+      const run = query.get("run");
+      const models = run === null ? null : studio.rows.row(studio.owned(owner, run)).models;
+      const checkpoints = checkpointRows(core, studio.rows, owner, models);
+      return {
+        checkpoints,
+        totalBytes: checkpoints.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+      };
+    },
+    views: ({ owner }) => studio.views(owner),
+    async addView({ owner, body }) {
+      const { name, query } = await body();
+      return studio.addView(owner, textOf(name, "name"), textOf(query, "query"));
+    },
+    removeView: ({ owner, id }) => studio.removeView(owner, id),
+    events: ({ owner, query, request }) =>
+      events.open(
+        owner,
+        (query.get("topics") ?? "").split(",").filter((topic) => topic !== ""),
+        request.headers.get("last-event-id"),
+        request.signal,
+      ),
+  };
+
+  const dataPage = (name: StudioRouteName, answer: StudioHandler): ExtraPage => ({
+    method: studioRoutes[name].method,
+    path: toHonoPath(studioRoutes[name].path),
+    name: `studio.${name}`,
+    headers: dataHeaders,
+    async answer(request, params) {
+      checkFetchSite(request, false);
+      checkStudioHeader(request);
+      const caller = authenticator.identify(credentialOf(request.headers));
+      if (!caller) throw new ApiError(401, "log in to the studio first");
+      const answered = await answer({
+        request,
+        caller,
+        owner: caller.owner,
+        id: params["id"] ?? "",
+        name: params["name"] ?? "",
+        query: new URL(request.url).searchParams,
+        body: async () => toObject(await readBytes(request, caller.owner)),
+      });
+      if (answered instanceof Response) return answered;
+      return answered === undefined ? emptyResponse() : jsonResponse(answered);
+    },
+  });
+  const openPage = (name: StudioRouteName, answer: (request: Request) => unknown): ExtraPage => ({
+    method: studioRoutes[name].method,
+    path: studioRoutes[name].path,
+    name: `studio.${name}`,
+    headers: dataHeaders,
+    async answer(request) {
+      checkFetchSite(request, false);
+      checkStudioHeader(request);
+      return jsonResponse(await answer(request));
+    },
+  });
+  const known = Object.entries(handlers) as [StudioRouteName, StudioHandler][];
+
+  return [
+    openPage("hello", hello),
+    openPage("login", login),
+    ...known.map(([name, answer]) => dataPage(name, answer)),
+    {
+      method: "ALL",
+      path: "/studio/api/*",
+      name: "studio.unknown",
+      headers: dataHeaders,
+      answer(request) {
+        throw new ApiError(404, `there is no ${request.method} ${new URL(request.url).pathname}`);
+      },
+    },
+    ...["/studio", "/studio/*"].map((path) => ({
+      path,
+      name: "studio.page",
+      headers: studioHeaders,
+      answer: (request: Request) => page.answer(request),
+    })),
+  ];
+}
+
+function toHonoPath(path: string): string {
+  return path.replace("files/{name}", "files/:name{.+}").replace(/\{(\w+)\}/g, ":$1");
+}
+
+/** A number of the query within bounds. */
+function numberIn(
+  query: URLSearchParams,
+  name: string,
+  otherwise: number,
+  least = Number.NEGATIVE_INFINITY,
+  most = Number.POSITIVE_INFINITY,
+): number {
+  const given = query.get(name);
+  if (given === null || given === "") return otherwise;
+  const value = Number(given);
+  if (Number.isNaN(value) || value < least || value > most) {
+    const bounds = Number.isFinite(most) ? ` from ${least} to ${most}` : "";
+    throw badRequest(name, `must be a number${bounds}, got ${given}`);
+  }
+  return value;
+}
+
+function toObject(bytes: Uint8Array): Record<string, unknown> {
+  if (bytes.length === 0) return {};
+  let value: unknown;
+  try {
+    value = parseJson(Buffer.from(bytes).toString());
+  } catch {
+    throw badRequest("body", "is not JSON");
+  }
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    return value as Record<string, unknown>;
+  }
+  throw badRequest("body", "must be a JSON object");
+}
+
+function textOf(value: unknown, field: string): string {
+  if (typeof value === "string") return value;
+  throw badRequest(field, "must be text");
+}

@@ -1,0 +1,287 @@
+import type { StudioNumber, StudioRun, StudioStatus, StudioSummary } from "tinker-ts/wire";
+import type { Core } from "../core.js";
+import { toNumber, toPlain } from "../recording/numbers.js";
+import type { LogRecord, Mark } from "../store/logs-table.js";
+import type { Model } from "../store/models-table.js";
+import { reduceSeries } from "./reduce-series.js";
+import { joinedSeries, storedSeries, type AttemptSeries, type RunSeries } from "./run-series.js";
+
+/** Metrics that mean the loss per trained token, the best one first. */
+const nllKeys = ["nll", "train_mean_nll", "train/nll", "loss", "train_loss"];
+/** Metrics that mean the reward of rollouts. */
+const rewardKeys = ["env/all/reward/total", "reward/total", "reward", "env/all/reward/mean"];
+const curveLength = 32;
+const runningMs = 120_000;
+
+/** What is found out from the points of a run. */
+interface Figures {
+  readonly nll: StudioSummary | null;
+  readonly reward: StudioSummary | null;
+  readonly tokensPerSecond: number | null;
+  readonly curve: readonly (number | null)[];
+  readonly progress: number | null;
+  readonly lastX: number | null;
+}
+
+/** What several runs of an owner are made rows from, read once. */
+interface Material {
+  readonly models: ReadonlyMap<string, Model>;
+  readonly modelsOf: ReadonlyMap<string, readonly string[]>;
+  readonly failed: ReadonlyMap<string, Mark>;
+  readonly loaded: ReadonlyMap<string, Mark>;
+}
+
+/** Runs as lists show them. What follows from points is remembered until there are more. */
+export class RunRows {
+  readonly #core: Core;
+  readonly #figures = new Map<string, { readonly version: string; readonly figures: Figures }>();
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  /** All runs of an owner, without what follows from points: that is added for those that are shown. */
+  list(owner: string): { readonly log: LogRecord; readonly row: () => StudioRun }[] {
+    const { store } = this.#core.context;
+    const material = this.#material(owner);
+    return store.logs.list(owner).map((log) => ({ log, row: () => this.#row(log, material) }));
+  }
+
+  /** One run, also of a model that is part of another. */
+  row(log: LogRecord): StudioRun {
+    const { store } = this.#core.context;
+    const models = log.source === "log" ? store.logs.models(log.logId) : [log.logId];
+    return this.#row(log, {
+      models: new Map(models.flatMap((id) => toEntry(id, store.models.get(id)))),
+      modelsOf: new Map([[log.logId, models]]),
+      failed: lastOf(store.logs.marks(log.logId, 200), log.logId, "failed"),
+      loaded: lastOf(store.logs.marks(log.logId, 10_000), log.logId, "loaded"),
+    });
+  }
+
+  /** All points that belong to a run: its own, and those of its models. */
+  series(log: LogRecord): RunSeries {
+    const { store } = this.#core.context;
+    const own = storedSeries(store, log.logId);
+    const models = log.source === "log" ? store.logs.models(log.logId) : [];
+    if (models.length === 0) return own;
+    return joinedSeries(
+      own,
+      models.map((modelId) => storedSeries(store, modelId)),
+    );
+  }
+
+  #material(owner: string): Material {
+    const { store } = this.#core.context;
+    const all = store.models.list({ owner, isAccessible: false, projectId: null }, 1_000_000, 0);
+    return {
+      models: new Map(all.map((model) => [model.modelId, model])),
+      modelsOf: store.logs.modelsOfOwner(owner),
+      failed: store.logs.lastMarks(owner, "failed"),
+      loaded: store.logs.lastMarks(owner, "loaded"),
+    };
+  }
+
+  #row(log: LogRecord, material: Material): StudioRun {
+    const { store, clock, recorder } = this.#core.context;
+    const { logId } = log;
+    const modelIds = log.source === "server" ? [logId] : (material.modelsOf.get(logId) ?? []);
+    const models = modelIds.flatMap((id) => material.models.get(id) ?? []);
+    const [model] = models;
+    const figures = this.#figuresOf(log, modelIds);
+    const updatedAt = Math.max(log.updatedAt, ...models.map((one) => one.lastRequestAt));
+    const steps = log.source === "server" ? (recorder.stepsOf(logId) ?? 0) : null;
+    const failed = [logId, ...modelIds].map((id) => material.failed.get(id)).find(Boolean);
+    const parent = [logId, ...modelIds].map((id) => material.loaded.get(id)).find(Boolean);
+    return {
+      id: logId,
+      name: log.name ?? nameOf(log, model, this.#core),
+      source: log.source,
+      kind: kindOf(
+        log,
+        modelIds.flatMap((id) => store.logs.get(id) ?? []),
+      ),
+      group: log.group,
+      tags: log.tags,
+      baseModel:
+        model?.baseModel ?? configText(log.config, ["model_name", "base_model", "baseModel"]),
+      rank: model?.lora.rank ?? configNumber(log.config, ["lora_rank", "rank"]),
+      ...this.#status(log, models, failed, updatedAt, clock.now()),
+      step: steps ?? (figures.lastX === null ? 0 : figures.lastX + 1),
+      progress: figures.progress,
+      nll: figures.nll,
+      reward: figures.reward,
+      tokensPerSecond: figures.tokensPerSecond,
+      curve: figures.curve,
+      models: modelIds,
+      parent: parent?.subject ?? null,
+      attempt: log.attempt,
+      dropped: log.dropped,
+      isPinned: log.isPinned,
+      archivedAt: log.archivedAt,
+      createdAt: Math.min(log.createdAt, model?.createdAt ?? log.createdAt),
+      updatedAt,
+    };
+  }
+
+  #status(
+    log: LogRecord,
+    models: readonly Model[],
+    failed: Mark | undefined,
+    updatedAt: number,
+    now: number,
+  ): { status: StudioStatus; statusReason: string | null } {
+    const { lanes, context } = this.#core;
+    const isPaused = [
+      log,
+      ...models.flatMap((model) => context.store.logs.get(model.modelId) ?? []),
+    ].some(({ pausedAt }) => pausedAt !== null);
+    if (log.status !== null)
+      return { status: log.status as StudioStatus, statusReason: log.statusReason };
+    const isOpen = models.some(({ state }) => state === "creating" || state === "live");
+    if (isPaused && (isOpen || log.source === "log")) {
+      return { status: "paused", statusReason: "paused in the studio" };
+    }
+    const broken = models.find(({ state }) => state === "failed");
+    if (broken) return { status: "failed", statusReason: broken.stateReason };
+    const isWorking = models.some(({ modelId }) => (lanes.get(modelId)?.pendingCount ?? 0) > 0);
+    if (isWorking) return { status: "running", statusReason: null };
+    const lastAt = Math.max(0, ...models.map(({ lastRequestAt }) => lastRequestAt));
+    if (failed && failed.at >= lastAt) return { status: "failed", statusReason: failed.text };
+    if (isOpen || models.length === 0) {
+      return { status: now - updatedAt < runningMs ? "running" : "idle", statusReason: null };
+    }
+    const reason = models[0]?.stateReason ?? null;
+    if (reason?.includes("stopped in the studio"))
+      return { status: "stopped", statusReason: reason };
+    if (reason?.startsWith("no sign of life")) return { status: "stopped", statusReason: reason };
+    return { status: "completed", statusReason: reason };
+  }
+
+  #figuresOf(log: LogRecord, modelIds: readonly string[]): Figures {
+    const { recorder } = this.#core.context;
+    const version = [log.logId, ...modelIds].map((id) => recorder.versionOf(id)).join(" ");
+    const known = this.#figures.get(log.logId);
+    if (known?.version === version) return known.figures;
+    const figures = figuresOf(this.series(log));
+    this.#figures.set(log.logId, { version, figures });
+    return figures;
+  }
+}
+
+/** What is found out from the points of a run. */
+export function figuresOf(series: RunSeries): Figures {
+  const find = (keys: readonly string[]): [string, readonly AttemptSeries[]] | null => {
+    const key = keys.find((one) => series.attempts(one).length > 0);
+    return key === undefined ? null : [key, series.attempts(key)];
+  };
+  const nll = find(nllKeys);
+  const reward = find(rewardKeys);
+  const pace = series.attempts("server/tokens_per_second").at(-1)?.summary;
+  const progress = toNumber(series.attempts("progress").at(-1)?.summary.last);
+  const own = series.keys.filter((key) => !key.startsWith("server/"));
+  const lasts = own.map((key) => series.attempts(key).at(-1)!.lastX);
+  return {
+    nll: nll && summaryOf(...nll),
+    reward: reward && summaryOf(...reward),
+    tokensPerSecond: pace ? pace.sum / pace.weight : null,
+    curve: curveOf((nll ?? reward)?.[1] ?? []),
+    progress: progress === undefined ? null : Math.min(1, Math.max(0, progress)),
+    lastX: lasts.length > 0 ? Math.max(...lasts) : null,
+  };
+}
+
+/** What is known of a metric over all attempts. */
+export function summaryOf(key: string, attempts: readonly AttemptSeries[]): StudioSummary {
+  const last = attempts.at(-1)!.summary;
+  const numbers = (values: readonly (number | null)[]): number[] =>
+    values.filter((value) => value !== null);
+  const mins = numbers(attempts.map(({ summary }) => summary.min));
+  const maxs = numbers(attempts.map(({ summary }) => summary.max));
+  return {
+    key,
+    first: attempts[0]!.summary.first,
+    last: last.last,
+    smoothedLast: toPlain(last.sum / last.weight),
+    min: mins.length > 0 ? Math.min(...mins) : null,
+    max: maxs.length > 0 ? Math.max(...maxs) : null,
+    nonFinite: attempts.reduce((sum, { summary }) => sum + summary.nonFinite, 0),
+  };
+}
+
+function curveOf(attempts: readonly AttemptSeries[]): (number | null)[] {
+  const last = attempts.at(-1);
+  if (!last) return [];
+  const stretches = last.blocks().map((block) => ({ block, cut: null, begin: null }));
+  const range = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
+  const { mean } = reduceSeries(stretches, null, { ...range, buckets: curveLength, halfLife: 0 });
+  return [...mean].map((value) => (Number.isFinite(value) ? value : null));
+}
+
+function nameOf(log: LogRecord, model: Model | undefined, { context }: Core): string {
+  const given = model?.userMetadata?.["name"] ?? model?.userMetadata?.["run_name"];
+  if (typeof given === "string" && given !== "") return given;
+  const saved = model ? context.store.checkpoints.byRun(model.modelId) : [];
+  const named = saved.find(({ name }) => !/^(\d+|final|studio-.*)$/.test(name));
+  if (named) return named.name;
+  const base = model?.baseModel.split("/").at(-1);
+  return base === undefined ? log.logId : `${base} ${log.logId.slice(0, 8)}`;
+}
+
+function kindOf(log: LogRecord, models: readonly LogRecord[]): StudioRun["kind"] {
+  const told = [log, ...models].map(({ kind }) => kind).find((kind) => kind !== "unknown");
+  return (told ?? "unknown") as StudioRun["kind"];
+}
+
+function configText(config: string | null, names: readonly string[]): string | null {
+  const found = configValue(config, names);
+  return typeof found === "string" ? found : null;
+}
+
+function configNumber(config: string | null, names: readonly string[]): number | null {
+  const found = configValue(config, names);
+  return typeof found === "number" ? found : null;
+}
+
+function configValue(config: string | null, names: readonly string[]): unknown {
+  if (config === null) return undefined;
+  const parsed: unknown = JSON.parse(config);
+  if (typeof parsed !== "object" || parsed === null) return undefined;
+  const name = names.find((one) => Object.hasOwn(parsed, one));
+  return name === undefined ? undefined : (parsed as Record<string, unknown>)[name];
+}
+
+function lastOf(marks: readonly Mark[], logId: string, kind: string): Map<string, Mark> {
+  const last = marks.findLast((mark) => mark.kind === kind);
+  return new Map(last ? [[logId, last]] : []);
+}
+
+function toEntry(id: string, model: Model | undefined): [string, Model][] {
+  return model ? [[id, model]] : [];
+}
+
+/** A value of a row to sort by. */
+export function sortValue(row: StudioRun, field: string): number | string {
+  const metric = /^(nll|reward)(?:\.(first|last|min|max|smoothedLast))?$/.exec(field);
+  if (metric) {
+    const summary = row[metric[1] as "nll" | "reward"];
+    const value: StudioNumber | null | undefined = summary?.[(metric[2] ?? "last") as "last"];
+    return toNumber(value) ?? Number.NaN;
+  }
+  switch (field) {
+    case "name":
+      return row.name.toLowerCase();
+    case "model":
+      return row.baseModel ?? "";
+    case "state":
+      return row.status;
+    case "step":
+      return row.step;
+    case "created":
+      return row.createdAt;
+    case "pace":
+      return row.tokensPerSecond ?? Number.NaN;
+    default:
+      return row.updatedAt;
+  }
+}

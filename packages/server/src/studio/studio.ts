@@ -1,0 +1,270 @@
+import { randomBytes } from "node:crypto";
+import type {
+  StudioControls,
+  StudioLabel,
+  StudioLog,
+  StudioMark,
+  StudioRun,
+  StudioRunDetail,
+  StudioRuns,
+  StudioSeries,
+  StudioSpans,
+  StudioView,
+  StudioViews,
+} from "tinker-ts/wire";
+import type { Core } from "../core.js";
+import { badRequest, notFound } from "../errors/api-error.js";
+import type { LogRecord } from "../store/logs-table.js";
+import { runFilter } from "./filter-runs.js";
+import { readSeries, type SeriesQuery } from "./read-series.js";
+import { RunRows, sortValue, summaryOf } from "./run-rows.js";
+import { checkpointRows } from "./checkpoint-rows.js";
+
+/** Which runs are wanted. */
+export interface RunsQuery {
+  readonly text: string;
+  readonly sort: string;
+  readonly cursor: string | null;
+  readonly limit: number;
+  readonly withArchived: boolean;
+}
+
+const maxMarks = 2000;
+
+/** What a loop is asked for before anybody has asked. */
+export const noControls: StudioControls = { version: 0, stop: false, values: {} };
+
+/** What the studio shows of runs, and what can be changed about them without touching training. */
+export class Studio {
+  readonly rows: RunRows;
+  readonly #core: Core;
+
+  constructor(core: Core) {
+    this.#core = core;
+    this.rows = new RunRows(core);
+    const { recorder, store } = core.context;
+    recorder.onChanged = (owner, logIds) => {
+      const shown = new Set(logIds.map((logId) => store.logs.logOfModel(logId) ?? logId));
+      for (const logId of shown) this.tellRun(owner, logId);
+    };
+  }
+
+  /** A run of this owner. */
+  owned(owner: string, id: string): LogRecord {
+    const log = this.#core.context.store.logs.get(id);
+    if (log?.owner === owner) return log;
+    throw notFound(`run ${id}`);
+  }
+
+  /** Sends the row of a run to open pages. */
+  tellRun(owner: string, logId: string): void {
+    const { store, recorder } = this.#core.context;
+    const log = store.logs.get(logId);
+    if (!log) return;
+    recorder.hub.publish(owner, "runs", { kind: "run", run: this.rows.row(log) });
+  }
+
+  runs(owner: string, { text, sort, cursor, limit, withArchived }: RunsQuery): StudioRuns {
+    const all = this.rows.list(owner).filter(({ log }) => withArchived || log.archivedAt === null);
+    const isMeant = runFilter(text);
+    const field = sort.replace(/^-/, "");
+    const sign = sort.startsWith("-") ? -1 : 1;
+    const isPlain = text.trim() === "" && field === "updated";
+    // Without a question about their points, only the runs that are shown are looked at.
+    const rows: (() => StudioRun)[] = isPlain
+      ? all
+          .map(({ log, row }) => ({ updatedAt: this.#updatedAt(log), log, row }))
+          .toSorted(
+            (a, b) =>
+              Number(b.log.isPinned) - Number(a.log.isPinned) || sign * (a.updatedAt - b.updatedAt),
+          )
+          .map(({ row }) => row)
+      : this.#sorted(
+          all.flatMap(({ log, row }) => {
+            const made = row();
+            return isMeant(made, () => configOf(log)) ? [made] : [];
+          }),
+          field,
+          sign,
+        ).map((row) => () => row);
+    const start = cursor === null ? 0 : Number(cursor);
+    if (!Number.isInteger(start) || start < 0) throw badRequest("cursor", "is not one of ours");
+    const page = rows.slice(start, start + limit).map((row) => row());
+    const end = start + page.length;
+    return { runs: page, cursor: end < rows.length ? String(end) : null };
+  }
+
+  detail(owner: string, id: string): StudioRunDetail {
+    const { store } = this.#core.context;
+    const log = this.owned(owner, id);
+    const row = this.rows.row(log);
+    const series = this.rows.series(log);
+    const ids = [...new Set([id, ...row.models])];
+    const marks = ids
+      .flatMap((one) => store.logs.marks(one, maxMarks))
+      .toSorted((a, b) => a.at - b.at);
+    const own = new Set(log.source === "log" ? store.points.series(id).map(({ key }) => key) : []);
+    const steps = (kind: "datum" | "rollout" | "sample"): number[] => [
+      ...new Set(ids.flatMap((one) => store.exhibits.steps(one, kind))),
+    ];
+    return {
+      ...row,
+      config: configOf(log) ?? this.#modelConfig(row),
+      series: series.keys.map((key) => {
+        const attempts = series.attempts(key);
+        return {
+          key,
+          by: log.source === "server" || !isLogged(key, own) ? "server" : "log",
+          count: attempts.reduce((sum, { count }) => sum + count, 0),
+          lastX: attempts.at(-1)!.lastX,
+          summary: summaryOf(key, attempts),
+        };
+      }),
+      marks: marks.map((mark): StudioMark => ({ ...mark, kind: mark.kind as StudioMark["kind"] })),
+      checkpoints: checkpointRows(this.#core, this.rows, owner, ids).toReversed(),
+      exhibitSteps: { datum: steps("datum"), rollout: steps("rollout"), sample: steps("sample") },
+      controls: controlsOf(log),
+      hasControls: log.source === "log",
+      isPaused: ids.some((one) => store.logs.isPaused(one)),
+      files: [],
+      folder: log.folder,
+      attempts: series.starts,
+    };
+  }
+
+  /** Curves of some metrics of some runs. */
+  series(
+    owner: string,
+    runs: readonly string[],
+    keys: readonly string[],
+    query: SeriesQuery,
+  ): StudioSeries[] {
+    return runs.flatMap((run) => {
+      const series = this.rows.series(this.owned(owner, run));
+      return keys.flatMap((key) => readSeries(run, series, key, query));
+    });
+  }
+
+  log(
+    owner: string,
+    id: string,
+    filter: {
+      after: number | null;
+      before: number | null;
+      limit: number;
+      level: string | null;
+      text: string;
+    },
+  ): StudioLog {
+    const { logs } = this.#core.context.store;
+    this.owned(owner, id);
+    const lines = logs.lines(id, filter);
+    return {
+      lines: lines.map(({ level, ...line }) => ({ ...line, level: level as "info" })),
+      next: logs.nextLine(id),
+    };
+  }
+
+  spans(owner: string, id: string, from: number, to: number): StudioSpans {
+    this.owned(owner, id);
+    const rows = this.#core.context.store.logs.spans(id, from, to, 500);
+    return {
+      steps: rows.map(({ step, spans }) => ({
+        step,
+        spans: JSON.parse(spans) as StudioSpans["steps"][number]["spans"],
+      })),
+    };
+  }
+
+  async label(owner: string, id: string, label: StudioLabel): Promise<StudioRun> {
+    const { store, clock } = this.#core.context;
+    this.owned(owner, id);
+    const { name, group, tags, isPinned, isArchived } = label;
+    if (name !== undefined && (name.trim() === "" || name.length > 200)) {
+      throw badRequest("name", "must have 1 to 200 characters");
+    }
+    if (
+      tags &&
+      (tags.length > 50 || tags.some((tag) => typeof tag !== "string" || tag.length > 100))
+    ) {
+      throw badRequest("tags", "at most 50 of at most 100 characters");
+    }
+    await store.write(() =>
+      store.logs.change(id, {
+        ...(name === undefined ? {} : { name }),
+        ...(group === undefined ? {} : { group }),
+        ...(tags === undefined ? {} : { tags }),
+        ...(isPinned === undefined ? {} : { isPinned }),
+        ...(isArchived === undefined ? {} : { archivedAt: isArchived ? clock.now() : null }),
+      }),
+    );
+    this.tellRun(owner, id);
+    return this.rows.row(this.owned(owner, id));
+  }
+
+  views(owner: string): StudioViews {
+    const views = this.#core.context.store.logs.views(owner);
+    return { views: views.map(({ viewId, name, query }) => ({ id: viewId, name, query })) };
+  }
+
+  async addView(owner: string, name: string, query: string): Promise<StudioView> {
+    const { store } = this.#core.context;
+    if (name.trim() === "" || name.length > 200) throw badRequest("name", "1 to 200 characters");
+    if (!query.startsWith("/studio") || query.length > 4000) {
+      throw badRequest("query", "must be an address within the studio of at most 4000 characters");
+    }
+    const viewId = randomBytes(9).toString("base64url");
+    await store.write(() => store.logs.addView(owner, { viewId, name, query }));
+    return { id: viewId, name, query };
+  }
+
+  async removeView(owner: string, viewId: string): Promise<void> {
+    const { store } = this.#core.context;
+    const wasThere = await store.write(() => store.logs.removeView(owner, viewId));
+    if (!wasThere) throw notFound(`view ${viewId}`);
+  }
+
+  #updatedAt({ logId, updatedAt }: LogRecord): number {
+    return Math.max(updatedAt, this.#core.context.store.models.get(logId)?.lastRequestAt ?? 0);
+  }
+
+  #sorted(rows: readonly StudioRun[], field: string, sign: number): StudioRun[] {
+    const valued = rows.map((row) => ({ row, value: sortValue(row, field) }));
+    const isNone = (value: number | string): boolean => Number.isNaN(value);
+    return valued
+      .toSorted((a, b) => {
+        const pinned = Number(b.row.isPinned) - Number(a.row.isPinned);
+        // What has no value comes last, whichever way.
+        const none = Number(isNone(a.value)) - Number(isNone(b.value));
+        if (pinned !== 0 || none !== 0) return pinned || none;
+        return sign * (a.value < b.value ? -1 : a.value > b.value ? 1 : 0);
+      })
+      .map(({ row }) => row);
+  }
+
+  #modelConfig(row: StudioRun): unknown {
+    const model = this.#core.context.store.models.get(row.models[0] ?? "");
+    if (!model) return {};
+    const session = this.#core.context.store.sessions.get(model.sessionId);
+    return {
+      base_model: model.baseModel,
+      lora: model.lora,
+      ...(model.userMetadata ? { user_metadata: model.userMetadata } : {}),
+      ...(session ? { session: { tags: session.tags, sdk_version: session.sdkVersion } } : {}),
+    };
+  }
+}
+
+/** What a run was configured with. */
+export function configOf({ config }: LogRecord): unknown {
+  return config === null ? undefined : (JSON.parse(config) as unknown);
+}
+
+/** What a loop is asked for. */
+export function controlsOf({ controls }: LogRecord): StudioControls {
+  return controls === null ? noControls : (JSON.parse(controls) as StudioControls);
+}
+
+function isLogged(key: string, own: ReadonlySet<string>): boolean {
+  return own.has(key) || !/^(server\/|forward\/|nll$)|:(sum|min|max|mean)$/.test(key);
+}
