@@ -28,6 +28,7 @@ const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: strin
       "@tinker-ts/cookbook/hyperparameters",
       "@tinker-ts/cookbook/recipes",
       "@tinker-ts/cookbook/renderers",
+      "@tinker-ts/cookbook/rl",
       "@tinker-ts/cookbook/runs",
       "@tinker-ts/cookbook/supervised",
     ],
@@ -252,7 +253,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     connect: ["command.ts", "errors", "output", "parse", "terminal"],
     doctor: ["command.ts", "connect", "errors", "output"],
     "hub-upload": ["errors", "output"],
-    training: ["command.ts"],
+    training: ["command.ts", "errors", "terminal"],
     commands: [
       "chat",
       "command.ts",

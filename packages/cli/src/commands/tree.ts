@@ -15,6 +15,7 @@ export const commandTree: CommandGroup = group(
     sample: leaf("Continues a prompt", () => import("./sample.js")),
     train: group("Fine-tuning.", {
       sft: leaf("Fine-tunes a model on conversations", () => import("./train/sft.js")),
+      rl: leaf("Trains a model by rewards", () => import("./train/rl.js")),
     }),
     recipe: group("Methods, each shown on a small task.", {
       list: leaf("Lists the recipes", () => import("./recipe/list.js")),

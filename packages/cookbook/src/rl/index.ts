@@ -96,6 +96,13 @@ export {
 export { klPenalty, prepareBatch, type DataAdjuster, type PreparedBatch } from "./prepare-batch.js";
 export { readyForLoss, submitPolicyPass, type PolicyLoss } from "./policy-loss.js";
 export { rolloutSummaries, transcripts, type RecordPlace } from "./records.js";
+export {
+  defineRl,
+  readRlModule,
+  type RlModule,
+  type RlSetup,
+  type RlSetupContext,
+} from "./rl-setup.js";
 export { mixSeeds } from "./seeds.js";
 export { train } from "./train.js";
 export type { RlDataset, RlMode, RlTrainOptions } from "./train-options.js";

@@ -9,11 +9,13 @@ import { CliError } from "../../errors/cli-error.js";
 import { commandLine } from "../../parse/command-line.js";
 import { dataSource } from "../../parse/data-source.js";
 import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../../parse/option-spec.js";
-import { Interrupted } from "../../terminal/interrupted.js";
 import { hasColours } from "../../terminal/style.js";
 import { answerAll, questionsOf, type Sample } from "../../training/samples.js";
 import { estimateSeconds, formatSeconds } from "../../training/estimate.js";
+import { tellInterruption } from "../../training/interruption.js";
 import { liveSink } from "../../training/live-sink.js";
+import { checkRunFolder } from "../../training/run-folder.js";
+import { count, oneLine, snakeCase } from "../../training/texts.js";
 
 const options = {
   model: {
@@ -136,7 +138,7 @@ export const command = defineCommand({
       chosen.out ?? path.join("runs", path.parse(data).name.replaceAll(":", "-")),
     );
     const settings = { ...toTrainOptions(chosen, cwd), data: dataSource(data, cwd), folder };
-    await checkFolder(folder, chosen);
+    await checkRunFolder(folder, chosen);
     return withService(context, async (open) => {
       const { prepareData } = await import("@tinker-ts/cookbook/supervised");
       const prepared = await prepareData({
@@ -195,18 +197,6 @@ function toTrainOptions(chosen: Options, cwd: string): Omit<Settings, "folder"> 
     badRows: chosen.skipBadRows ? "skip" : "fail",
     recipeName: "train sft",
   };
-}
-
-/** A run is gone on with only when that was asked for. */
-async function checkFolder(folder: string, { resume, dryRun }: Options): Promise<void> {
-  if (resume || dryRun) return;
-  const { readRunFolder } = await import("tinker-ts/run-log");
-  const { attempts } = await readRunFolder(folder);
-  if (attempts === 0) return;
-  throw new CliError(
-    `${folder} holds a run already.`,
-    "Go on with it with --resume, or choose another folder with --out.",
-  );
 }
 
 /** What will be trained. */
@@ -344,28 +334,6 @@ async function trainAndTell(
   });
 }
 
-function tellInterruption(
-  { output, signal }: CommandContext,
-  { step, totalSteps, checkpoint, folder }: TrainResult,
-  resume: string,
-): number {
-  if (output.isJson) {
-    output.json({
-      status: "interrupted",
-      step,
-      total_steps: totalSteps,
-      folder,
-      state_path: checkpoint?.statePath,
-      resume,
-    });
-  } else {
-    output.line(
-      `Stopped after step ${step} of ${totalSteps}; everything is saved. Go on with:\n  ${resume}`,
-    );
-  }
-  return signal.reason instanceof Interrupted ? signal.reason.exitCode : 130;
-}
-
 function tellResult(
   { output, globals }: CommandContext,
   { status, step, totalSteps, folder, evaluation }: TrainResult,
@@ -401,19 +369,4 @@ function tellResult(
   output.line(`  tinker-ts chat --model ${samplerPath}${where}`);
   output.line(`  tinker-ts eval ${evalFile} --model ${samplerPath}${where}`);
   output.line(`  tinker-ts checkpoint export ${statePath} --output adapter${where}`);
-}
-
-/** JSON that commands print has the names of the API. */
-function snakeCase(value: object): object {
-  const snake = (name: string): string => name.replace(/[A-Z]/g, (a) => `_${a.toLowerCase()}`);
-  return Object.fromEntries(Object.entries(value).map(([name, entry]) => [snake(name), entry]));
-}
-
-function oneLine(text: string): string {
-  const line = text.replace(/\s+/g, " ").trim();
-  return line.length > 100 ? `${line.slice(0, 99)}…` : line;
-}
-
-function count(value: number): string {
-  return Math.round(value).toLocaleString("en-US");
 }
