@@ -2,6 +2,7 @@ import { Adapter } from "./adapter.js";
 import { EngineError } from "./errors.js";
 import type { LoraFlags } from "./files/lora-modules.js";
 import type { ModelConfig } from "./files/model-config.js";
+import type { Precision } from "./files/precision.js";
 import { FullTuning } from "./full-tuning.js";
 import { sitesOfFlags, type Site } from "./model/sites.js";
 import type { ModelInfo } from "./runtime/protocol.js";
@@ -42,6 +43,8 @@ export class BaseModel {
   readonly config: ModelConfig;
   /** Where it was loaded from; null for a model that was made in memory. */
   readonly folder: string | null;
+  /** What it is computed with. */
+  readonly precision: Precision;
   readonly #client: WorkerClient;
   readonly #id: number;
 
@@ -51,6 +54,7 @@ export class BaseModel {
     this.#id = info.model;
     this.config = info.config;
     this.folder = info.folder;
+    this.precision = info.config.precision ?? { weights: "f32" };
   }
 
   /** Longest sequence in tokens. */

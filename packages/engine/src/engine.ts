@@ -5,6 +5,7 @@ import { EngineError } from "./errors.js";
 import { chosenDevice, type DeviceChoice, type EngineDevice } from "./device-choice.js";
 import type { ModelConfig } from "./files/model-config.js";
 import type { NamedTensors } from "./files/peft/adapter.js";
+import type { Precision } from "./files/precision.js";
 import { findModel } from "./find-model.js";
 import type { LoadProgress } from "./model/model-weights.js";
 import { WorkerClient } from "./runtime/worker-client.js";
@@ -22,8 +23,24 @@ export interface EngineOptions {
   readonly memoryBytes?: number;
 }
 
+/** What a model is computed with. */
+export interface PrecisionOptions {
+  /**
+   * Frozen weights in 32 bits, or in 8: a quarter of the memory and about twice the speed, for adapters
+   * alone.
+   * @default "f32"
+   */
+  readonly weights?: "f32" | "int8";
+  /**
+   * How values are written before they meet int8 weights: in one digit of 8 bits, which is faster, or in
+   * two, which samples and training agree upon more closely.
+   * @default "int16"
+   */
+  readonly activations?: "int8" | "int16";
+}
+
 /** How a model is found and loaded. */
-export interface LoadModelOptions {
+export interface LoadModelOptions extends PrecisionOptions {
   readonly signal?: AbortSignal;
   /** Called while weights are read into memory. */
   readonly onProgress?: (progress: LoadProgress) => void;
@@ -32,7 +49,7 @@ export interface LoadModelOptions {
 }
 
 /** A new model: random, or with given weights. */
-export interface CreateModelOptions {
+export interface CreateModelOptions extends PrecisionOptions {
   /** Fixes random weights. @default 0 */
   readonly seed?: number;
   /** The weights by their Hugging Face names. @default random ones */
@@ -76,18 +93,21 @@ export class Engine {
    */
   async loadModel(idOrFolder: string, options: LoadModelOptions = {}): Promise<BaseModel> {
     const { signal, onProgress, onDownload } = options;
+    const precision = precisionOf(options);
     const { folder } = await findModel(idOrFolder, {
       ...(signal === undefined ? {} : { signal }),
       ...(onDownload === undefined ? {} : { onProgress: onDownload }),
     });
-    const info = await this.#client.call("loadModel", { folder }, { signal, onEvent: onProgress });
+    const request = { folder, precision };
+    const info = await this.#client.call("loadModel", request, { signal, onEvent: onProgress });
     return new BaseModel(this.#client, info);
   }
 
   /** Makes a model of a configuration, to train all its weights or to use weights from memory. */
   async createModel(config: ModelConfig, options: CreateModelOptions = {}): Promise<BaseModel> {
     const { seed = 0, tensors = null, signal } = options;
-    const info = await this.#client.call("createModel", { config, seed, tensors }, { signal });
+    const request = { config, seed, tensors, precision: precisionOf(options) };
+    const info = await this.#client.call("createModel", request, { signal });
     return new BaseModel(this.#client, info);
   }
 
@@ -112,5 +132,25 @@ function positive(name: string, value: number): void {
   throw new EngineError(
     "invalid_option",
     `${name} is ${value}; it must be a whole number above 0.`,
+  );
+}
+
+function precisionOf({ weights = "f32", activations }: PrecisionOptions): Precision {
+  oneOf("weights", weights, ["f32", "int8"]);
+  if (activations !== undefined) oneOf("activations", activations, ["int8", "int16"]);
+  if (weights === "int8") return { weights, activations: activations ?? "int16" };
+  if (activations === undefined) return { weights };
+  throw new EngineError(
+    "invalid_option",
+    `activations is "${activations}", which says how values meet int8 weights; ` +
+      'set weights to "int8" too, or leave activations out.',
+  );
+}
+
+function oneOf(name: string, value: string, known: readonly string[]): void {
+  if (known.includes(value)) return;
+  throw new EngineError(
+    "invalid_option",
+    `${name} is ${JSON.stringify(value)}; it must be ${known.map((one) => `"${one}"`).join(" or ")}.`,
   );
 }

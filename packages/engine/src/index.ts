@@ -9,6 +9,7 @@ export {
   type Rotation,
 } from "./files/model-config.js";
 export { openModelFolder, readModelConfig, type ModelFolder } from "./files/model-folder.js";
+export type { Int8Precision, Precision } from "./files/precision.js";
 export { SafetensorsFile, type ReadBytesOptions } from "./files/safetensors.js";
 export {
   writeSafetensors,
@@ -54,6 +55,7 @@ export {
   type CreateModelOptions,
   type EngineOptions,
   type LoadModelOptions,
+  type PrecisionOptions,
 } from "./engine.js";
 export { embeddedModelFolder, embeddedModelId, findModel } from "./find-model.js";
 export { FullTuning } from "./full-tuning.js";

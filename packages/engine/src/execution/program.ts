@@ -15,7 +15,7 @@ export interface ProgramOptions {
 }
 
 /** Data of one port. ONNX indexes with 64 bits; some of ONNX Runtime's own operators count with 32. */
-export type PortData = Float32Array | Int32Array | BigInt64Array;
+export type PortData = Float32Array | Int8Array | Int32Array | BigInt64Array;
 
 /** Data by port name. */
 export type PortValues = Readonly<Record<string, PortData>>;
@@ -178,6 +178,7 @@ function tensorFor({ name, dims, length }: PortShape, data: PortData | undefined
     throw new Error(`"${name}" has ${data.length} elements instead of [${dims.join()}]`);
   }
   if (data instanceof Float32Array) return new Tensor("float32", data, dims);
+  if (data instanceof Int8Array) return new Tensor("int8", data, dims);
   return data instanceof Int32Array
     ? new Tensor("int32", data, dims)
     : new Tensor("int64", data, dims);

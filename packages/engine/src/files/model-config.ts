@@ -2,6 +2,7 @@ import { JsonFields } from "@tinker-ts/hub/files";
 import { EngineError } from "../errors.js";
 import { families, familyOf, type Architecture, type FamilyTraits } from "./families.js";
 import { parseLayerKinds, type LayerKind } from "./layer-kinds.js";
+import type { Int8Precision } from "./precision.js";
 import { parseRopeConfigs, type RopeConfig } from "./rope-config.js";
 
 export type { Architecture } from "./families.js";
@@ -62,6 +63,8 @@ export interface ModelConfig {
   readonly residualScale?: number;
   /** Factor of logits (Granite). @default 1 */
   readonly logitScale?: number;
+  /** What the engine computes with; no part of `config.json`. @default 32-bit floats */
+  readonly precision?: Int8Precision;
   readonly bosTokenId: number | null;
   readonly eosTokenIds: readonly number[];
 }

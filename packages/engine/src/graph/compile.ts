@@ -15,8 +15,11 @@ export interface CompileOptions {
   /** Intermediate values that are fed instead of computed, by the name of their feed. */
   readonly given?: Readonly<Record<string, Tensor>>;
   /** Inputs that are stored in the model, so that the runtime can pack them once for its kernels. */
-  readonly stored?: Readonly<Record<string, Float32Array>>;
+  readonly stored?: Readonly<Record<string, StoredData>>;
 }
+
+/** Data of an input that is stored in the model. */
+export type StoredData = Float32Array | Int8Array;
 
 /** A feed or a result of a compiled graph. */
 export interface Port {
@@ -198,11 +201,16 @@ function nodeRecord(node: GraphNode, names: ReadonlyMap<number, string>): NodeRe
 
 function constant(name: string, tensor: Tensor, values: readonly number[]): InitializerRecord {
   const { dtype } = tensor;
-  const array = dtype === "int64" ? BigInt64Array.from(values, BigInt) : Float32Array.from(values);
-  return { name, dtype, dims: fixedDims(tensor.shape), data: new Uint8Array(array.buffer) };
+  return { name, dtype, dims: fixedDims(tensor.shape), data: constantBytes(dtype, values) };
 }
 
-function storedInput(name: string, tensor: Tensor, data: Float32Array): InitializerRecord {
+function constantBytes(dtype: Dtype, values: readonly number[]): Uint8Array {
+  if (dtype === "uint8") return Uint8Array.from(values);
+  const array = dtype === "int64" ? BigInt64Array.from(values, BigInt) : Float32Array.from(values);
+  return new Uint8Array(array.buffer);
+}
+
+function storedInput(name: string, tensor: Tensor, data: StoredData): InitializerRecord {
   const dims = fixedDims(tensor.shape);
   const size = dims.reduce((product, dim) => product * dim, 1);
   if (size !== data.length) {

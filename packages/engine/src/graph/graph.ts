@@ -10,6 +10,8 @@ export interface NodeSpec {
   readonly outputs: readonly { readonly shape: Shape; readonly dtype?: Dtype }[];
   readonly attributes?: Readonly<Record<string, Attribute>>;
   readonly vjp?: Vjp;
+  /** Whether computing it again would cost a matrix product. @default by its type */
+  readonly isDear?: boolean;
   /** What `vjp` speaks of. @default inputs */
   readonly gradientInputs?: readonly (Tensor | null)[];
 }
@@ -48,6 +50,11 @@ export class Graph {
     return this.#constant("float32", [], [value]);
   }
 
+  /** A number from 0 to 255. */
+  byte(value: number, shape: readonly number[] = []): Tensor {
+    return this.#constant("uint8", shape, [value]);
+  }
+
   /** A list of whole numbers, such as axes. */
   integers(values: readonly number[]): Tensor {
     return this.#constant("int64", [values.length], values);
@@ -74,6 +81,7 @@ export class Graph {
       outputs,
       attributes: spec.attributes ?? {},
       vjp: spec.vjp,
+      isDear: spec.isDear ?? false,
       gradientInputs: spec.gradientInputs ?? spec.inputs,
     };
     for (const { shape, dtype } of spec.outputs) {

@@ -20,7 +20,8 @@ export function keptValues(
 ): readonly Tensor[] {
   const forward = new Set([...ancestors(results, () => false)].map(({ node }) => node));
   const isKept = (node: GraphNode): boolean =>
-    forward.has(node) && (kind === "all" ? !views.has(node.type) : dear.has(node.type));
+    forward.has(node) &&
+    (kind === "all" ? !views.has(node.type) : node.isDear || dear.has(node.type));
   const kept: Tensor[] = [];
   ancestors(gradients, (tensor, node) => {
     if (!isKept(node)) return false;

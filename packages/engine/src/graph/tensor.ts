@@ -2,7 +2,7 @@ import type { Shape } from "./dim.js";
 import type { Graph } from "./graph.js";
 
 /** Element types that graphs use. */
-export type Dtype = "float32" | "int32" | "int64" | "bool";
+export type Dtype = "float32" | "int8" | "uint8" | "int32" | "int64" | "bool";
 
 /** A value in a graph: an input, a constant, or one output of a node. */
 export interface Tensor {
@@ -34,6 +34,8 @@ export interface GraphNode {
   readonly outputs: readonly Tensor[];
   readonly attributes: Readonly<Record<string, Attribute>>;
   readonly vjp?: Vjp | undefined;
+  /** Whether computing it again would cost a matrix product, though its type does not say so. */
+  readonly isDear: boolean;
   /** What `vjp` speaks of; differs from `inputs` where one gradient covers several nodes. */
   readonly gradientInputs: readonly (Tensor | null)[];
 }

@@ -1,12 +1,32 @@
 import type { LayerKind, ModelConfig, Rotation } from "../files/model-config.js";
+import type { Int8Precision } from "../files/precision.js";
 import { Dim } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
-import type { RotaryTables } from "../graph/ops/index.js";
+import {
+  transpose,
+  type Int8Digits,
+  type Int8Weight,
+  type RotaryTables,
+} from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
-import type { SiteLookup, SiteTensors } from "./projectors.js";
+import type { SiteLookup } from "./projectors.js";
 import { rotaryWidth, tableNames } from "./rotary-tables.js";
 import type { RotationInputs } from "./transformer.js";
-import { layerWeightSpecs, type LayerWeightKey, type LayerWeights } from "./weights.js";
+import {
+  forwardName,
+  layerWeightSpecs,
+  outerWeightSpecs,
+  scaleName,
+  type LayerWeightKey,
+  type LayerWeights,
+} from "./weights.js";
+
+/** What a layer's graph reads of the model: norms and biases by key, linear layers by site. */
+export interface LayerInputs {
+  /** All weights, or those that are not held in 8 bits. */
+  readonly weights: LayerWeights<Tensor>;
+  readonly sites: SiteLookup;
+}
 
 /** Declares weights of a layer; feeds have the names of their keys, after a prefix. */
 export function declareLayerWeights(
@@ -14,24 +34,65 @@ export function declareLayerWeights(
   config: ModelConfig,
   keys: readonly LayerWeightKey[],
   prefix = "",
-): LayerWeights<Tensor> {
+): LayerInputs {
   const specs = layerWeightSpecs(config, 0);
   const weights: { [K in LayerWeightKey]?: Tensor } = {};
+  const matrices = new Map<string, Int8Weight>();
   for (const key of keys) {
     const spec = specs[key];
-    if (spec !== undefined) weights[key] = graph.input(`${prefix}${key}`, spec.shape);
+    if (spec === undefined) continue;
+    const weight = declareWeight(graph, config, `${prefix}${key}`, spec.shape);
+    if ("values" in weight) matrices.set(key, weight);
+    else weights[key] = weight;
   }
-  return weights;
-}
-
-/** Finds the linear layer of a site among a layer's weights. */
-export function layerSites(weights: LayerWeights<Tensor>): SiteLookup {
-  return (site): SiteTensors => {
+  const sites: SiteLookup = (site) => {
     if (site === "head") throw new Error("the head belongs to no layer");
-    const weight = weights[site];
+    const weight = matrices.get(site) ?? weights[site];
     if (weight === undefined) throw new Error(`the graph has no weight for ${site}`);
     return { weight, bias: weights[`${site}Bias`] };
   };
+  return { weights, sites };
+}
+
+/** Declares a weight; a matrix in 8 bits where the model has such. */
+export function declareWeight(
+  graph: Graph,
+  { precision }: ModelConfig,
+  name: string,
+  shape: readonly number[],
+): Tensor | Int8Weight {
+  const [outputs, inputs] = shape;
+  if (precision === undefined || outputs === undefined || inputs === undefined) {
+    return graph.input(name, shape);
+  }
+  const format = digitsOf(precision);
+  const transposed = graph.input(name, shape, "int8");
+  return {
+    transposed,
+    values: transpose(transposed, [1, 0]),
+    scale: graph.input(scaleName(name), [outputs]),
+    format,
+    gradientFormat: format,
+  };
+}
+
+/**
+ * Declares the unembedding. Training multiplies few rows by it at a time, so it is fed the other way round
+ * too; and a row of its gradient has one large entry, beside which one digit would lose the others.
+ */
+export function declareTrainedHead(graph: Graph, config: ModelConfig): Tensor | Int8Weight {
+  const { shape } = outerWeightSpecs(config).embedding;
+  const weight = declareWeight(graph, config, "head", shape);
+  if (!("values" in weight)) return weight;
+  return {
+    ...weight,
+    values: graph.input(forwardName("head"), shape.toReversed(), "int8"),
+    gradientFormat: { ...weight.gradientFormat, digits: 2 },
+  };
+}
+
+function digitsOf({ activations, digitBits = 8 }: Int8Precision): Int8Digits {
+  return { digits: activations === "int16" ? 2 : 1, bits: digitBits };
 }
 
 /** Declares positions of the tokens and the angles that layers of some kinds rotate by. */

@@ -4,7 +4,9 @@ import { processor, type Device } from "../execution/device.js";
 import { ProgramCache } from "../execution/program-cache.js";
 import type { ProgramOptions } from "../execution/program.js";
 import type { ModelWeights } from "./model-weights.js";
+import { transposedValues } from "./int8-matrix.js";
 import { RotaryAngles } from "./rotary-tables.js";
+import { forwardName } from "./weights.js";
 
 /** A loaded model with what its trainers and samplers share. */
 export class ModelRuntime {
@@ -17,6 +19,7 @@ export class ModelRuntime {
   readonly processorPrograms: ProgramCache;
   readonly pool = new BufferPool();
   #angles: RotaryAngles | undefined;
+  #trainingWeights: ModelWeights | undefined;
 
   constructor(config: ModelConfig, weights: ModelWeights, programOptions: ProgramOptions) {
     this.config = config;
@@ -32,6 +35,15 @@ export class ModelRuntime {
   /** What computes. */
   get device(): Device {
     return this.programOptions.device ?? processor;
+  }
+
+  /**
+   * The weights as training is fed them. Those in 8 bits get their unembedding the other way round too,
+   * when it is first needed; layers turn theirs as they run, which costs a few hundredths of a pass.
+   */
+  get trainingWeights(): ModelWeights {
+    this.#trainingWeights ??= withForwardHead(this.config, this.weights);
+    return this.#trainingWeights;
   }
 
   /** Rotary angles of at least the first `positions` positions; the table grows by doubling. */
@@ -50,4 +62,11 @@ export class ModelRuntime {
     await this.programs.release();
     await this.processorPrograms.release();
   }
+}
+
+function withForwardHead(config: ModelConfig, weights: ModelWeights): ModelWeights {
+  const { head } = weights.outer;
+  if (!(head instanceof Int8Array)) return weights;
+  const turned = transposedValues(head, config.vocabSize);
+  return { ...weights, outer: { ...weights.outer, [forwardName("head")]: turned } };
 }

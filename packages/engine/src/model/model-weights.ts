@@ -1,15 +1,19 @@
 import type { ModelConfig } from "../files/model-config.js";
 import type { WeightSource } from "../files/weight-source.js";
-import { layerWeightKeys, layerWeightSpecs, outerWeightSpecs } from "./weights.js";
+import { toInt8, type Int8Matrix } from "./int8-matrix.js";
+import { layerWeightKeys, layerWeightSpecs, outerWeightSpecs, scaleName } from "./weights.js";
 import type { WeightSpec } from "./weights.js";
 
-/** A model's weights in memory, by the names under which graphs are fed. */
+/** Weights by the names under which graphs are fed; one in 8 bits has its scales beside it. */
+export type WeightFeeds = Readonly<Record<string, Float32Array | Int8Array>>;
+
+/** A model's weights in memory. */
 export interface ModelWeights {
-  readonly layers: readonly Readonly<Record<string, Float32Array>>[];
-  readonly embedding: Float32Array;
-  readonly finalNorm: Float32Array;
-  /** The unembedding; the embedding itself when they are tied. */
-  readonly head: Float32Array;
+  readonly layers: readonly WeightFeeds[];
+  /** Rows by token; in 8 bits they have a second digit, because their error would go through all layers. */
+  readonly embedding: Float32Array | Int8Matrix;
+  /** The final norm and the unembedding, which is the embedding itself when they are tied. */
+  readonly outer: WeightFeeds;
 }
 
 /** How far loading has come. */
@@ -18,7 +22,7 @@ export interface LoadProgress {
   readonly totalBytes: number;
 }
 
-/** Reads all weights as 32-bit floats. */
+/** Reads all weights, as the model's precision wants them; matrices become int8 one by one. */
 export async function loadModelWeights(
   config: ModelConfig,
   source: WeightSource,
@@ -31,27 +35,48 @@ export async function loadModelWeights(
   const all = [...Object.values(outer), ...layerSpecs.flatMap((specs) => Object.values(specs))];
   const totalBytes = all.reduce((sum, spec) => sum + sizeBytes(spec), 0);
   let loadedBytes = 0;
-  const read = async (spec: WeightSpec): Promise<Float32Array> => {
+  const read = async (spec: WeightSpec): Promise<Float32Array | Int8Matrix> => {
     options.signal?.throwIfAborted();
     const data = await source.read(spec.name, undefined, options.signal);
+    const [rows, columns] = spec.shape;
+    const isMatrix = rows !== undefined && columns !== undefined;
+    const held =
+      config.precision !== undefined && isMatrix
+        ? toInt8(spec.name, data, rows, spec === outer.embedding)
+        : data;
     loadedBytes += sizeBytes(spec);
     options.onProgress?.({ loadedBytes, totalBytes });
-    return data;
+    return held;
   };
 
   const embedding = await read(outer.embedding);
-  const layers: Record<string, Float32Array>[] = [];
+  const layers: WeightFeeds[] = [];
   for (const specs of layerSpecs) {
-    const weights: Record<string, Float32Array> = {};
+    const weights: Record<string, Float32Array | Int8Array> = {};
     for (const key of layerWeightKeys) {
       const spec = specs[key];
-      if (spec !== undefined) weights[key] = await read(spec);
+      if (spec !== undefined) Object.assign(weights, feedsOf(key, await read(spec)));
     }
     layers.push(weights);
   }
-  const finalNorm = await read(outer.finalNorm);
+  const finalNorm = feedsOf("finalNorm", await read(outer.finalNorm));
   const head = outer.head === undefined ? embedding : await read(outer.head);
-  return { layers, embedding, finalNorm, head };
+  return { layers, embedding, outer: { ...finalNorm, ...feedsOf("head", head) } };
+}
+
+/** Weights in 32 bits, which what changes weights works with. */
+export function floatWeights(feeds: WeightFeeds): Readonly<Record<string, Float32Array>> {
+  const floats: Record<string, Float32Array> = {};
+  for (const [name, data] of Object.entries(feeds)) {
+    if (!(data instanceof Float32Array)) throw new TypeError(`${name} is not held in 32 bits`);
+    floats[name] = data;
+  }
+  return floats;
+}
+
+function feedsOf(name: string, weight: Float32Array | Int8Matrix): WeightFeeds {
+  if (weight instanceof Float32Array) return { [name]: weight };
+  return { [name]: weight.values, [scaleName(name)]: weight.scale };
 }
 
 function sizeBytes(spec: WeightSpec): number {

@@ -1,7 +1,16 @@
 import type { ModelConfig } from "../files/model-config.js";
 import { Dim } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
-import { linear, multiply, split, stopGradient, withHiddenProduct } from "../graph/ops/index.js";
+import {
+  add,
+  int8Linear,
+  linear,
+  multiply,
+  split,
+  stopGradient,
+  withHiddenProduct,
+  type Int8Weight,
+} from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
 import { at } from "../util/at.js";
 import { siteWidths, sitesOf, type Site, type SiteGroup } from "./sites.js";
@@ -9,7 +18,7 @@ import type { Projector } from "./transformer.js";
 
 /** The frozen linear layer of a site. */
 export interface SiteTensors {
-  readonly weight: Tensor;
+  readonly weight: Tensor | Int8Weight;
   readonly bias?: Tensor | undefined;
 }
 
@@ -21,8 +30,15 @@ export function plainProjector(config: ModelConfig, lookup: SiteLookup): Project
   return (group, value) =>
     sitesOf(config, group).map((site) => {
       const { weight, bias } = lookup(site);
-      return linear(value, weight, bias);
+      return linearLayer(value, weight, bias);
     });
+}
+
+/** A linear layer, plus a matrix or row vector. */
+export function linearLayer(value: Tensor, weight: Tensor | Int8Weight, plus?: Tensor): Tensor {
+  if (!("values" in weight)) return linear(value, weight, plus);
+  const product = int8Linear(value, weight);
+  return plus === undefined ? product : add(product, plus);
 }
 
 /** The two factors of a group's adapter; the first factors of its sites are stacked. */

@@ -1,10 +1,10 @@
 import type { ModelConfig } from "../files/model-config.js";
 import { Dim } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
-import { add, linear, multiply, reshape, split, stackMatmul } from "../graph/ops/index.js";
+import { add, multiply, reshape, split, stackMatmul } from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
 import { at } from "../util/at.js";
-import { siteBName, stackedAName, type SiteLookup } from "./projectors.js";
+import { linearLayer, siteBName, stackedAName, type SiteLookup } from "./projectors.js";
 import { siteWidths, sitesOf } from "./sites.js";
 import type { Projector } from "./transformer.js";
 
@@ -79,7 +79,7 @@ export function samplingProjector(
         outputs,
       ]);
       const { weight, bias } = lookup(site);
-      return linear(value, weight, bias === undefined ? delta : add(delta, bias));
+      return linearLayer(value, weight, bias === undefined ? delta : add(delta, bias));
     });
   };
 }

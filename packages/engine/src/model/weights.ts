@@ -86,6 +86,16 @@ export function outerWeightSpecs(config: ModelConfig): OuterWeights<WeightSpec> 
   };
 }
 
+/** Name of the feed with the scales of a weight in 8 bits. */
+export function scaleName(weight: string): string {
+  return `${weight}.scale`;
+}
+
+/** Name of the feed with a weight in 8 bits the other way round, [inputs, outputs]. */
+export function forwardName(weight: string): string {
+  return `${weight}.forward`;
+}
+
 /** Every key, in order of use. */
 export const layerWeightKeys = Object.keys(layerTensors).filter(isLayerWeightKey);
 

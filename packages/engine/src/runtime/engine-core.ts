@@ -3,6 +3,8 @@ import { gpuDevice, processor } from "../execution/device.js";
 import { NativeCalls } from "../execution/native-calls.js";
 import type { ProgramOptions } from "../execution/program.js";
 import { openModelFolder } from "../files/model-folder.js";
+import type { ModelConfig } from "../files/model-config.js";
+import type { Precision } from "../files/precision.js";
 import type { WeightSource } from "../files/weight-source.js";
 import { givenWeights } from "../model/given-weights.js";
 import { initialWeights } from "../model/initial-weights.js";
@@ -59,7 +61,7 @@ export class EngineCore {
     this.handlers = {
       checkDevice: () => checkDevice(this.#programs),
       timeDevice: () => timeDevice(this.#programs),
-      loadModel: ({ folder }, context) => this.#loadModel(folder, context),
+      loadModel: (request, context) => this.#loadModel(request, context),
       createModel: (request, context) => this.#createModel(request, context),
       unloadModel: ({ model }) => this.#unloadModel(model),
       createAdapter: async ({ model, ...options }) =>
@@ -94,22 +96,36 @@ export class EngineCore {
     for (const id of this.#models.keys()) await this.#unloadModel(id);
   }
 
-  async #loadModel(folder: string, context: CallContext<"loadModel">) {
+  async #loadModel(
+    { folder, precision }: EngineCalls["loadModel"]["request"],
+    context: CallContext<"loadModel">,
+  ) {
     const opened = await openModelFolder(folder, context.signal);
+    const config = this.#withPrecision(opened.config, precision);
     try {
-      return await this.#addModel(opened.config, opened.weights, opened.path, context);
+      return await this.#addModel(config, opened.weights, opened.path, context);
     } finally {
       await opened.close();
     }
   }
 
   async #createModel(
-    { config, seed, tensors }: EngineCalls["createModel"]["request"],
+    { config, seed, tensors, precision }: EngineCalls["createModel"]["request"],
     context: CallContext<"createModel">,
   ) {
     const random = initialWeights(config, seed);
     const source = tensors === null ? random : givenWeights(random, tensors);
-    return this.#addModel(config, source, null, { ...context, emit: () => {} });
+    const computed = this.#withPrecision(config, precision);
+    return this.#addModel(computed, source, null, { ...context, emit: () => {} });
+  }
+
+  #withPrecision(config: ModelConfig, precision: Precision): ModelConfig {
+    if (precision.weights === "f32") return config;
+    if (this.#settings.device === "cpu") return { ...config, precision };
+    throw new EngineError(
+      "invalid_option",
+      'weights is "int8", which the processor alone computes with; use the device "cpu", or weights "f32".',
+    );
   }
 
   async #addModel(

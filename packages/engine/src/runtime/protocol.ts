@@ -2,6 +2,7 @@ import type { EngineErrorCategory } from "../errors.js";
 import type { DeviceName } from "../execution/device.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { NamedTensors } from "../files/peft/adapter.js";
+import type { Precision } from "../files/precision.js";
 import type { LoadProgress } from "../model/model-weights.js";
 import type { Site } from "../model/sites.js";
 import type { SampleOptions } from "../sample/request.js";
@@ -60,8 +61,11 @@ export interface EngineCalls {
   checkDevice: Call<null, DeviceCheck>;
   /** Times a training pass on the worker's device and on the processor. */
   timeDevice: Call<null, DeviceTimes>;
-  loadModel: Call<{ folder: string }, ModelInfo, LoadProgress>;
-  createModel: Call<{ config: ModelConfig; seed: number; tensors: NamedTensors | null }, ModelInfo>;
+  loadModel: Call<{ folder: string; precision: Precision }, ModelInfo, LoadProgress>;
+  createModel: Call<
+    { config: ModelConfig; seed: number; tensors: NamedTensors | null; precision: Precision },
+    ModelInfo
+  >;
   unloadModel: Call<{ model: number }, null>;
   createAdapter: Call<
     { model: number; rank: number; alpha: number; seed: number; sites: readonly Site[] },

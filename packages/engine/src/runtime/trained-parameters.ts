@@ -1,3 +1,4 @@
+import { EngineError } from "../errors.js";
 import type { Site } from "../model/sites.js";
 import type { FrozenAdapter } from "../sample/adapter-set.js";
 import { initialAdapter } from "../train/adapter-init.js";
@@ -61,15 +62,11 @@ export class TrainedParameters {
 
   static full(model: LoadedModel): TrainedParameters {
     const layout = fullLayout(model.config);
-    const { weights } = model.runtime;
+    const { embedding, layers, outer } = model.runtime.weights;
+    if (!(embedding instanceof Float32Array)) throw frozenWeights();
     const values = new Float32Array(layout.length);
     for (const { place, feed, offset } of layout.feeds) {
-      const outer: Record<string, Float32Array> = {
-        embedding: weights.embedding,
-        finalNorm: weights.finalNorm,
-        head: weights.head,
-      };
-      const source = place === "outer" ? outer[feed] : weights.layers[place]?.[feed];
+      const source = place === "outer" ? { embedding, ...outer }[feed] : layers[place]?.[feed];
       if (source !== undefined) values.set(source, offset);
     }
     const trainer = new Trainer(model.runtime, { kind: "full" }, model.budget, model.merged);
@@ -105,4 +102,12 @@ export class TrainedParameters {
   freeze(id: string): FrozenAdapter {
     return { id, ...this.#adapter, layout: this.state.layout, values: this.state.freeze() };
   }
+}
+
+function frozenWeights(): EngineError {
+  return new EngineError(
+    "frozen_weights",
+    "the model was loaded with int8 weights, which cannot be trained themselves; train an adapter, or " +
+      'load the model with weights: "f32".',
+  );
 }

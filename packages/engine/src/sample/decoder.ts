@@ -295,7 +295,7 @@ function partsOf(
     0,
   );
   const perProgram = Math.max(1, Math.floor(programBytes / layerBytes));
-  const headBytes = weights.head.byteLength;
+  const headBytes = weights.outer.head?.byteLength ?? 0;
   const isSmall = canJoin && headBytes <= smallHead * layers * layerBytes;
   const lastFirst = Math.floor((layers - 1) / perProgram) * perProgram;
   const joined = isSmall && (layers - lastFirst) * layerBytes + headBytes <= programBytes;

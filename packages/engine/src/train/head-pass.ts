@@ -133,8 +133,7 @@ export class HeadRunner {
 
   #feeds(pass: HeadPass, hidden: Float32Array, table: RowTable, rows: Int32Array): PortValues {
     return {
-      head: this.#weights.head,
-      finalNorm: this.#weights.finalNorm,
+      ...this.#weights.outer,
       ...pass.feeds,
       hidden,
       targets: int64From(table.targetsOf(rows)),

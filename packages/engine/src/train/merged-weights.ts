@@ -1,5 +1,5 @@
 import type { ModelRuntime } from "../model/model-runtime.js";
-import type { ModelWeights } from "../model/model-weights.js";
+import { floatWeights, type ModelWeights, type WeightFeeds } from "../model/model-weights.js";
 import { layerGroups, type Site, type SiteGroup } from "../model/sites.js";
 import { mergedName, mergeWeights } from "./graphs/merge.js";
 import { viewsAt, type Place } from "../model/parameter-layout.js";
@@ -28,16 +28,17 @@ export class MergedWeights {
     const { values, version } = parameters;
     const valid = this.#filled?.values === values && this.#filled.version === version;
     this.#filled = undefined;
-    const layers: Record<string, Float32Array>[] = [];
+    const layers: WeightFeeds[] = [];
     for (const [layer, base] of weights.layers.entries()) {
       await pause();
-      const merged = await this.#merge(layer, base, layerGroups, sites, parameters, valid);
+      const floats = floatWeights(base);
+      const merged = await this.#merge(layer, floats, layerGroups, sites, parameters, valid);
       layers.push({ ...base, ...merged });
     }
-    const outer = { head: weights.head };
-    const { head } = await this.#merge("outer", outer, ["head"], sites, parameters, valid);
+    const outer = floatWeights(weights.outer);
+    const merged = await this.#merge("outer", outer, ["head"], sites, parameters, valid);
     this.#filled = { values, version };
-    return { ...weights, layers, head: head ?? weights.head };
+    return { ...weights, layers, outer: { ...outer, ...merged } };
   }
 
   async #merge(

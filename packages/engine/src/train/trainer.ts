@@ -94,7 +94,7 @@ export class Trainer {
     const merge = trained.kind === "adapter" && totalTokens >= mergeFromTokens;
     const weights = merge
       ? await this.#merged.fill(request.parameters, trained.sites, request.pause)
-      : this.#model.weights;
+      : this.#model.trainingWeights;
     const way = merge ? { ...trained, merged: true } : trained;
     const made = new TrainingPrograms(config, programs, way);
     const short = new SegmentPasses(config, weights, way, made, pool, this.#budget);

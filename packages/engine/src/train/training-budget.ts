@@ -73,13 +73,15 @@ function layersPerSegment(config: ModelConfig): number {
 
 /**
  * Merging takes (inputs * outputs) products per rank, and spares (inputs + outputs) per rank and token;
- * the factor stands for reading and writing the weights. Without memory for the copy it is never done.
+ * the factor stands for reading and writing the weights. Without memory for the copy it is never done, and
+ * an adapter would be lost in the rounding of weights in 8 bits.
  */
 function mergeFromTokens(config: ModelConfig, activationBytes: number): number {
   const total = (measure: (widths: SiteWidths) => number): number =>
     config.layers * sumOverSites(config, layerSitesOf(config), measure) +
     sumOverSites(config, ["head"], measure);
   const area = total(areaOf);
+  if (config.precision !== undefined) return Infinity;
   if (4 * area > activationBytes / 4) return Infinity;
   return Math.ceil((1.5 * area) / total(({ inputs, outputs }) => inputs + outputs));
 }

@@ -8,6 +8,8 @@ const irVersion = 9;
 const opsetVersion = 17;
 const elementTypes: Readonly<Record<Dtype, number>> = {
   float32: 1,
+  uint8: 2,
+  int8: 3,
   int32: 6,
   int64: 7,
   bool: 9,

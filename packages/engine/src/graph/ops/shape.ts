@@ -36,6 +36,7 @@ export function transpose(value: Tensor, order: readonly number[]): Tensor {
     inputs: [value],
     attributes: { perm: order },
     shape: order.map((axis) => dimAt(value, axis)),
+    dtype: value.dtype,
     vjp: ([gradient]) => [gradient && transpose(gradient, inverse)],
   });
 }
@@ -83,6 +84,7 @@ export function expand(value: Tensor, shape: Shape): Tensor {
     type: "Expand",
     inputs: [value, graph.shapeValue(shape)],
     shape,
+    dtype: value.dtype,
   });
 }
 

@@ -6,7 +6,7 @@ import { Graph } from "../../graph/graph.js";
 import { gatherRows, logSoftmax, multiply, reduceSum, softmax } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
 import { attendToCache, declareCacheExtent } from "../../model/cached-attention.js";
-import { declareLayerWeights, declareRotation, layerSites } from "../../model/layer-inputs.js";
+import { declareLayerWeights, declareRotation, declareWeight } from "../../model/layer-inputs.js";
 import type { ModelWeights } from "../../model/model-weights.js";
 import { membershipOf, samplingProjector, sequenceRows } from "../../model/sampling-projector.js";
 import { attentionInputs, layerOutputs, logits } from "../../model/transformer.js";
@@ -48,16 +48,15 @@ export function decoderPart(
   const extent = declareCacheExtent(graph, rows);
   let hidden = graph.input("hidden", [tokens, config.hiddenSize]);
   const outputs: Record<string, Tensor> = {};
-  const stored: Record<string, Float32Array> = {};
+  const stored: Record<string, Float32Array | Int8Array> = {};
   for (const layer of indices) {
     const kind = layerKind(config, layer);
     const prefix = ofLayer(layer, "");
-    const tensors = declareLayerWeights(graph, config, layerWeightKeys, prefix);
+    const { weights: tensors, sites } = declareLayerWeights(graph, config, layerWeightKeys, prefix);
     for (const [key, data] of Object.entries(at(weights.layers, layer))) {
       stored[ofLayer(layer, key)] = data;
     }
-    const lookup = layerSites(tensors);
-    const project = samplingProjector(graph, config, lookup, rows, membership, prefix);
+    const project = samplingProjector(graph, config, sites, rows, membership, prefix);
     const inputs = attentionInputs(config, kind, tensors, project, hidden, rotation);
     const { attended, keys, values } = attendToCache(
       graph,
@@ -75,7 +74,7 @@ export function decoderPart(
   if (!part.head) return compileGraph(graph, { outputs: { ...outputs, next: hidden }, stored });
   return compileGraph(graph, {
     outputs: { ...outputs, ...decoderHead(graph, config, hidden) },
-    stored: { ...stored, finalNorm: weights.finalNorm, head: weights.head },
+    stored: { ...stored, ...weights.outer },
   });
 }
 
@@ -90,7 +89,7 @@ function decoderHead(graph: Graph, config: ModelConfig, hidden: Tensor): Record<
   const chosen = gatherRows(hidden, graph.input(`${headPrefix}rows`, [count], "int64"));
   const specs = outerWeightSpecs(config);
   const finalNorm = graph.input("finalNorm", specs.finalNorm.shape);
-  const weight = graph.input("head", specs.embedding.shape);
+  const weight = declareWeight(graph, config, "head", specs.embedding.shape);
   const membership = membershipOf(graph, rows, headPrefix);
   const project = samplingProjector(graph, config, () => ({ weight }), rows, membership, "");
   const result = logits(config, { finalNorm }, project, chosen);

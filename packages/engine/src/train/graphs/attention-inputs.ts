@@ -7,7 +7,7 @@ import type { Tensor } from "../../graph/tensor.js";
 import { declareAdapter } from "../../model/projectors.js";
 import { attentionInputs } from "../../model/transformer.js";
 import type { LayerWeightKey } from "../../model/weights.js";
-import { declareLayerWeights, declareRotation, layerSites } from "../../model/layer-inputs.js";
+import { declareLayerWeights, declareRotation } from "../../model/layer-inputs.js";
 import { fedSeeds, gradientName, namedGradients, namedKept } from "./gradients.js";
 import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
 
@@ -58,10 +58,10 @@ function build(config: ModelConfig, kind: LayerKind, trained: Trained) {
   const graph = new Graph();
   const tokens = Dim.symbol("tokens");
   const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
-  const weights = declareLayerWeights(graph, config, keys);
+  const { weights, sites } = declareLayerWeights(graph, config, keys);
   const adapter = declareAdapter(graph, config, ["qkv"], adaptedSites(trained));
   const rotation = declareRotation(graph, config, [kind], tokens);
-  const project = trainedProjector(config, trained, layerSites(weights), adapter);
+  const project = trainedProjector(config, trained, sites, adapter);
   const { query, key, value } = attentionInputs(config, kind, weights, project, hidden, rotation);
   const results = { query, key, value };
   const parameters = trained.kind === "full" ? { ...weights } : adapterTensors(adapter);

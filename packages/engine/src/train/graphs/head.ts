@@ -4,6 +4,7 @@ import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import { expand, targetLogprobs } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
+import { declareTrainedHead } from "../../model/layer-inputs.js";
 import { declareAdapter } from "../../model/projectors.js";
 import { logits } from "../../model/transformer.js";
 import { outerWeightSpecs } from "../../model/weights.js";
@@ -44,13 +45,15 @@ function build(config: ModelConfig, trained: Trained) {
   const hidden = graph.input("hidden", [rows, config.hiddenSize]);
   const specs = outerWeightSpecs(config);
   const finalNorm = graph.input("finalNorm", specs.finalNorm.shape);
-  const weight = graph.input("head", specs.embedding.shape);
+  const weight = declareTrainedHead(graph, config);
   const adapter = declareAdapter(graph, config, ["head"], adaptedSites(trained));
   const project = trainedProjector(config, trained, () => ({ weight }), adapter);
   const targets = graph.input("targets", [rows, Dim.symbol("targetsPerRow")], "int64");
   const logprobs = targetLogprobs(logits(config, { finalNorm }, project, hidden), targets);
   const parameters: Record<string, Tensor> =
-    trained.kind === "full" ? { finalNorm, head: weight } : adapterTensors(adapter);
+    trained.kind === "full" && !("values" in weight)
+      ? { finalNorm, head: weight }
+      : adapterTensors(adapter);
   return { graph, hidden, logprobs, parameters };
 }
 

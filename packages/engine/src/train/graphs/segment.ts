@@ -14,7 +14,7 @@ import {
   type RotationInputs,
 } from "../../model/transformer.js";
 import { layerWeightKeys } from "../../model/weights.js";
-import { declareLayerWeights, declareRotation, layerSites } from "../../model/layer-inputs.js";
+import { declareLayerWeights, declareRotation } from "../../model/layer-inputs.js";
 import { fedSeeds, namedGradients, namedKept } from "./gradients.js";
 import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
 
@@ -87,9 +87,9 @@ function buildLayer(
   rotation: RotationInputs,
 ): SegmentLayer {
   const prefix = inSegment(index, "");
-  const weights = declareLayerWeights(graph, config, layerWeightKeys, prefix);
+  const { weights, sites } = declareLayerWeights(graph, config, layerWeightKeys, prefix);
   const adapter = declareAdapter(graph, config, layerGroups, adaptedSites(trained), prefix);
-  const project = trainedProjector(config, trained, layerSites(weights), adapter);
+  const project = trainedProjector(config, trained, sites, adapter);
   const inputs = attentionInputs(config, kind, weights, project, hidden, rotation);
   const attended = attention(config, kind, inputs, layout);
   return {

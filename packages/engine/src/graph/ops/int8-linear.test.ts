@@ -1,0 +1,132 @@
+import { describe, expect, it } from "vitest";
+import { processor } from "../../execution/device.js";
+import { Program } from "../../execution/program.js";
+import { at } from "../../util/at.js";
+import { RandomStream } from "../../util/random.js";
+import { compileGraph } from "../compile.js";
+import { differentiate } from "../differentiate.js";
+import { Dim } from "../dim.js";
+import { Graph } from "../graph.js";
+import { int8Linear, type Int8Digits } from "./int8-linear.js";
+import { transpose } from "./shape.js";
+
+const [inputs, outputs] = [48, 40];
+
+/** A product and the gradient of what is multiplied, in any number of rows. */
+async function productProgram(format: Int8Digits): Promise<Program> {
+  const graph = new Graph();
+  const value = graph.input("value", [Dim.symbol("rows"), inputs]);
+  const transposed = graph.input("weight", [outputs, inputs], "int8");
+  const product = int8Linear(value, {
+    transposed,
+    values: transpose(transposed, [1, 0]),
+    scale: graph.input("scale", [outputs]),
+    format,
+    gradientFormat: format,
+  });
+  const gradient = graph.input("gradient", product.shape);
+  const ofValue = at(differentiate([{ of: product, gradient }], [value]), 0);
+  const compiled = compileGraph(graph, { outputs: { product, ofValue } });
+  return Program.create(compiled, { threads: 1, device: processor });
+}
+
+function normals(count: number, seed: number): Float32Array {
+  const random = new RandomStream(seed);
+  return Float32Array.from({ length: count }, () => random.nextNormal());
+}
+
+/** Rows times a matrix that has a row per input, in double precision. */
+function exactProduct(
+  rows: Float32Array,
+  width: number,
+  entry: (input: number, output: number) => number,
+  count: number,
+): Float64Array {
+  const result = new Float64Array((rows.length / width) * count);
+  for (let i = 0; i < result.length; i++) {
+    const [row, output] = [Math.floor(i / count), i % count];
+    let sum = 0;
+    for (let k = 0; k < width; k++) sum += (rows[row * width + k] ?? 0) * entry(k, output);
+    result[i] = sum;
+  }
+  return result;
+}
+
+function relativeError(found: Float32Array, exact: Float64Array): number {
+  let [error, size] = [0, 0];
+  for (const [i, value] of exact.entries()) {
+    error += ((found[i] ?? NaN) - value) ** 2;
+    size += value ** 2;
+  }
+  return Math.sqrt(error / size);
+}
+
+const weight = Int8Array.from(normals(inputs * outputs, 1), (value) =>
+  Math.max(-127, Math.min(127, Math.round(value * 40))),
+);
+const scale = normals(outputs, 2).map((value) => Math.abs(value) + 0.01);
+const weightAt = (input: number, output: number): number =>
+  (weight[output * inputs + input] ?? 0) * (scale[output] ?? 0);
+
+async function run(program: Program, value: Float32Array, gradient: Float32Array) {
+  const rows = value.length / inputs;
+  const results = {
+    product: new Float32Array(rows * outputs),
+    ofValue: new Float32Array(rows * inputs),
+  };
+  await program.run({ value, weight, scale, gradient }, results, { rows });
+  return results;
+}
+
+describe.each([
+  { digits: 1, bits: 8, limit: 1e-2 },
+  { digits: 2, bits: 8, limit: 4e-5 },
+  { digits: 1, bits: 7, limit: 2e-2 },
+  { digits: 2, bits: 7, limit: 2e-4 },
+] as const)("a product of $digits digits of $bits bits", ({ digits, bits, limit }) => {
+  it("comes close to the exact one, and so does its gradient", async () => {
+    const program = await productProgram({ digits, bits });
+    const [value, gradient] = [normals(7 * inputs, 3), normals(7 * outputs, 4)];
+    const { product, ofValue } = await run(program, value, gradient);
+    expect(relativeError(product, exactProduct(value, inputs, weightAt, outputs))).toBeLessThan(
+      limit,
+    );
+    const back = exactProduct(gradient, outputs, (o, i) => weightAt(i, o), inputs);
+    expect(relativeError(ofValue, back)).toBeLessThan(limit);
+    await program.release();
+  });
+
+  it("gives a row the same bits alone and among others", async () => {
+    const program = await productProgram({ digits, bits });
+    const [value, gradient] = [normals(33 * inputs, 5), normals(33 * outputs, 6)];
+    const together = await run(program, value, gradient);
+    for (const row of [0, 7, 32]) {
+      const alone = await run(
+        program,
+        value.slice(row * inputs, (row + 1) * inputs),
+        gradient.slice(row * outputs, (row + 1) * outputs),
+      );
+      expect(alone.product).toEqual(together.product.slice(row * outputs, (row + 1) * outputs));
+      expect(alone.ofValue).toEqual(together.ofValue.slice(row * inputs, (row + 1) * inputs));
+    }
+    await program.release();
+  });
+
+  it("takes rows of zeros, and rows of any size beside each other", async () => {
+    const program = await productProgram({ digits, bits });
+    const value = normals(3 * inputs, 7);
+    for (let i = 0; i < inputs; i++) {
+      value[i] = 0;
+      value[inputs + i] = (value[inputs + i] ?? 0) * 1e20;
+      value[2 * inputs + i] = (value[2 * inputs + i] ?? 0) * 1e-20;
+    }
+    const { product } = await run(program, value, normals(3 * outputs, 8));
+    expect(product.slice(0, outputs).every((entry) => entry === 0)).toBe(true);
+    const exact = exactProduct(value, inputs, weightAt, outputs);
+    for (const row of [1, 2]) {
+      const part = [row * outputs, (row + 1) * outputs] as const;
+      expect(relativeError(product.slice(...part), exact.slice(...part))).toBeLessThan(2 * limit);
+    }
+    await program.release();
+  });
+});

@@ -1,0 +1,159 @@
+import { Engine, type BaseModel, type Datum, type LoadModelOptions } from "@tinker-ts/engine";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { families, fixtureData, readExpected, readTensors } from "./support/fixture-model.js";
+import { fixture } from "./support/fixtures.js";
+
+const oneDigit = { weights: "int8", activations: "int8" } as const;
+const twoDigits = { weights: "int8" } as const;
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = await Engine.create({ threads: 2 });
+});
+afterAll(() => engine.close());
+
+/** An adapter of PyTorch's golden data on a model of some precision. */
+async function loadedAdapter(family: (typeof families)[number], options: LoadModelOptions) {
+  const { rank, alpha } = readExpected(family);
+  const model = await engine.loadModel(fixture(`${family}/model`), options);
+  const adapter = await model.createAdapter({ rank, alpha });
+  const tensors = await readTensors(`${family}/adapter/adapter_model.safetensors`);
+  await adapter.importState({ tensors });
+  return { model, adapter };
+}
+
+type LoadedAdapter = Awaited<ReturnType<typeof loadedAdapter>>["adapter"];
+
+async function logprobsAndGradient(adapter: LoadedAdapter, data: readonly Datum[]) {
+  const { outputs } = await adapter.forwardBackward(data, { lossFn: "cross_entropy" });
+  const gradient = await adapter.exportGradient();
+  return {
+    logprobs: outputs.flatMap((output) => [...output.logprobs]),
+    gradient: Float32Array.from(
+      [...gradient.keys()].toSorted().flatMap((name) => [...(gradient.get(name)?.data ?? [])]),
+    ),
+  };
+}
+
+function meanDifference(left: readonly number[], right: readonly number[]): number {
+  expect(left.length).toBe(right.length);
+  return left.reduce((sum, value, i) => sum + Math.abs(value - (right[i] ?? NaN)), 0) / left.length;
+}
+
+function cosine(left: Float32Array, right: Float32Array): number {
+  let [product, leftSquare, rightSquare] = [0, 0, 0];
+  for (const [i, value] of left.entries()) {
+    const other = right[i] ?? NaN;
+    product += value * other;
+    leftSquare += value * value;
+    rightSquare += other * other;
+  }
+  return product / Math.sqrt(leftSquare * rightSquare);
+}
+
+/** What the trainer says of the tokens that the sampler read and drew, and what the sampler said. */
+async function sampledAndScored(
+  model: BaseModel,
+  adapter: LoadedAdapter,
+  prompt: readonly number[],
+) {
+  const snapshot = await adapter.snapshot();
+  const { samples, promptLogprobs } = await model.sample({
+    adapter: snapshot,
+    prompt: [...prompt],
+    maxTokens: 24,
+    seed: 5,
+    promptLogprobs: true,
+  });
+  const tokens = [...prompt, ...(samples[0]?.tokens ?? [])];
+  const inputs = { target_tokens: { data: tokens.slice(1), shape: [tokens.length - 1] } };
+  const datum = { tokens: tokens.slice(0, -1), inputs };
+  const { outputs } = await adapter.forward([datum], { lossFn: "cross_entropy" });
+  const sampled = [...(promptLogprobs ?? []).slice(1), ...(samples[0]?.logprobs ?? [])];
+  const scored = [...(outputs[0]?.logprobs ?? [])];
+  return sampled.map((value, i) => Math.abs(value - (scored[i] ?? NaN))).toSorted((a, b) => a - b);
+}
+
+it.each(families)("keeps close to 32 bits, and trainer to sampler, on %s", async (family) => {
+  const expected = readExpected(family);
+  const data = fixtureData(expected, "cross_entropy");
+  const exact = await loadedAdapter(family, {});
+  const wanted = await logprobsAndGradient(exact.adapter, data);
+  await exact.model.unload();
+  const limits = [
+    [oneDigit, 0.02, 0.995],
+    [twoDigits, 0.0155, 0.9985],
+  ] as const;
+  for (const [precision, mostDifference, leastCosine] of limits) {
+    const { model, adapter } = await loadedAdapter(family, precision);
+    const found = await logprobsAndGradient(adapter, data);
+    const difference = meanDifference(found.logprobs, wanted.logprobs);
+    expect(difference).toBeLessThan(mostDifference);
+    expect(difference).toBeGreaterThan(0);
+    expect(cosine(found.gradient, wanted.gradient)).toBeGreaterThan(leastCosine);
+    if (precision === twoDigits) {
+      const differences = await sampledAndScored(model, adapter, expected.data[0]?.tokens ?? []);
+      expect(differences.at(-1)).toBeLessThan(2e-3);
+      expect(differences[differences.length >> 1]).toBeLessThan(2e-4);
+    }
+    await model.unload();
+  }
+});
+
+describe("a model with int8 weights", () => {
+  it.each([oneDigit, twoDigits])(
+    "samples the same alone and beside others (%o)",
+    async (precision) => {
+      const { model, adapter } = await loadedAdapter("qwen3", precision);
+      const snapshot = await adapter.snapshot();
+      const prompt = [...(readExpected("qwen3").data[0]?.tokens ?? [])];
+      const request = { prompt, adapter: snapshot, maxTokens: 20, seed: 3, temperature: 1 };
+      const alone = await model.sample(request);
+      const [together] = await Promise.all([
+        model.sample(request),
+        model.sample({ prompt: prompt.slice(2), numSamples: 5, maxTokens: 30, seed: 4 }),
+        model.sample({ ...request, prompt: prompt.slice(1), seed: 9 }),
+      ]);
+      expect(together.samples).toEqual(alone.samples);
+    },
+  );
+
+  it("scores a datum nearly the same alone and beside others", async () => {
+    const { adapter } = await loadedAdapter("llama", twoDigits);
+    const data = fixtureData(readExpected("llama"), "cross_entropy");
+    const together = await adapter.forward(data, { lossFn: "cross_entropy" });
+    for (const [index, datum] of data.entries()) {
+      const alone = await adapter.forward([datum], { lossFn: "cross_entropy" });
+      const beside = together.outputs[index]?.logprobs ?? [];
+      for (const [i, value] of (alone.outputs[0]?.logprobs ?? []).entries()) {
+        expect(Math.abs(value - (beside[i] ?? NaN))).toBeLessThan(5e-4);
+      }
+    }
+  });
+
+  it("says what it computes with", async () => {
+    const plain = await engine.loadModel(fixture("llama/model"));
+    expect(plain.precision).toEqual({ weights: "f32" });
+    const model = await engine.loadModel(fixture("llama/model"), twoDigits);
+    expect(model.precision).toMatchObject({ weights: "int8", activations: "int16" });
+  });
+
+  it("refuses what would change its weights", async () => {
+    const model = await engine.loadModel(fixture("llama/model"), twoDigits);
+    await expect(model.createFullTuning()).rejects.toMatchObject({
+      code: "frozen_weights",
+      message: expect.stringMatching(/train an adapter, or load the model with weights: "f32"/),
+    });
+  });
+
+  it.each([
+    [{ weights: "int4" }, /weights is "int4"/],
+    [{ weights: "int8", activations: "f32" }, /activations is "f32"/],
+    [{ activations: "int8" }, /set weights to "int8" too/],
+  ])("is refused before anything is read with %o", async (options, message) => {
+    await expect(engine.loadModel("/nowhere", options as LoadModelOptions)).rejects.toMatchObject({
+      code: "invalid_option",
+      message: expect.stringMatching(message),
+    });
+  });
+});
