@@ -17,6 +17,8 @@ export interface OperationSurroundings {
 
 let nextOperationId = 0;
 
+const ignore = (): void => {};
+
 /**
  * The result of an operation that was started when it was called.
  *
@@ -33,7 +35,7 @@ export class ApiFuture<T> implements Promise<T> {
   private constructor(operation: Operation, promise: Promise<T>) {
     this.#operation = operation;
     this.#promise = promise;
-    promise.catch(() => {});
+    promise.catch(ignore);
   }
 
   /**
@@ -44,7 +46,7 @@ export class ApiFuture<T> implements Promise<T> {
     operation: Operation,
     options: OperationOptions,
     surroundings: OperationSurroundings,
-    work: () => Promise<T>,
+    work: (operation: Operation) => Promise<T>,
   ): ApiFuture<T> {
     checkBounds(options);
     operation.bind(options, surroundings.closed);
@@ -147,36 +149,43 @@ export class ApiFuture<T> implements Promise<T> {
 async function supervise<T>(
   operation: Operation,
   telemetry: TelemetrySink,
-  work: () => Promise<T>,
+  work: (operation: Operation) => Promise<T>,
 ): Promise<T> {
   const { events, clock } = operation.runtime;
   const { name, subject, signal } = operation;
   const operationId = nextOperationId++;
   const startedAt = clock.now();
-  const end = (error?: unknown): void => {
-    if (!events.isActive) return;
-    events.emit({
-      type: "operationEnd",
-      operationId,
-      operation: name,
-      subject,
-      durationMs: clock.now() - startedAt,
-      requestIds: operation.status.requestIds,
-      ...(error === undefined ? {} : { error }),
-    });
-  };
   if (events.isActive)
     events.emit({ type: "operationStart", operationId, operation: name, subject });
   try {
     signal.throwIfAborted();
-    const result = await work();
+    const result = await work(operation);
     operation.finish("done");
-    end();
+    tellEnd(operation, operationId, startedAt);
     return result;
   } catch (error) {
     if (!signal.aborted) await telemetry.captureFatal(error);
     operation.finish("failed");
-    end(error);
+    tellEnd(operation, operationId, startedAt, { error });
     throw error;
   }
+}
+
+function tellEnd(
+  { name, subject, status, runtime }: Operation,
+  operationId: number,
+  startedAt: number,
+  failure: { readonly error?: unknown } = {},
+): void {
+  const { events, clock } = runtime;
+  if (!events.isActive) return;
+  events.emit({
+    type: "operationEnd",
+    operationId,
+    operation: name,
+    subject,
+    durationMs: clock.now() - startedAt,
+    requestIds: status.requestIds,
+    ...failure,
+  });
 }

@@ -1,7 +1,7 @@
 import type { Attempt } from "../errors/api-error.js";
 import { APITimeoutError } from "../errors/api-error.js";
 import { ArgumentError } from "../errors/argument-error.js";
-import { Canceller, onAbort, type Cancellation } from "../runtime/cancellation.js";
+import { Canceller, listen, stopListening, type Cancellation } from "../runtime/cancellation.js";
 import type { CancelTimer } from "../runtime/clock.js";
 import type { OperationName } from "../runtime/events.js";
 import type { Runtime } from "../runtime/runtime.js";
@@ -40,7 +40,8 @@ export class Operation {
     decodeMs: 0,
   };
   readonly #requestIds: string[] = [];
-  readonly #unlink: (() => void)[] = [];
+  #bounds: readonly (AbortSignal | undefined)[] = [];
+  #cancelTimeout: CancelTimer | undefined;
   #attempts: Attempt[] | undefined;
   #listeners: Set<(status: FutureStatus) => void> | undefined;
   #state: FutureState = "queued";
@@ -79,13 +80,13 @@ export class Operation {
 
   /** Lets the caller's bounds and the client's end give the operation up. */
   bind({ signal, timeoutMs }: OperationOptions, closed: AbortSignal): void {
-    this.#link(onAbort(closed, (reason) => this.abort(reason)));
-    this.#link(onAbort(signal, (reason) => this.abort(reason)));
+    this.#bounds = [closed, signal];
+    for (const bound of this.#bounds) listen(bound, this.#canceller);
     if (timeoutMs === undefined) return;
     const { clock } = this.runtime;
     const startedAt = clock.now();
-    this.#link(
-      clock.schedule(timeoutMs, () => this.abort(this.#timeoutError(timeoutMs, startedAt))),
+    this.#cancelTimeout = clock.schedule(timeoutMs, () =>
+      this.abort(this.#timeoutError(timeoutMs, startedAt)),
     );
   }
 
@@ -103,11 +104,11 @@ export class Operation {
     this.#timings[phase] += durationMs;
   }
 
-  readonly failedAttempt = (attempt: Attempt): void => {
+  failedAttempt(attempt: Attempt): void {
     this.#attempts ??= [];
     this.#attempts.push(attempt);
     if (this.#attempts.length > maxKeptAttempts) this.#attempts.shift();
-  };
+  }
 
   accepted(requestId: string): void {
     this.#requestIds.push(requestId);
@@ -138,7 +139,8 @@ export class Operation {
   }
 
   finish(state: "done" | "failed"): void {
-    for (const unlink of this.#unlink.splice(0)) unlink();
+    for (const bound of this.#bounds) stopListening(bound, this.#canceller);
+    this.#cancelTimeout?.();
     this.#change(state, null, this.#queueState);
     this.#listeners?.clear();
   }
@@ -163,10 +165,6 @@ export class Operation {
         this.runtime.logger.error(`a listener of a future threw and is ignored: ${String(error)}`);
       }
     }
-  }
-
-  #link(undo: CancelTimer): void {
-    this.#unlink.push(undo);
   }
 
   #timeoutError(timeoutMs: number, startedAt: number): APITimeoutError {

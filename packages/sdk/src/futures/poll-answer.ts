@@ -25,22 +25,36 @@ const decoder = new TextDecoder("utf-8", { fatal: true });
 type ProtoCodec = typeof import("../wire/proto-codec.js");
 let protoCodec: ProtoCodec | undefined;
 
-/** Reads the answer to a poll for a result of type `typeName`; throws `WireError`. */
-export async function readPollAnswer<N extends WireTypeName>(
+/**
+ * Reads the answer to a poll for a result of type `typeName`; throws `WireError`. The first protobuf has
+ * to wait for what reads it.
+ */
+export function readPollAnswer<N extends WireTypeName>(
   typeName: N,
   { headers, body }: HttpResponse,
-): Promise<PollAnswer<N>> {
-  if (headers["content-type"]?.includes("application/x-protobuf")) {
-    protoCodec ??= await import("../wire/proto-codec.js");
-    if (!protoCodec.hasProto(typeName)) {
-      throw new WireError("decode", typeName, "", "the server sent protobuf, expected JSON");
-    }
-    return {
-      kind: "result",
-      form: "proto",
-      value: protoCodec.decodeProto(typeName, body),
-    };
+): PollAnswer<N> | Promise<PollAnswer<N>> {
+  if (!headers["content-type"]?.includes("application/x-protobuf")) {
+    return readJsonAnswer(typeName, body);
   }
+  if (protoCodec) return readProtoAnswer(protoCodec, typeName, body);
+  return import("../wire/proto-codec.js").then((loaded) => {
+    protoCodec = loaded;
+    return readProtoAnswer(loaded, typeName, body);
+  });
+}
+
+function readProtoAnswer<N extends WireTypeName>(
+  { hasProto, decodeProto }: ProtoCodec,
+  typeName: N,
+  body: Uint8Array,
+): PollAnswer<N> {
+  if (!hasProto(typeName)) {
+    throw new WireError("decode", typeName, "", "the server sent protobuf, expected JSON");
+  }
+  return { kind: "result", form: "proto", value: decodeProto(typeName, body) };
+}
+
+function readJsonAnswer<N extends WireTypeName>(typeName: N, body: Uint8Array): PollAnswer<N> {
   const json = guardWire(typeName, "decode", () => parseJson(decoder.decode(body)));
   const fields = typeof json === "object" && json !== null ? (json as Record<string, unknown>) : {};
   if (fields["type"] === "try_again") {

@@ -6,7 +6,7 @@ import { billingPauseMs } from "../session/billing-pause.js";
 import type { Headers, HttpResponse } from "../transport/message.js";
 import { routes } from "../wire/routes.js";
 import type { WireTypeName, WireValue } from "../wire/wire-types.js";
-import { readPollAnswer } from "./poll-answer.js";
+import { readPollAnswer, type PollAnswer } from "./poll-answer.js";
 import type { AcceptedRequest, PollContext } from "./poll-context.js";
 import { PollPolicy, type PollDecision } from "./poll-policy.js";
 import { PollReporter } from "./poll-reporter.js";
@@ -19,7 +19,10 @@ export function pollFuture<N extends WireTypeName>(
   return new Poller(request, context).run();
 }
 
+type ResultAnswer<N extends WireTypeName> = Extract<PollAnswer<N>, { kind: "result" }>;
+
 const { timeoutMs: usualPatienceMs, maxAnswerBytes: usualMaxBytes = 0 } = routes.retrieveFuture;
+const fatal: PollDecision = { kind: "fatal" };
 const protoTypes: ReadonlySet<string> = new Set(["SampleResponse", "ForwardBackwardOutput"]);
 
 /**
@@ -29,15 +32,16 @@ const protoTypes: ReadonlySet<string> = new Set(["SampleResponse", "ForwardBackw
  * - A large result is first announced with its size; it is fetched when there is room for that many
  *   bytes, and the room is given back on every way out.
  */
-class Poller<N extends WireTypeName> {
+class Poller<N extends WireTypeName> implements RetryPolicy {
   readonly #request: AcceptedRequest<N>;
   readonly #context: PollContext;
-  readonly #reporter: PollReporter;
   readonly #policy = new PollPolicy();
+  readonly #acceptedAt: number;
+  #knownReporter: PollReporter | undefined;
   #iteration = -1;
   #askedAt = 0;
   #patienceMs = 0;
-  #decision: PollDecision = { kind: "fatal" };
+  #decision: PollDecision = fatal;
   #isHeldPoll = false;
   #reservedBytes: number | undefined;
   #isPausedByBilling = false;
@@ -45,30 +49,43 @@ class Poller<N extends WireTypeName> {
   constructor(request: AcceptedRequest<N>, context: PollContext) {
     this.#request = request;
     this.#context = context;
-    this.#reporter = new PollReporter(request, context, this.#policy);
+    this.#acceptedAt = context.connection.runtime.clock.now();
+  }
+
+  /** Most results come without anything to tell. */
+  get #reporter(): PollReporter {
+    return (this.#knownReporter ??= new PollReporter(
+      this.#request,
+      this.#context,
+      this.#policy,
+      this.#acceptedAt,
+    ));
   }
 
   async run(): Promise<WireValue<N>> {
     const { connection, signal } = this.#context;
     const { clock } = connection.runtime;
-    const acceptedAt = clock.now();
     const { outcome } = this.#request;
+    const ask = (): Promise<HttpResponse> => this.#ask();
     try {
       if (outcome) {
         this.#iteration = 0;
-        const value = await this.#read(outcome, acceptedAt);
-        if (value !== undefined) return value;
+        const answer = await this.#read(outcome);
+        if (answer.kind === "result") return this.#take(answer, outcome, this.#acceptedAt);
+        await this.#goOn(answer, this.#acceptedAt);
       }
       for (;;) {
-        const response = await retry(() => this.#ask(), this.#asking, { clock, signal }).catch(
-          (error: unknown) => this.#explain(error),
-        );
+        const response = await retry(ask, this, { clock, signal });
         this.#policy.answered();
         if (this.#isPausedByBilling) this.#context.operation.resumed();
         this.#isPausedByBilling = false;
-        const value = await this.#read(response, acceptedAt);
-        if (value !== undefined) return value;
+        const arrivedAt = clock.now();
+        const answer = await this.#read(response);
+        if (answer.kind === "result") return this.#take(answer, response, arrivedAt);
+        await this.#goOn(answer, arrivedAt);
       }
+    } catch (error) {
+      return this.#explain(error);
     } finally {
       if (this.#reservedBytes !== undefined) {
         connection.inflightResponses.release(this.#reservedBytes);
@@ -103,46 +120,53 @@ class Poller<N extends WireTypeName> {
     const { requestType, resultType, roundTripMs } = this.#request;
     const { dialect } = this.#context.connection;
     const wantsProto = protoTypes.has(resultType) && dialect.current === "proto";
-    return {
+    const headers: Record<string, string> = {
       "x-tinker-request-iteration": String(this.#iteration),
       "x-tinker-request-type": requestType,
       "x-stainless-raw-response": "raw",
-      ...(this.#iteration === 0
-        ? { "x-tinker-create-promise-roundtrip-time": String(roundTripMs / 1000) }
-        : {}),
-      ...(this.#patienceMs === usualPatienceMs
-        ? {}
-        : { "x-stainless-read-timeout": String(this.#patienceMs / 1000) }),
-      ...(wantsProto ? { accept: acceptProto(dialect.isSettled) } : {}),
     };
+    if (this.#iteration === 0) {
+      headers["x-tinker-create-promise-roundtrip-time"] = String(roundTripMs / 1000);
+    }
+    if (this.#patienceMs !== usualPatienceMs) {
+      headers["x-stainless-read-timeout"] = String(this.#patienceMs / 1000);
+    }
+    if (wantsProto) headers["accept"] = acceptProto(dialect.isSettled);
+    return headers;
   }
 
-  /** The result, or undefined when there is none yet. */
-  async #read(response: HttpResponse, acceptedAt: number): Promise<WireValue<N> | undefined> {
+  #read(response: HttpResponse): PollAnswer<N> | Promise<PollAnswer<N>> {
+    const fail = (error: unknown): never =>
+      this.#reporter.failUnreadable(error, response, this.#iteration);
+    try {
+      const answer = readPollAnswer(this.#request.resultType, response);
+      return "kind" in answer ? answer : answer.catch(fail);
+    } catch (error) {
+      return fail(error);
+    }
+  }
+
+  #take({ form, value }: ResultAnswer<N>, response: HttpResponse, arrivedAt: number): WireValue<N> {
     const { connection, operation } = this.#context;
-    const { clock } = connection.runtime;
-    const arrivedAt = clock.now();
-    const answer = await readPollAnswer(this.#request.resultType, response).catch(
-      (error: unknown) => this.#reporter.failUnreadable(error, response, this.#iteration),
-    );
+    operation.spent("decodeMs", arrivedAt);
+    operation.add("downloadMs", response.downloadMs);
+    operation.add("queueMs", Math.max(0, arrivedAt - response.downloadMs - this.#acceptedAt));
+    if (form === "json" && protoTypes.has(this.#request.resultType)) {
+      connection.dialect.suppose("json", "it sent a result as JSON");
+    }
+    return value;
+  }
+
+  /** Waits for what must be waited for before the next question. */
+  async #goOn(answer: Exclude<PollAnswer<N>, ResultAnswer<N>>, arrivedAt: number): Promise<void> {
     switch (answer.kind) {
       case "pending":
         this.#reporter.queueState(answer.answer.queueState, answer.answer.queueStateReason);
-        await this.#pause(this.#policy.pendingDelayMs(arrivedAt - this.#askedAt));
-        return undefined;
+        return this.#pause(this.#policy.pendingDelayMs(arrivedAt - this.#askedAt));
       case "announced":
-        await this.#reserve(answer.answer.responsePayloadSize);
-        return undefined;
+        return this.#reserve(answer.answer.responsePayloadSize);
       case "failed":
         return this.#reporter.failRequest(answer.answer, this.#iteration);
-      case "result":
-        operation.spent("decodeMs", arrivedAt);
-        operation.add("downloadMs", response.downloadMs);
-        operation.add("queueMs", Math.max(0, arrivedAt - response.downloadMs - acceptedAt));
-        if (answer.form === "json" && protoTypes.has(this.#request.resultType)) {
-          connection.dialect.suppose("json", "it sent a result as JSON");
-        }
-        return answer.value;
     }
   }
 
@@ -158,28 +182,31 @@ class Poller<N extends WireTypeName> {
     this.#reservedBytes = sizeBytes;
   }
 
-  /** How asking goes on after a failure, as the policy decides. */
-  readonly #asking: RetryPolicy = {
-    shouldRetry: (error) => {
-      if (!(error instanceof APIError)) return false;
-      this.#decision = this.#decide(error);
-      return this.#decision.kind === "retry" || this.#decision.kind === "billing";
-    },
-    delayFor: () => (this.#decision.kind === "retry" ? this.#decision.delayMs : billingPauseMs),
-    onFailure: (error, delayMs) => {
-      if (!(error instanceof APIError)) return;
-      const { operation } = this.#context;
-      if (this.#decision.kind === "billing") {
-        this.#isPausedByBilling = true;
-        operation.paused(error.message);
-        return;
-      }
-      if (this.#isHeldPoll) return;
-      this.#reporter.pollFailed(error, this.#decision, this.#iteration);
-      const isPending = error instanceof APIStatusError && error.status === 408;
-      if (delayMs !== null && !isPending) operation.failedAttempt(toAttempt(error, delayMs));
-    },
-  };
+  // How asking goes on after a failure, as the policy decides.
+
+  shouldRetry(error: unknown): boolean {
+    if (!(error instanceof APIError)) return false;
+    this.#decision = this.#decide(error);
+    return this.#decision.kind === "retry" || this.#decision.kind === "billing";
+  }
+
+  delayFor(): number {
+    return this.#decision.kind === "retry" ? this.#decision.delayMs : billingPauseMs;
+  }
+
+  onFailure(error: unknown, delayMs: number | null): void {
+    if (!(error instanceof APIError)) return;
+    const { operation } = this.#context;
+    if (this.#decision.kind === "billing") {
+      this.#isPausedByBilling = true;
+      operation.paused(error.message);
+      return;
+    }
+    if (this.#isHeldPoll) return;
+    this.#reporter.pollFailed(error, this.#decision, this.#iteration);
+    const isPending = error instanceof APIStatusError && error.status === 408;
+    if (delayMs !== null && !isPending) operation.failedAttempt(toAttempt(error, delayMs));
+  }
 
   #decide(error: APIError): PollDecision {
     const { billing, pollPatience, runtime } = this.#context.connection;
@@ -191,7 +218,7 @@ class Poller<N extends WireTypeName> {
     const { clock } = runtime;
     const decision = this.#policy.decide(error, clock.now() - this.#askedAt, clock.wallTime());
     const isUnpaid = decision.kind === "billing" && !billing.shouldPause(error.message);
-    return isUnpaid ? { kind: "fatal" } : decision;
+    return isUnpaid ? fatal : decision;
   }
 
   #explain(error: unknown): never {

@@ -22,11 +22,16 @@ export class PollReporter {
   readonly #policy: PollPolicy;
   readonly #startedAt: number;
 
-  constructor(request: AcceptedRequest<WireTypeName>, context: PollContext, policy: PollPolicy) {
+  constructor(
+    request: AcceptedRequest<WireTypeName>,
+    context: PollContext,
+    policy: PollPolicy,
+    startedAt: number,
+  ) {
     this.#request = request;
     this.#context = context;
     this.#policy = policy;
-    this.#startedAt = context.connection.runtime.clock.now();
+    this.#startedAt = startedAt;
   }
 
   /** The server told how its queue stands; an unknown state without a reason tells nothing. */

@@ -1,5 +1,7 @@
 /** Hears why something was given up. */
-export type AbortCallback = (reason: unknown) => void;
+export interface AbortListener {
+  onAbort(reason: unknown): void;
+}
 
 /** Tells whether something was given up; an `AbortSignal` is one. */
 export interface Cancellation {
@@ -8,16 +10,15 @@ export interface Cancellation {
   throwIfAborted(): void;
 }
 
-const nothing = (): void => {};
-
 /**
  * Gives up everything that listens to it. Does what an `AbortController` does, for use inside: every
- * call has one and every wait listens to it, which with event targets costs more than the request.
+ * call has one and every wait listens to it, which with event targets costs more than the request. It
+ * may itself listen to another one.
  */
-export class Canceller implements Cancellation {
+export class Canceller implements Cancellation, AbortListener {
   // Most calls wait for one thing at a time, and a set takes more memory than the rest of this.
-  #onlyCallback: AbortCallback | undefined;
-  #callbacks: Set<AbortCallback> | undefined;
+  #only: AbortListener | undefined;
+  #others: Set<AbortListener> | undefined;
   #isAborted = false;
   #reason: unknown;
 
@@ -29,6 +30,11 @@ export class Canceller implements Cancellation {
     return this.#reason;
   }
 
+  /** Whether anybody listens. */
+  get isHeard(): boolean {
+    return this.#only !== undefined || (this.#others?.size ?? 0) > 0;
+  }
+
   throwIfAborted(): void {
     if (this.#isAborted) throw this.#reason;
   }
@@ -37,81 +43,88 @@ export class Canceller implements Cancellation {
     if (this.#isAborted) return;
     this.#isAborted = true;
     this.#reason = reason;
-    const only = this.#onlyCallback;
-    const others = this.#callbacks;
-    this.#onlyCallback = undefined;
-    this.#callbacks = undefined;
-    only?.(reason);
-    others?.forEach((callback) => callback(reason));
+    const only = this.#only;
+    const others = this.#others;
+    this.#only = undefined;
+    this.#others = undefined;
+    only?.onAbort(reason);
+    others?.forEach((listener) => listener.onAbort(reason));
   }
 
-  add(callback: AbortCallback): void {
-    if (!this.#onlyCallback && !this.#callbacks) {
-      this.#onlyCallback = callback;
+  onAbort(reason: unknown): void {
+    this.abort(reason);
+  }
+
+  add(listener: AbortListener): void {
+    if (!this.#only && !this.#others) {
+      this.#only = listener;
     } else {
-      this.#callbacks ??= new Set();
-      this.#callbacks.add(callback);
+      this.#others ??= new Set();
+      this.#others.add(listener);
     }
   }
 
-  remove(callback: AbortCallback): void {
-    if (this.#onlyCallback === callback) this.#onlyCallback = undefined;
-    else this.#callbacks?.delete(callback);
+  remove(listener: AbortListener): void {
+    if (this.#only === listener) this.#only = undefined;
+    else this.#others?.delete(listener);
   }
 }
 
 /*
  * Thousands of calls may share one signal of the user. A listener per call would make Node warn about
  * a leak, so every signal gets a single listener, which serves a canceller and goes away with the last
- * of its callbacks.
+ * of those that listen to it.
  */
 interface Hub {
   readonly canceller: Canceller;
   readonly listener: () => void;
-  size: number;
 }
 
 const hubs = new WeakMap<AbortSignal, Hub>();
 
+/**
+ * Lets `listener` hear when something is given up, at once if it already is. Takes the listener itself
+ * and not a function: a call has many waits, and functions that know their surroundings take memory.
+ */
+export function listen(source: Cancellation | undefined, listener: AbortListener): void {
+  if (!source) return;
+  if (source.aborted) listener.onAbort(source.reason);
+  else if (source instanceof Canceller) source.add(listener);
+  else hubOf(source as AbortSignal).canceller.add(listener);
+}
+
+/** Ends what `listen` began; harmless when that is over. */
+export function stopListening(source: Cancellation | undefined, listener: AbortListener): void {
+  if (!source) return;
+  if (source instanceof Canceller) return source.remove(listener);
+  const signal = source as AbortSignal;
+  const hub = hubs.get(signal);
+  if (!hub) return;
+  hub.canceller.remove(listener);
+  if (hub.canceller.isHeard) return;
+  signal.removeEventListener("abort", hub.listener);
+  hubs.delete(signal);
+}
+
 /** Calls back once when something is given up, at once if it already is; returns how to stop. */
-export function onAbort(source: Cancellation | undefined, callback: AbortCallback): () => void {
-  if (!source) return nothing;
-  if (source.aborted) {
-    callback(source.reason);
-    return nothing;
-  }
-  // Wrapped, so that listening twice with one function is listening twice.
-  const entry: AbortCallback = (reason) => callback(reason);
-  if (source instanceof Canceller) {
-    source.add(entry);
-    return () => source.remove(entry);
-  }
-  return listenToSignal(source as AbortSignal, entry);
+export function onAbort(
+  source: Cancellation | undefined,
+  callback: (reason: unknown) => void,
+): () => void {
+  const listener: AbortListener = { onAbort: callback };
+  listen(source, listener);
+  return () => stopListening(source, listener);
 }
 
-function listenToSignal(signal: AbortSignal, entry: AbortCallback): () => void {
-  const hub = hubs.get(signal) ?? openHub(signal);
-  hub.canceller.add(entry);
-  hub.size++;
-  let isListening = true;
-  return () => {
-    if (!isListening) return;
-    isListening = false;
-    hub.canceller.remove(entry);
-    hub.size--;
-    if (hub.size > 0) return;
-    signal.removeEventListener("abort", hub.listener);
-    hubs.delete(signal);
-  };
-}
-
-function openHub(signal: AbortSignal): Hub {
+function hubOf(signal: AbortSignal): Hub {
+  const known = hubs.get(signal);
+  if (known) return known;
   const canceller = new Canceller();
   const listener = (): void => {
     hubs.delete(signal);
     canceller.abort(signal.reason);
   };
-  const hub = { canceller, listener, size: 0 };
+  const hub = { canceller, listener };
   hubs.set(signal, hub);
   signal.addEventListener("abort", listener, { once: true });
   return hub;

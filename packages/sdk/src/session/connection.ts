@@ -1,7 +1,5 @@
-import type { APIError, Attempt } from "../errors/api-error.js";
 import { CancelledError } from "../errors/cancelled-error.js";
 import { ByteSemaphore } from "../runtime/byte-semaphore.js";
-import type { Cancellation } from "../runtime/cancellation.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
 import type { Api } from "../transport/api.js";
@@ -14,7 +12,7 @@ import type { ConnectionPlan } from "./connection-plan.js";
 import type { DialectChoice } from "./dialect.js";
 import type { DynamicConfig } from "./dynamic-config.js";
 import { PollPatience } from "./poll-patience.js";
-import { executeWithRetries } from "./execute-with-retries.js";
+import { executeWithRetries, type RetryOptions } from "./execute-with-retries.js";
 
 /** What a copy of a connection in another thread needs to go on without asking the server. */
 export interface ConnectionSnapshot {
@@ -38,15 +36,6 @@ export interface ConnectionParts {
   /** Sends without a credential, to any address. */
   readonly send: Send;
   readonly closeTransport: () => Promise<void>;
-}
-
-/** How a call inside the retry loop is made. */
-export interface RetryOptions {
-  readonly signal?: Cancellation | undefined;
-  readonly isRetryable?: (error: APIError) => boolean;
-  readonly leaves?: (error: APIError) => boolean;
-  readonly onAttempt?: ((attempt: Attempt) => void) | undefined;
-  readonly telemetry?: TelemetrySink;
 }
 
 /** An open way to one server: endpoints, credential, flags, dialect and limits. */
@@ -123,8 +112,7 @@ export class Connection {
 
   /** Runs a call in the retry loop. */
   retrying<T>(endpoint: string, call: () => Promise<T>, options: RetryOptions = {}): Promise<T> {
-    const { runtime, billing, telemetry } = this;
-    return executeWithRetries(call, { runtime, billing, telemetry, endpoint, ...options });
+    return executeWithRetries(call, this, endpoint, options);
   }
 
   snapshot(): ConnectionSnapshot {

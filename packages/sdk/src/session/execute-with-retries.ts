@@ -9,20 +9,27 @@ import { billingPauseMs, type BillingPause } from "./billing-pause.js";
 const windowMs = 300_000;
 const longestWaitMs = 30_000;
 
-/** What the retry loop around a call needs to know. */
-export interface RetryContext {
+/** Who makes calls in the retry loop. */
+export interface RetryHost {
   readonly runtime: Runtime;
   readonly telemetry: TelemetrySink;
   readonly billing: BillingPause;
-  /** The endpoint, for logs and events. */
-  readonly endpoint: string;
+}
+
+/** Keeps the attempts that failed. */
+export interface AttemptKeeper {
+  failedAttempt(attempt: Attempt): void;
+}
+
+/** How a call inside the retry loop is made. */
+export interface RetryOptions {
   readonly signal?: Cancellation | undefined;
   /** Replaces the usual judgement of what may succeed later. */
   readonly isRetryable?: (error: APIError) => boolean;
   /** What the caller sees to itself, 402 included. */
   readonly leaves?: (error: APIError) => boolean;
   /** Hears of every attempt that failed. */
-  readonly onAttempt?: ((attempt: Attempt) => void) | undefined;
+  readonly keeper?: AttemptKeeper;
 }
 
 /**
@@ -30,29 +37,40 @@ export interface RetryContext {
  * growing pauses. 402 is waited out as long as the billing pause lasts, and that time does not count. The
  * error that remains carries every attempt.
  */
-export function executeWithRetries<T>(action: () => Promise<T>, context: RetryContext): Promise<T> {
-  const { runtime, signal } = context;
-  return retry(action, new CallRetryPolicy(context), { clock: runtime.clock, signal });
+export function executeWithRetries<T>(
+  action: () => Promise<T>,
+  host: RetryHost,
+  endpoint: string,
+  options: RetryOptions,
+): Promise<T> {
+  const { clock } = host.runtime;
+  const { signal } = options;
+  return retry(action, new CallRetryPolicy(host, endpoint, options), { clock, signal });
 }
 
 class CallRetryPolicy implements RetryPolicy {
-  readonly #context: RetryContext;
+  readonly #host: RetryHost;
+  readonly #endpoint: string;
+  readonly #options: RetryOptions;
   readonly #startedAt: number;
-  readonly #attempts: Attempt[] = [];
+  #attempts: Attempt[] | undefined;
   #retries = 0;
   #pausedMs = 0;
   #isBillingPause = false;
 
-  constructor(context: RetryContext) {
-    this.#context = context;
-    this.#startedAt = context.runtime.clock.now();
+  constructor(host: RetryHost, endpoint: string, options: RetryOptions) {
+    this.#host = host;
+    this.#endpoint = endpoint;
+    this.#options = options;
+    this.#startedAt = host.runtime.clock.now();
   }
 
   shouldRetry(error: unknown): boolean {
     if (!(error instanceof APIError)) return false;
-    const { billing, leaves, isRetryable = maySucceedLater } = this.#context;
+    const { leaves, isRetryable = maySucceedLater } = this.#options;
     if (leaves?.(error)) return false;
-    this.#isBillingPause = isPaymentRequired(error) && billing.shouldPause(error.message);
+    this.#isBillingPause =
+      isPaymentRequired(error) && this.#host.billing.shouldPause(error.message);
     return this.#isBillingPause || (isRetryable(error) && this.#leftMs > 0);
   }
 
@@ -66,22 +84,28 @@ class CallRetryPolicy implements RetryPolicy {
 
   onFailure(error: unknown, delayMs: number | null): void {
     if (!(error instanceof APIError)) return;
-    const { runtime, endpoint, onAttempt, leaves } = this.#context;
+    const { keeper, leaves } = this.#options;
     if (leaves?.(error)) return;
     if (!this.#isBillingPause) this.#tellTelemetry(error, delayMs !== null);
     const made = attemptsOf(error, delayMs);
-    this.#attempts.push(...made);
+    this.#attempts = [...(this.#attempts ?? []), ...made];
     if (delayMs === null) {
       error.attempts = this.#attempts;
       return;
     }
-    for (const failed of made) onAttempt?.(failed);
+    for (const failed of made) keeper?.failedAttempt(failed);
     const { status, message } = toAttempt(error, delayMs);
-    runtime.retries.report({ endpoint, by: "call", status, message, delayMs });
+    this.#host.runtime.retries.report({
+      endpoint: this.#endpoint,
+      by: "call",
+      status,
+      message,
+      delayMs,
+    });
   }
 
   get #elapsedMs(): number {
-    return this.#context.runtime.clock.now() - this.#startedAt;
+    return this.#host.runtime.clock.now() - this.#startedAt;
   }
 
   get #leftMs(): number {
@@ -89,14 +113,14 @@ class CallRetryPolicy implements RetryPolicy {
   }
 
   #tellTelemetry(error: APIError, isRetried: boolean): void {
-    const { runtime, telemetry, endpoint } = this.#context;
+    const { runtime, telemetry } = this.#host;
     const isUser = isUserError(error);
     const now = runtime.clock.wallTime();
     telemetry.log(
       "InternalClientHolder.execute_with_retries.exception",
       isRetried || isUser ? "WARNING" : "ERROR",
       {
-        func: endpoint,
+        func: this.#endpoint,
         exception: error.message,
         exception_type: error.name,
         exception_stack: error.stack ?? null,

@@ -60,7 +60,7 @@ export async function openConnection(
   let maxPauseMs = 3_600_000;
   const billing = new BillingPause(runtime, () => maxPauseMs);
   const retrying = <T>(endpoint: string, call: () => Promise<T>): Promise<T> =>
-    executeWithRetries(call, { runtime, telemetry, billing, endpoint, signal });
+    executeWithRetries(call, { runtime, telemetry, billing }, endpoint, { signal });
 
   try {
     const config = snapshot?.config ?? (await loadConfig());

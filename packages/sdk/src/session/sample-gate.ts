@@ -41,8 +41,20 @@ export class SampleGate {
   }
 
   /** Waits until a request of this size may be sent; `leave` gives the permit back. */
-  async enter(sizeBytes: number, signal: Cancellation): Promise<DispatchPermit> {
-    if (!this.#slots.tryAcquire()) await this.#slots.acquire(signal);
+  enter(sizeBytes: number, signal: Cancellation): Promise<DispatchPermit> {
+    return this.#slots.acquire(signal).then(() => this.#pass(sizeBytes, signal));
+  }
+
+  /** What is left to wait for inside; nobody waits here for long while the server has room. */
+  #pass(sizeBytes: number, signal: Cancellation): DispatchPermit | Promise<DispatchPermit> {
+    if (!this.#isBackoffRecent() && this.#bytes.tryAcquire(sizeBytes)) {
+      this.#inDispatch++;
+      return { isThrottled: false, countedBytes: sizeBytes };
+    }
+    return this.#passThrottled(sizeBytes, signal);
+  }
+
+  async #passThrottled(sizeBytes: number, signal: Cancellation): Promise<DispatchPermit> {
     let isThrottled = false;
     try {
       if (this.#isBackoffRecent()) {
@@ -50,7 +62,7 @@ export class SampleGate {
         isThrottled = true;
       }
       const countedBytes = this.#isBackoffRecent() ? sizeBytes * throttledByteFactor : sizeBytes;
-      if (!this.#bytes.tryAcquire(countedBytes)) await this.#bytes.acquire(countedBytes, signal);
+      await this.#bytes.acquire(countedBytes, signal);
       this.#inDispatch++;
       return { isThrottled, countedBytes };
     } catch (error) {

@@ -1,7 +1,9 @@
 import { ByteSemaphore } from "../runtime/byte-semaphore.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
-import type { Connection, RetryOptions } from "./connection.js";
+import type { BillingPause } from "./billing-pause.js";
+import type { Connection } from "./connection.js";
+import { executeWithRetries, type RetryOptions } from "./execute-with-retries.js";
 import type { Heartbeat } from "./heartbeat.js";
 import { SampleGate } from "./sample-gate.js";
 
@@ -42,6 +44,10 @@ export class Session {
     return this.connection.runtime;
   }
 
+  get billing(): BillingPause {
+    return this.connection.billing;
+  }
+
   get closed(): AbortSignal {
     return this.connection.closed;
   }
@@ -79,7 +85,7 @@ export class Session {
 
   /** Runs a call in the retry loop and reports about it under this session. */
   retrying<T>(endpoint: string, call: () => Promise<T>, options: RetryOptions = {}): Promise<T> {
-    return this.connection.retrying(endpoint, call, { telemetry: this.telemetry, ...options });
+    return executeWithRetries(call, this, endpoint, options);
   }
 
   /** Ends the background work; the server notices by the missing heartbeats. */

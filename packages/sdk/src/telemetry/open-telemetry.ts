@@ -40,12 +40,12 @@ export async function connectOpenTelemetry(events: EventHub): Promise<void> {
 
   events.subscribe((event) => {
     switch (event.type) {
-      case "operationStart":
-        spans.set(
-          event.operationId,
-          tracer.startSpan(`tinker ${event.operation}`, { kind: SpanKind.CLIENT }),
-        );
+      case "operationStart": {
+        const span = tracer.startSpan(`tinker ${event.operation}`, { kind: SpanKind.CLIENT });
+        // Where nobody records, there is nothing to end.
+        if (span.isRecording()) spans.set(event.operationId, span);
         break;
+      }
       case "operationEnd":
         onEnd(event);
         break;

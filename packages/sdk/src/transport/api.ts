@@ -178,14 +178,9 @@ export class Api {
       origin: baseUrl.origin,
       path: baseUrl.prefix + path,
       commonHeaders: this.#commonHeaders(route),
-      headers: {
-        ...(route.method === "GET" ? undefined : { "x-idempotency-key": idempotencyKey() }),
-        // Whoever reads parts as they come wants them as they are.
-        ...(options.streams ? { "accept-encoding": "identity" } : undefined),
-        ...body?.headers,
-        ...options.headers,
-      },
+      headers: ownHeaders(body, options),
       body: body?.content ?? null,
+      idempotencyKey: route.method === "GET" ? null : idempotencyKey(),
       retryCount: 0,
       pool: options.pool ?? route.pool,
       timeoutMs: ownTimeoutMs,
@@ -210,6 +205,19 @@ export function excerpt(text: string): string {
 /** A JSON body. */
 export function jsonBody(json: unknown): EncodedBody {
   return { content: stringifyJson(json) };
+}
+
+const noHeaders: Headers = {};
+
+/** Most requests have headers of one kind; only the others need a new object. */
+function ownHeaders(body: EncodedBody | null, { headers, streams }: CallOptions): Headers {
+  if (!streams && !body?.headers) return headers ?? noHeaders;
+  return {
+    // Whoever reads parts as they come wants them as they are.
+    ...(streams ? { "accept-encoding": "identity" } : undefined),
+    ...body?.headers,
+    ...headers,
+  };
 }
 
 function toWireNames(query: Query): Query {

@@ -89,7 +89,7 @@ export class ConnectionPool {
   }
 
   #lease(connection: PooledConnection): Lease {
-    return new Lease(connection, this.#fresh, (isUsable) => this.#giveBack(connection, isUsable));
+    return new Lease(connection, this, this.#fresh);
   }
 
   #pickFree(): PooledConnection | undefined {
@@ -144,7 +144,8 @@ export class ConnectionPool {
     if (hoped && !isMultiplexed) while (this.#waitingForConnection.wakeFirst());
   }
 
-  #giveBack(connection: PooledConnection, isUsable: boolean): void {
+  /** A request on this connection is over; for leases. */
+  giveBack(connection: PooledConnection, isUsable: boolean): void {
     const wasFull = connection.active >= connection.capacity;
     connection.active--;
     if (!isUsable) {
@@ -176,18 +177,14 @@ export class ConnectionPool {
 /** The right to use a connection for one request. */
 export class Lease {
   readonly connection: PooledConnection;
+  readonly #pool: ConnectionPool;
   readonly #fresh: Semaphore;
-  readonly #onGiveBack: (isUsable: boolean) => void;
   #isFresh = true;
 
-  constructor(
-    connection: PooledConnection,
-    fresh: Semaphore,
-    onGiveBack: (isUsable: boolean) => void,
-  ) {
+  constructor(connection: PooledConnection, pool: ConnectionPool, fresh: Semaphore) {
     this.connection = connection;
+    this.#pool = pool;
     this.#fresh = fresh;
-    this.#onGiveBack = onGiveBack;
   }
 
   /** The request has waited a while: let another one be sent. */
@@ -200,6 +197,6 @@ export class Lease {
   /** The request is over; a connection that is not usable any more is closed. */
   giveBack(isUsable: boolean): void {
     this.park();
-    this.#onGiveBack(isUsable);
+    this.#pool.giveBack(this.connection, isUsable);
   }
 }

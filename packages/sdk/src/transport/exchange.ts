@@ -1,6 +1,6 @@
 import type { Dispatcher } from "undici";
 import { APIConnectionError, APITimeoutError } from "../errors/api-error.js";
-import { onAbort } from "../runtime/cancellation.js";
+import { listen, stopListening, type AbortListener } from "../runtime/cancellation.js";
 import type { CancelTimer, Clock } from "../runtime/clock.js";
 import { silenceError, slowestAnswerBytesPerMs, tooLargeError } from "./answer-bounds.js";
 import type { Lease } from "./connection-pool.js";
@@ -20,6 +20,8 @@ const parkAfterMs = 100;
 /** Uploads may be this slow before the wait for the answer counts as silence. */
 const slowestUploadBytesPerMs = 64;
 
+const nothing = new Uint8Array();
+
 /**
  * One request on a leased connection. Implements undici's handler directly: building a stream and an
  * abort signal per answer, as `request` and `fetch` do, costs more than the exchange itself.
@@ -29,17 +31,18 @@ const slowestUploadBytesPerMs = 64;
  *
  * An answer is collected, within its bounds, or handed on part by part where the request says so.
  */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class Exchange implements Dispatcher.DispatchHandler, AbortListener {
   readonly answer: Promise<HttpResponse>;
   readonly #request: HttpRequest;
   readonly #lease: Lease;
   readonly #clock: Clock;
   readonly #isUsableAfter: (response: HttpResponse) => boolean;
-  readonly #parts: Uint8Array[] = [];
+  #firstPart: Uint8Array | undefined;
+  #furtherParts: Uint8Array[] | undefined;
   #queue: PartQueue | undefined;
   #receivedBytes = 0;
-  readonly #stopListening: () => void;
-  #settle!: { resolve: (response: HttpResponse) => void; reject: (error: unknown) => void };
+  #resolve!: (response: HttpResponse) => void;
+  #reject!: (error: unknown) => void;
   #controller: Dispatcher.DispatchController | undefined;
   #status = 0;
   #headers: Record<string, string> = {};
@@ -60,14 +63,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#clock = clock;
     this.#isUsableAfter = isUsableAfter;
     this.answer = new Promise((resolve, reject) => {
-      this.#settle = { resolve, reject };
+      this.#resolve = resolve;
+      this.#reject = reject;
     });
     this.#quietSince = clock.now();
     this.#patienceMs = request.timeoutMs + bodySize(request) / slowestUploadBytesPerMs;
     this.#cancelTimer = clock.schedule(Math.min(parkAfterMs, this.#patienceMs), () =>
       this.#onTimer(),
     );
-    this.#stopListening = onAbort(request.signal, (reason) => this.#giveUp(reason));
+    listen(request.signal, this);
   }
 
   /** Sends the request. */
@@ -80,6 +84,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
       { method, path, headers, body, headersTimeout: 0, bodyTimeout: 0 } as DispatchOptions,
       this,
     );
+  }
+
+  onAbort(reason: unknown): void {
+    this.#giveUp(reason);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -113,7 +121,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#receivedBytes > this.#request.maxAnswerBytes) {
       return this.#giveUp(tooLargeError(this.#request, this.#status));
     }
-    this.#parts.push(part);
+    if (!this.#firstPart) this.#firstPart = part;
+    else (this.#furtherParts ??= []).push(part);
   }
 
   onResponseEnd(): void {
@@ -122,11 +131,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#end(true);
       return this.#queue.end();
     }
-    const body = this.#parts.length === 1 ? this.#parts[0]! : Buffer.concat(this.#parts);
+    const first = this.#firstPart ?? nothing;
+    const body = this.#furtherParts ? Buffer.concat([first, ...this.#furtherParts]) : first;
     const downloadMs = this.#clock.now() - this.#answeredAt;
     const response = { status: this.#status, headers: this.#headers, body, downloadMs };
     this.#end(this.#isUsableAfter(response));
-    this.#settle.resolve(response);
+    this.#resolve(response);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -169,7 +179,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     });
     this.#queue = queue;
     this.#lease.park();
-    this.#settle.resolve({
+    this.#resolve({
       status: this.#status,
       headers: this.#headers,
       body: new Uint8Array(),
@@ -188,7 +198,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #fail(error: unknown): void {
     if (this.#queue) this.#queue.fail(error);
-    else this.#settle.reject(error);
+    else this.#reject(error);
   }
 
   #giveUp(reason: unknown): void {
@@ -196,13 +206,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#end(false);
     this.#controller?.abort(new Error("the request was given up"));
     if (this.#queue) this.#queue.abort(reason);
-    else this.#settle.reject(reason);
+    else this.#reject(reason);
   }
 
   #end(isConnectionUsable: boolean): void {
     this.#isOver = true;
     this.#cancelTimer();
-    this.#stopListening();
+    stopListening(this.#request.signal, this);
     this.#lease.giveBack(isConnectionUsable);
   }
 }

@@ -175,10 +175,16 @@ class FetchExchange {
 }
 
 function toFetchRequest(request: HttpRequest, signal: AbortSignal): Request {
-  const { method, origin, path, commonHeaders, headers, body, retryCount } = request;
+  const { method, origin, path, commonHeaders, headers, body } = request;
+  const { retryCount, idempotencyKey } = request;
   return new Request(origin + path, {
     method,
-    headers: { ...commonHeaders, ...headers, "x-stainless-retry-count": String(retryCount) },
+    headers: {
+      ...commonHeaders,
+      ...(idempotencyKey === null ? undefined : { "x-idempotency-key": idempotencyKey }),
+      ...headers,
+      "x-stainless-retry-count": String(retryCount),
+    },
     redirect: "manual",
     signal,
     ...toFetchBody(body),

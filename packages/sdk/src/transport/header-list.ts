@@ -9,17 +9,18 @@ interface CommonList {
 const commonLists = new WeakMap<Headers, CommonList>();
 
 /** All headers of a request as the flat list of names and values that undici takes. */
-export function headerList({ commonHeaders, headers, retryCount }: HttpRequest): string[] {
+export function headerList(request: HttpRequest): string[] {
+  const { commonHeaders, headers, retryCount, idempotencyKey } = request;
   const { list: common, positions } = commonListOf(commonHeaders);
-  const own = ["x-stainless-retry-count", String(retryCount)];
-  for (const name in headers) {
-    if (!positions.has(name)) own.push(name, headers[name]!);
-  }
-  const list = common.concat(own);
-  for (const name in headers) {
+  const list = common.slice();
+  const put = (name: string, value: string): void => {
     const position = positions.get(name);
-    if (position !== undefined) list[position] = headers[name]!;
-  }
+    if (position === undefined) list.push(name, value);
+    else list[position] = value;
+  };
+  put("x-stainless-retry-count", String(retryCount));
+  if (idempotencyKey !== null) put("x-idempotency-key", idempotencyKey);
+  for (const name in headers) put(name, headers[name]!);
   return list;
 }
 

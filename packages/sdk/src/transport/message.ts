@@ -22,6 +22,8 @@ export interface HttpRequest {
   /** Headers of this request; they win over the common ones. */
   readonly headers: Headers;
   readonly body: RequestBody | null;
+  /** Tells the server that attempts are one request; null where there is nothing to do twice. */
+  readonly idempotencyKey: string | null;
   /** How many attempts went before this one. */
   readonly retryCount: number;
   readonly pool: Pool;

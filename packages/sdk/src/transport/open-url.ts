@@ -31,6 +31,7 @@ export function openUrl(send: Send, url: URL, options: OpenUrlOptions): Promise<
     commonHeaders,
     headers,
     body: null,
+    idempotencyKey: null,
     retryCount: 0,
     pool: "storage",
     timeoutMs,

@@ -72,6 +72,7 @@ function redirected(request: HttpRequest, target: URL): HttpRequest {
     ...next,
     commonHeaders: harmless(request.commonHeaders),
     headers: harmless(request.headers),
+    idempotencyKey: null,
   };
 }
 

@@ -51,12 +51,14 @@ export function openSocketTransport(clock: Clock, options: SocketOptions = {}): 
     }));
 
   const poolFor = (open: ClientFactory, request: HttpRequest): ConnectionPool => {
-    const { origin, pool, isBackground } = request;
-    return pools[isBackground ? "background" : "foreground"].get(
-      origin,
-      pool,
-      () => new ConnectionPool((onOpen) => open(request, onOpen), limits),
-    );
+    const { origin, pool: name, isBackground } = request;
+    const byOrigin = pools[isBackground ? "background" : "foreground"];
+    const known = byOrigin.get(origin, name);
+    if (known) return known;
+    const where = { origin, isBackground };
+    const opened = new ConnectionPool((onOpen) => open(where, onOpen), limits);
+    byOrigin.add(origin, name, opened);
+    return opened;
   };
 
   const exchange = (request: HttpRequest, lease: Lease): Promise<HttpResponse> => {
@@ -92,12 +94,14 @@ export function openSocketTransport(clock: Clock, options: SocketOptions = {}): 
 class PoolsByOrigin {
   readonly #origins = new Map<string, Map<string, ConnectionPool>>();
 
-  get(origin: string, name: string, open: () => ConnectionPool): ConnectionPool {
+  get(origin: string, name: string): ConnectionPool | undefined {
+    return this.#origins.get(origin)?.get(name);
+  }
+
+  add(origin: string, name: string, pool: ConnectionPool): void {
     const pools = this.#origins.get(origin) ?? new Map<string, ConnectionPool>();
     this.#origins.set(origin, pools);
-    const pool = pools.get(name) ?? open();
     pools.set(name, pool);
-    return pool;
   }
 
   async destroy(): Promise<void> {
@@ -111,7 +115,10 @@ function isUsableAfter(response: HttpResponse): boolean {
   return !isEmptyBadRequest(response);
 }
 
-type ClientFactory = (request: HttpRequest, onOpen: (isMultiplexed: boolean) => void) => Client;
+type ClientFactory = (
+  where: Pick<HttpRequest, "origin" | "isBackground">,
+  onOpen: (isMultiplexed: boolean) => void,
+) => Client;
 
 async function loadClientFactory(options: SocketOptions): Promise<ClientFactory> {
   const { buildConnector, Client } = await import("undici");

@@ -23,6 +23,7 @@ const request: HttpRequest = {
   commonHeaders: { accept: "application/json", "cf-access-client-id": "c" },
   headers: { "x-api-key": "tml-secret", accept: "text/plain" },
   body: null,
+  idempotencyKey: null,
   retryCount: 2,
   pool: "train",
   timeoutMs: 1,

@@ -48,6 +48,8 @@ const wireNames = {
   minTokens: "min_tokens",
 } as const satisfies Record<keyof SamplingExtensions, string>;
 
+const extensionNames = Object.keys(wireNames) as (keyof SamplingExtensions)[];
+
 /** Under this name extensions stand among the parameters on the wire. */
 const extensionsField = "extensions";
 
@@ -55,6 +57,7 @@ const extensionsField = "extensions";
 export function withExtensions(
   given: SamplingParamsInput & SamplingExtensions,
 ): SamplingParamsInput {
+  if (!extensionNames.some((name) => given[name] !== undefined)) return given;
   const params: Record<string, unknown> = { ...given };
   const extensions: Record<string, unknown> = {};
   for (const [name, wireName] of Object.entries(wireNames)) {
@@ -66,7 +69,6 @@ export function withExtensions(
     }
     extensions[wireName] = value;
   }
-  if (Object.keys(extensions).length === 0) return params;
   return { ...params, unknownFields: { ...given.unknownFields, [extensionsField]: extensions } };
 }
 

@@ -254,7 +254,12 @@ const rows = (list: readonly Row[]) =>
 describe("a call to a server that", () => {
   it.for(rows(generic))("%s", async ([, reply, ending], { service }) => {
     service.server.handle("getServerCapabilities", () => reply);
-    await expectEnding(client(service).getServerCapabilities({ timeoutMs: callMs }), ending);
+    // What works must do so on a busy machine too.
+    const call =
+      ending === "works"
+        ? service.client({ clock: undefined }).getServerCapabilities()
+        : client(service).getServerCapabilities({ timeoutMs: callMs });
+    await expectEnding(call, ending);
   });
 });
 

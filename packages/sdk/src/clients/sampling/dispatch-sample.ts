@@ -28,7 +28,7 @@ export async function dispatchSample<T>(
 ): Promise<T> {
   const { sampleGate, runtime } = host;
   const { clock } = runtime;
-  const { signal, failedAttempt: onAttempt } = operation;
+  const { signal } = operation;
   const startedAt = clock.now();
   const permit = await sampleGate.enter(sizeBytes, signal);
   try {
@@ -38,10 +38,11 @@ export async function dispatchSample<T>(
     const body = encode();
     operation.spent("encodeMs", enteredAt);
     const sentAt = clock.now();
-    const attempt = async (): Promise<T> => {
-      if (sampleGate.isBackingOff) await sampleGate.waitForBackoff(signal);
-      return host.retrying("sample", () => send(body), { signal, onAttempt, leaves: isLater });
-    };
+    const sendOnce = (): Promise<T> => send(body);
+    const options = { signal, keeper: operation, leaves: isLater };
+    const submit = (): Promise<T> => host.retrying("sample", sendOnce, options);
+    const attempt = (): Promise<T> =>
+      sampleGate.isBackingOff ? sampleGate.waitForBackoff(signal).then(submit) : submit();
     const policy = new LaterPolicy(host, operation, sizeBytes);
     const accepted = await retry(attempt, policy, { clock, signal });
     operation.spent("submitMs", sentAt);

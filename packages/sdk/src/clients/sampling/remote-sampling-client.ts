@@ -50,11 +50,15 @@ export class RemoteSamplingClient extends SamplingClient {
 
   override sample(options: SampleOptions): ApiFuture<SampleResponse> {
     const call = checkSampleCall(options);
-    return this.#start("sample", options, async (operation) => {
-      if (isExtended(call.samplingParams)) await this.#checkExtensions(operation);
-      const response = await this.#sampler.sample(call, operation);
-      return withTexts(response, options.tokenizer, this.#tokenizer);
-    });
+    const sample = (operation: Operation): Promise<SampleResponse> =>
+      this.#sampler
+        .sample(call, operation)
+        .then((response) => withTexts(response, options.tokenizer, this.#tokenizer));
+    return this.#start("sample", options, (operation) =>
+      isExtended(call.samplingParams)
+        ? this.#checkExtensions(operation).then(() => sample(operation))
+        : sample(operation),
+    );
   }
 
   override stream(options: StreamOptions): SampleStream {
@@ -164,6 +168,6 @@ export class RemoteSamplingClient extends SamplingClient {
   ): ApiFuture<T> {
     checkBounds(options);
     const operation = new Operation(name, this.samplingSessionId, this.#session.runtime);
-    return ApiFuture.start(operation, options, this.#session, () => work(operation));
+    return ApiFuture.start(operation, options, this.#session, work);
   }
 }

@@ -67,7 +67,10 @@ export class RetryHandler {
     }
     this.#enter(operation);
     try {
-      const result = await this.#repeat(call);
+      const { clock } = this.#runtime;
+      const { signal } = operation;
+      const policy = new SamplePolicy(this.#runtime, this.#telemetry, this.#config, operation);
+      const result = await retry(call.attempt, policy, { clock, signal });
       this.#lastProgressAt = this.#runtime.clock.now();
       this.#doneCount++;
       this.#logCounts();
@@ -76,30 +79,6 @@ export class RetryHandler {
       this.#leave(operation);
       this.#slots.release();
     }
-  }
-
-  #repeat<T>({ attempt, operation }: RetriedCall<T>): Promise<T> {
-    const { clock } = this.#runtime;
-    const { signal } = operation;
-    return retry(attempt, this.#policyFor(operation), { clock, signal });
-  }
-
-  #policyFor(operation: Operation): RetryPolicy {
-    const { clock, random, retries } = this.#runtime;
-    const { enableRetries, isRetryable = mayBeRetried } = this.#config;
-    const startedAt = clock.now();
-    return {
-      shouldRetry: (error) => enableRetries && isRetryable(error),
-      delayFor: (_, failures) => delayOf(failures, this.#config, random),
-      onFailure: (error, delayMs, failures) => {
-        this.#report(error, delayMs !== null, failures, startedAt);
-        if (delayMs === null) return;
-        const failed = toFailedAttempt(error, delayMs);
-        operation.failedAttempt(failed);
-        const { status, message } = failed;
-        retries.report({ endpoint: "sample", by: "sample", status, message, delayMs });
-      },
-    };
   }
 
   #logCounts(): void {
@@ -145,11 +124,51 @@ export class RetryHandler {
     this.#runtime.logger.error(error.message);
     for (const operation of this.#running) operation.abort(error);
   }
+}
 
-  #report(error: unknown, shouldRetry: boolean, attemptCount: number, startedAt: number): void {
+/** What is tried again for one call, and who hears of it. */
+class SamplePolicy implements RetryPolicy {
+  readonly #runtime: Runtime;
+  readonly #telemetry: TelemetrySink;
+  readonly #config: CompleteRetryConfig;
+  readonly #operation: Operation;
+  readonly #startedAt: number;
+
+  constructor(
+    runtime: Runtime,
+    telemetry: TelemetrySink,
+    config: CompleteRetryConfig,
+    operation: Operation,
+  ) {
+    this.#runtime = runtime;
+    this.#telemetry = telemetry;
+    this.#config = config;
+    this.#operation = operation;
+    this.#startedAt = runtime.clock.now();
+  }
+
+  shouldRetry(error: unknown): boolean {
+    const { enableRetries, isRetryable = mayBeRetried } = this.#config;
+    return enableRetries && isRetryable(error);
+  }
+
+  delayFor(_: unknown, failures: number): number {
+    return delayOf(failures, this.#config, this.#runtime.random);
+  }
+
+  onFailure(error: unknown, delayMs: number | null, failures: number): void {
+    this.#report(error, delayMs !== null, failures);
+    if (delayMs === null) return;
+    const failed = toFailedAttempt(error, delayMs);
+    this.#operation.failedAttempt(failed);
+    const { status, message } = failed;
+    this.#runtime.retries.report({ endpoint: "sample", by: "sample", status, message, delayMs });
+  }
+
+  #report(error: unknown, shouldRetry: boolean, attemptCount: number): void {
     const { clock } = this.#runtime;
     const isUser = isUserError(error);
-    const elapsedMs = clock.now() - startedAt;
+    const elapsedMs = clock.now() - this.#startedAt;
     this.#telemetry.log(
       "RetryHandler.execute.exception",
       shouldRetry || isUser ? "WARNING" : "ERROR",

@@ -1,9 +1,9 @@
 import type { Operation } from "../../futures/operation.js";
 import { pollFuture } from "../../futures/poll-future.js";
 import { QueueStateLog } from "../../session/queue-state-log.js";
-import { holdHeaders } from "../../transport/acceptance.js";
+import { holdHeaders, type Acceptance } from "../../transport/acceptance.js";
 import { jsonBody, type EncodedBody } from "../../transport/api.js";
-import type { HttpResponse } from "../../transport/message.js";
+import type { Headers, HttpResponse } from "../../transport/message.js";
 import type { SampleResponse } from "../../types/sampling.js";
 import { encodeJson } from "../../wire/json-codec.js";
 import { estimatePromptBytes } from "../byte-estimate.js";
@@ -65,25 +65,33 @@ export class Sampler {
   }
 
   /** Hands one request in, under a number of its own, and waits for its result. */
-  async #sampleOnce(call: SampleCall, operation: Operation): Promise<SampleResponse> {
-    const { connection, telemetry } = this.host;
+  #sampleOnce(call: SampleCall, operation: Operation): Promise<SampleResponse> {
+    const { api } = this.host.connection;
     const { signal } = operation;
     // Without a session there is nothing that numbers would count in.
-    const numbered = "samplingSessionId" in this.target ? { seqId: this.#nextSeqId++ } : {};
+    const seqId = "samplingSessionId" in this.target ? this.#nextSeqId++ : undefined;
     const sizeBytes = estimatePromptBytes(call.prompt);
-    const accepted = await dispatchSample(this.host, operation, {
+    return dispatchSample(this.host, operation, {
       sizeBytes,
-      encode: () => this.#encode(call, numbered),
-      send: async (body) => {
-        const isAlone = connection.dialect.current === "proto" && !this.host.sampleGate.isBusy;
-        const hold = holdHeaders({ isAlone, sizeBytes });
-        const options = { headers: { ...headers, ...hold }, signal };
-        return connection.api.readAcceptance(
-          "sample",
-          await connection.api.exchange("sample", body, options),
-        );
+      encode: () => this.#encode(call, seqId),
+      send: (body) => {
+        const options = { headers: this.#headersFor(sizeBytes), signal };
+        return api
+          .exchange("sample", body, options)
+          .then((response) => api.readAcceptance("sample", response));
       },
-    });
+    }).then((accepted) => this.#resultOf(accepted, operation));
+  }
+
+  #headersFor(sizeBytes: number): Headers {
+    const { connection, sampleGate } = this.host;
+    const isAlone = connection.dialect.current === "proto" && !sampleGate.isBusy;
+    return isAlone ? { ...headers, ...holdHeaders({ isAlone, sizeBytes }) } : headers;
+  }
+
+  #resultOf(accepted: Acceptance, operation: Operation): Promise<SampleResponse> {
+    const { connection, telemetry } = this.host;
+    const { signal } = operation;
     operation.accepted(accepted.requestId);
     return pollFuture(
       { ...accepted, requestType: "Sample", resultType: "SampleResponse", roundTripMs: 0 },
@@ -91,7 +99,7 @@ export class Sampler {
     );
   }
 
-  #encode(call: SampleCall, numbered: { readonly seqId?: number } = {}): EncodedBody {
-    return jsonBody(encodeJson("SampleRequest", { ...call, ...this.target, ...numbered }));
+  #encode(call: SampleCall, seqId?: number): EncodedBody {
+    return jsonBody(encodeJson("SampleRequest", { ...this.target, ...call, seqId }));
   }
 }

@@ -1,4 +1,5 @@
-import type { Connection, RetryOptions } from "../../session/connection.js";
+import type { Connection } from "../../session/connection.js";
+import type { RetryOptions } from "../../session/execute-with-retries.js";
 import type { SampleGate } from "../../session/sample-gate.js";
 import type { Runtime } from "../../runtime/runtime.js";
 import type { TelemetrySink } from "../../telemetry/sink.js";

@@ -296,7 +296,7 @@ export class RemoteTrainingClient extends TrainingClient {
     checkBounds(options);
     const { session } = this.#run;
     const operation = new Operation(name, this.modelId, session.runtime);
-    return ApiFuture.start(operation, options, session, () => work(operation));
+    return ApiFuture.start(operation, options, session, work);
   }
 }
 

@@ -57,7 +57,7 @@ export async function sendPass(
       ? await connection.api.exchange(endpoint, body, { ...options, maxRetries: 0 })
       : await session.retrying(endpoint, () => connection.api.exchange(endpoint, body, options), {
           signal: closed,
-          onAttempt: operation.failedAttempt,
+          keeper: operation,
         });
     operation.spent("submitMs", sentAt);
     dialect.settle(form);

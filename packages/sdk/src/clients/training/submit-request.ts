@@ -43,7 +43,7 @@ export async function submitRequest<E extends SmallEndpoint>(
       const accepted = await session.retrying(
         endpoint,
         () => connection.api.submit(endpoint, request, { signal: closed, headers }),
-        { signal: closed, onAttempt: operation.failedAttempt },
+        { signal: closed, keeper: operation },
       );
       sequence.advance(1);
       operation.accepted(accepted.requestId);
