@@ -100,7 +100,14 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     answerRefused: refusedRequests(core),
     pages: [
       ...extraPages(core, links, authenticator),
-      ...studioPages({ core, authenticator, readBytes, version, publicUrl }),
+      ...studioPages({
+        core,
+        authenticator,
+        readBytes,
+        version,
+        publicUrl,
+        threads: options.threads,
+      }),
       ...openAiPages({ core, authenticator, readBytes, aliases: options.aliases ?? {} }),
     ],
     authenticator,

@@ -23,7 +23,7 @@ import { ModelLanes } from "./service/model-lanes.js";
 import { Models } from "./service/models.js";
 import { recover } from "./service/recovery.js";
 import { Samples } from "./service/samples.js";
-import { closeSession } from "./service/session-closer.js";
+import { closeSession, endModel } from "./service/session-closer.js";
 import { Sessions } from "./service/sessions.js";
 import { Store, type Durability } from "./store/store.js";
 import type { Clock } from "./time/clock.js";
@@ -57,6 +57,8 @@ export interface Core {
   readonly checkpoints: Checkpoints;
   readonly lanes: ModelLanes;
   readonly lives: LiveModels;
+  /** Ends a model whatever its client wants. */
+  endModel(modelId: string, reason: string): Promise<void>;
   /** Finishes or leaves in the journal what runs, and lets go of the data directory. */
   close(): Promise<void>;
 }
@@ -139,6 +141,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     checkpoints,
     lanes,
     lives,
+    endModel: (modelId, reason) => endModel(context, parts, modelId, reason),
     async close() {
       janitor.stop();
       ledger.waiters.releaseAll();

@@ -93,6 +93,11 @@ export class BaseModels {
     return remember(this.#loaded, name, () => this.#loadNow(name));
   }
 
+  /** Whether a model is in memory or on its way there. */
+  isLoaded(name: string): boolean {
+    return this.#loaded.has(name);
+  }
+
   /** How a model reads and writes text. */
   text(name: string): Promise<ModelText> {
     return remember(this.#texts, name, async () => loadModelText((await this.find(name)).folder));

@@ -1,11 +1,14 @@
+import { pathOf } from "../checkpoints/checkpoint-names.js";
 import { DamagedError } from "../errors/damaged-error.js";
-import { toFailure, type StoppedError } from "../errors/failure.js";
+import { StoppedError, toFailure } from "../errors/failure.js";
 import type { FairTurns } from "../queue/fair-turns.js";
+import type { CheckpointKind } from "../store/checkpoints-table.js";
 import type { RequestHead } from "../store/requests-table.js";
 import type { EngineGuard } from "./engine-guard.js";
 import type { LiveModel } from "./live-model.js";
 import type { LiveModels } from "./live-models.js";
 import { operations } from "./operations/index.js";
+import { saveBeside } from "./operations/save.js";
 import { jsonResult, type OperationOutput, type OperationParts } from "./operations/operation.js";
 import { noLeftovers } from "./snapshots.js";
 
@@ -88,6 +91,43 @@ export class ModelRunner {
       await this.#fail(request, signal.aborted ? signal.reason : problem.error, place);
     }
     this.#parts.lives.letGo(modelId);
+  }
+
+  /** Saves the weights as they are, for somebody else than the client; returns the path. */
+  async saveNow(
+    save: { readonly type: CheckpointKind; readonly name: string },
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { context, lives, guard, turns } = this.#parts;
+    const { store, recorder, clock } = context;
+    const { modelId, owner } = this.#model;
+    const turn = await turns.saving.take(owner, modelId, signal);
+    if (!turn) throw new StoppedError("the server is shutting down", "server");
+    try {
+      const output = await guard.run(maxAttempts, async () =>
+        saveBeside(this.#parts, await lives.hold(this.#model), save),
+      );
+      const now = clock.now();
+      const times = { startedAt: now, finishedAt: now, tookMs: 0, tokens: 0 };
+      const request = { kind: "save_weights", acceptedAt: now } as const;
+      const note = recorder.note(this.#model, request, output.telling ?? {}, times);
+      try {
+        await store.write(() => {
+          store.usage.add(this.#model, output.usage, now);
+          output.commit();
+          note.write();
+        });
+      } catch (error) {
+        await this.#quietly(output.undo);
+        throw error;
+      }
+      note.committed();
+      await this.#quietly(output.afterCommit);
+      return pathOf(output.record);
+    } finally {
+      turn.end(0);
+      lives.letGo(modelId);
+    }
   }
 
   /** Fails a request that never had its turn; never rejects. */
@@ -240,8 +280,9 @@ export class ModelRunner {
     const facts = { startedAt: place.startedAt, finishedAt, applied: null, tokens: 0 };
     const mark = { kind: "failed", text: failure.error, subject: request.requestId };
     const times = { ...facts, tookMs: 0 };
-    // What never had its turn did not fail by itself.
-    const telling = place.nextSeq === null ? {} : { mark };
+    // What never had its turn, or was given up, did not fail by itself.
+    const isOwnFailure = place.nextSeq !== null && !(error instanceof StoppedError);
+    const telling = isOwnFailure ? { mark } : {};
     const note = recorder.note(this.#model, request, telling, times);
     await this.#quietly(async () => {
       await ledger.finish(request, failure, facts, () => {

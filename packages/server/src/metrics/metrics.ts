@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { MetricsRegistry, type Counter, type Histogram } from "./registry.js";
+import { Timeline } from "./timeline.js";
 
 /** How often the event loop is looked at. */
 const sampleMs = 10;
@@ -9,6 +10,7 @@ const secondBounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300]
 /** The numbers this server keeps about itself. */
 export class Metrics {
   readonly registry = new MetricsRegistry();
+  readonly timeline = new Timeline();
   readonly httpRequests: Counter;
   readonly httpSeconds: Histogram;
   readonly operations: Counter;
@@ -72,6 +74,12 @@ export class Metrics {
     this.operations.add(1, { kind, state });
     this.tokens.add(facts.tokens, { kind });
     if (facts.startedAt === null) return;
+    this.timeline.note(kind === "sample" ? "sampling" : "training", {
+      endedAt: facts.finishedAt,
+      waitMs: facts.startedAt - request.acceptedAt,
+      tookMs: facts.finishedAt - facts.startedAt,
+      tokens: facts.tokens,
+    });
     this.queueSeconds.observe((facts.startedAt - request.acceptedAt) / 1000, { kind });
     this.computeSeconds.observe((facts.finishedAt - facts.startedAt) / 1000, { kind });
   }

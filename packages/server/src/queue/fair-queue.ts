@@ -11,6 +11,11 @@ export class FairQueue<E> {
     return this.#size;
   }
 
+  /** Groups that wait. */
+  get groupCount(): number {
+    return [...this.#owners.values()].reduce((sum, groups) => sum + groups.size, 0);
+  }
+
   add(owner: string, group: string, entry: E): void {
     this.#owners
       .at(owner, () => new Rotation())

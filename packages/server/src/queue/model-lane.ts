@@ -3,6 +3,21 @@ import type { RequestHead } from "../store/requests-table.js";
 import type { QueueNote } from "./queue-note.js";
 import { SequenceQueue } from "./sequence-queue.js";
 
+/** What goes on in a lane. */
+export interface LaneView {
+  readonly running: {
+    readonly kind: string;
+    readonly seq: number | null;
+    readonly since: number;
+  } | null;
+  readonly waiting: number;
+  /** When the oldest of those that wait was accepted. */
+  readonly oldestAt: number | null;
+  /** Why it waits, as those who ask are told. */
+  readonly note: QueueNote | null;
+  readonly isHeld: boolean;
+}
+
 /** Carries requests of a model out; nothing here ever rejects. */
 export interface LaneWork {
   /**
@@ -30,7 +45,11 @@ export class ModelLane {
   readonly #stopping = new AbortController();
   #running: RequestHead | undefined;
   #loop: Promise<void> | undefined;
+  #runningSince = 0;
   #isPaused = false;
+  /** Why nothing new is begun, while somebody holds the lane. */
+  #held: string | null = null;
+  readonly #beside: (() => Promise<void>)[] = [];
   #pendingBytes = 0;
 
   constructor(modelId: string, nextSeq: number, work: LaneWork) {
@@ -64,9 +83,41 @@ export class ModelLane {
     } else if (!this.#isPaused) {
       this.#queue.add(request);
       this.#pendingBytes += request.payloadBytes;
-      // In a later turn, so that the loop is on record before it can end.
-      this.#loop ??= Promise.resolve().then(() => this.#run());
+      this.#wake();
     }
+  }
+
+  /** Begins nothing new until `release`; those who ask are told why. */
+  hold(reason: string): void {
+    this.#held = reason;
+  }
+
+  release(): void {
+    this.#held = null;
+    this.#wake();
+  }
+
+  /** Does something between two requests, also while the lane is held. */
+  beside<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { signal } = this.#stopping;
+    return new Promise((resolve, reject) => {
+      this.#beside.push(() => work(signal).then(resolve, reject));
+      this.#wake();
+    });
+  }
+
+  /** What goes on in it. */
+  view(): LaneView {
+    const running = this.#running;
+    const oldest = this.#queue.oldest;
+    const note = running ? this.#work.note() : oldest && this.note(oldest);
+    return {
+      running: running ? { kind: running.kind, seq: running.seq, since: this.#runningSince } : null,
+      waiting: this.#queue.size,
+      oldestAt: oldest?.acceptedAt ?? null,
+      note: note ?? null,
+      isHeld: this.#held !== null,
+    };
   }
 
   /** Why a request has not finished yet. */
@@ -74,6 +125,7 @@ export class ModelLane {
     if (this.#running?.requestId === request.requestId) {
       return this.#work.note() ?? { queueState: "active", reason: `${request.kind} is running` };
     }
+    if (this.#held !== null) return { queueState: "paused_capacity", reason: this.#held };
     const missing = this.#queue.missingSeq;
     if (missing !== null && request.seq !== null && !this.#running) {
       return {
@@ -103,12 +155,25 @@ export class ModelLane {
   }
 
   async #run(): Promise<void> {
-    for (let request = this.#queue.take(); request; request = this.#queue.take()) {
+    for (;;) {
+      const beside = this.#beside.shift();
+      if (beside) {
+        await beside();
+        continue;
+      }
+      const request = this.#held === null ? this.#queue.take() : undefined;
+      if (!request) break;
       this.#running = request;
+      this.#runningSince = Date.now();
       this.#pendingBytes -= request.payloadBytes;
       await this.#work.run(request, this.#queue.nextSeq, this.#stopping.signal);
+      this.#running = undefined;
     }
-    this.#running = undefined;
     this.#loop = undefined;
+  }
+
+  #wake(): void {
+    // In a later turn, so that the loop is on record before it can end.
+    this.#loop ??= Promise.resolve().then(() => this.#run());
   }
 }

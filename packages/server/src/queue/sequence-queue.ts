@@ -65,6 +65,15 @@ export class SequenceQueue<E extends Sequenced> {
     return numbered.entry;
   }
 
+  /** What has waited longest. */
+  get oldest(): E | undefined {
+    let oldest = this.#unnumbered[0];
+    for (const waiting of this.#numbered.values()) {
+      if (!oldest || waiting.arrival < oldest.arrival) oldest = waiting;
+    }
+    return oldest?.entry;
+  }
+
   /** How many entries run before this one, as far as is known. */
   countBefore(entry: E): number {
     if (entry.seq === null) {

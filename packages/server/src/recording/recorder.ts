@@ -324,6 +324,9 @@ export class Recorder {
 
   #tellMark({ owner, logId }: RunState, mark: Mark): void {
     this.hub.publish(owner, `run:${logId}`, { kind: "mark", run: logId, mark: toStudio(mark) });
+    if (mark.kind !== "checkpoint" || mark.subject === null) return;
+    const event = { kind: "checkpoint", path: mark.subject, change: "saved" } as const;
+    this.hub.publish(owner, "runs", event);
   }
 
   #tell(): void {

@@ -46,6 +46,7 @@ export class DirectSamples {
     const arrivedAt = performance.now();
     const combined = AbortSignal.any([signal, this.#closing.signal]);
     const free = await this.places.take(caller.owner, combined);
+    const begunAt = this.#context.clock.now();
     if (target.checkpoint) this.#parts.checkpoints.noteUse(target.checkpoint);
     let total = 0;
     const sampled = orders.map(() => 0);
@@ -81,6 +82,9 @@ export class DirectSamples {
     } finally {
       this.#running.delete(all);
       free();
+      const endedAt = this.#context.clock.now();
+      const [tookMs, waitMs] = [endedAt - begunAt, 0];
+      this.#context.metrics.timeline.note("sampling", { endedAt, tookMs, waitMs, tokens: total });
       await this.#bill(caller, target, orders, results, sampled);
     }
     return results.flatMap((result) => result ?? []);

@@ -2,6 +2,8 @@ import { ModelRunner, type RunnerParts } from "../engine-host/model-runner.js";
 import { ModelLane } from "../queue/model-lane.js";
 import { FairTurns } from "../queue/fair-turns.js";
 import type { QueueNote } from "../queue/queue-note.js";
+import { gone } from "../errors/api-error.js";
+import type { CheckpointKind } from "../store/checkpoints-table.js";
 import type { Model } from "../store/models-table.js";
 import type { RequestHead } from "../store/requests-table.js";
 
@@ -12,6 +14,7 @@ const maxSaving = 2;
 export class ModelLanes {
   readonly #parts: RunnerParts;
   readonly #lanes = new Map<string, ModelLane>();
+  readonly #runners = new Map<string, ModelRunner>();
   #isPaused = false;
 
   constructor(parts: Omit<RunnerParts, "onEnded" | "turns">) {
@@ -41,6 +44,8 @@ export class ModelLanes {
       refuse: (request, error) => runner.refuse(request, error),
     });
     this.#lanes.set(modelId, lane);
+    this.#runners.set(modelId, runner);
+    if (this.#parts.context.store.logs.isPaused(modelId)) lane.hold("paused in the studio");
     return lane;
   }
 
@@ -59,6 +64,17 @@ export class ModelLanes {
     if (!lane) return;
     await lane.stop(`model ${modelId} has ended: ${reason}`);
     this.#lanes.delete(modelId);
+    this.#runners.delete(modelId);
+  }
+
+  /** Saves the weights of a model between two of its requests; returns the path. */
+  async saveNow(
+    modelId: string,
+    save: { readonly type: CheckpointKind; readonly name: string },
+  ): Promise<string> {
+    const [lane, runner] = [this.#lanes.get(modelId), this.#runners.get(modelId)];
+    if (!lane || !runner) throw gone(`model ${modelId} has ended`);
+    return lane.beside((signal) => runner.saveNow(save, signal));
   }
 
   /** Writes states of idle models out. */

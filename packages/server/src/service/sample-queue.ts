@@ -61,10 +61,30 @@ export class SampleQueue {
     this.#startMore();
   }
 
+  /** What goes on in it. */
+  view(): {
+    runningSequences: number;
+    waiting: number;
+    waitingSessions: number;
+    note: QueueNote | null;
+  } {
+    const { size } = this.#waiting;
+    return {
+      runningSequences: this.#runningSequences,
+      waiting: size,
+      waitingSessions: this.#waiting.groupCount,
+      note: size === 0 ? null : this.#fullNote(),
+    };
+  }
+
   note(request: RequestHead): QueueNote {
     if (this.#running.has(request.requestId)) {
       return { queueState: "active", reason: "sampling" };
     }
+    return this.#fullNote();
+  }
+
+  #fullNote(): QueueNote {
     const { size } = this.#waiting;
     const reason = `all places for sampling are taken, and ${size} requests are waiting for one`;
     return { queueState: "paused_capacity", reason };

@@ -16,6 +16,31 @@ export interface CloserParts {
   readonly checkpoints: Checkpoints;
 }
 
+/** Ends one model whatever its client wants; what waits fails with the reason. */
+export async function endModel(
+  context: Context,
+  parts: CloserParts,
+  modelId: string,
+  reason: string,
+): Promise<void> {
+  const { store, logger } = context;
+  await store.write(() => store.models.setState(modelId, "unloaded", reason));
+  await takeDown(context, parts, modelId, reason);
+  logger.info("model ended", { model: modelId, reason });
+}
+
+/** Takes a model that has ended out of its lane, of memory and of the disk. */
+async function takeDown(
+  { store }: Context,
+  { lanes, lives, snapshots }: CloserParts,
+  modelId: string,
+  reason: string,
+): Promise<void> {
+  await lanes.end(modelId, reason);
+  await lives.drop(modelId);
+  await snapshots.discard(await store.write(() => snapshots.forget(modelId)));
+}
+
 /**
  * Ends a session and what belongs to it: its models are unloaded, what waits fails with the reason,
  * what was kept to bring the models back and its ephemeral sampler weights are deleted. Named
@@ -41,11 +66,7 @@ export async function closeSession(
   parts.sessions.forget(sessionId);
   const owner = store.sessions.get(sessionId)?.owner ?? "";
   await parts.samples.stopSession(owner, sessionId, message);
-  for (const { modelId } of models) {
-    await parts.lanes.end(modelId, reason);
-    await parts.lives.drop(modelId);
-    await parts.snapshots.discard(await store.write(() => parts.snapshots.forget(modelId)));
-  }
+  for (const { modelId } of models) await takeDown(context, parts, modelId, reason);
   for (const checkpoint of store.checkpoints.ephemeral()) {
     if (checkpoint.sessionId === sessionId) {
       await parts.checkpoints.remove(checkpoint, "checkpoint.dropped");

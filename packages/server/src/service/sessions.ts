@@ -74,6 +74,7 @@ export class Sessions {
     });
     if (sessionId === session.sessionId) {
       this.#open.set(sessionId, { owner: caller.owner, lastSeenAt: this.#time.now });
+      this.#tell(caller.owner, sessionId, "opened");
       logger.info("session opened", { session: sessionId, owner: caller.owner });
     }
     return sessionId;
@@ -89,6 +90,12 @@ export class Sessions {
     const session = open ? undefined : this.#context.store.sessions.get(sessionId);
     if (session?.owner !== caller.owner) throw notFound(`session ${sessionId}`);
     throw gone(closedMessage(session));
+  }
+
+  /** When an open session gave its last sign of life. */
+  lastSeenAt(sessionId: string): number | undefined {
+    const open = this.#open.get(sessionId);
+    return open && this.#context.clock.now() - (this.#time.now - open.lastSeenAt);
   }
 
   isOpen(sessionId: string): boolean {
@@ -108,9 +115,15 @@ export class Sessions {
     return [...this.#open.keys()];
   }
 
+  #tell(owner: string, id: string, change: "opened" | "closed"): void {
+    this.#context.recorder.hub.publish(owner, "runs", { kind: "session", id, change });
+  }
+
   /** Takes a session out of the open ones; what belongs to it is the caller's business. */
   forget(sessionId: string): void {
+    const open = this.#open.get(sessionId);
     this.#open.delete(sessionId);
+    if (open) this.#tell(open.owner, sessionId, "closed");
   }
 }
 

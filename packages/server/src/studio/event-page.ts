@@ -1,4 +1,5 @@
 import type { NumberedEvent, EventHub } from "../recording/event-hub.js";
+import type { StudioLane } from "tinker-ts/wire";
 import { ApiError, tooMany } from "../errors/api-error.js";
 
 const maxStreams = 256;
@@ -6,15 +7,26 @@ const maxStreams = 256;
 const maxWaitingBytes = 4 * 1024 * 1024;
 const maxTopics = 64;
 
+/** How often queues are looked at while somebody wants to see them. */
+const lookMs = 500;
+
+/** How streams are kept. */
+export interface EventPageOptions {
+  /** A stream with nothing to say says so this often. */
+  readonly pingMs: number;
+  /** The queues of an owner's models. */
+  readonly lanes: (owner: string) => readonly StudioLane[];
+}
+
 /** Streams of events to open pages. */
 export class EventPages {
   readonly #hub: EventHub;
-  readonly #pingMs: number;
+  readonly #options: EventPageOptions;
   #open = 0;
 
-  constructor(hub: EventHub, pingMs: number) {
+  constructor(hub: EventHub, options: EventPageOptions) {
     this.#hub = hub;
-    this.#pingMs = pingMs;
+    this.#options = options;
   }
 
   /** Answers with a stream that lasts until the page hangs up. */
@@ -49,13 +61,24 @@ export class EventPages {
     // A first event even when nothing happens: whoever reconnects has a cursor to go on from.
     if (isReset) write(`${head}event: reset\ndata: ${JSON.stringify({ reason })}\n\n`);
     else if (cursor === null) write(`${head}event: open\ndata: {}\n\n`);
-    const ping = setInterval(() => write(": ping\n\n"), this.#pingMs);
+    const { pingMs, lanes } = this.#options;
+    const ping = setInterval(() => write(": ping\n\n"), pingMs);
     ping.unref();
+    let shown = "";
+    const look = (): void => {
+      const now = JSON.stringify({ lanes: lanes(owner) });
+      // Without an id: where queues stand is no step of the order that a cursor goes on in.
+      if (now !== shown) write(`event: queue\ndata: ${now}\n\n`);
+      shown = now;
+    };
+    const looking = topics.includes("queue") ? setInterval(look, lookMs) : undefined;
+    looking?.unref();
     end = () => {
       if (isOver) return;
       isOver = true;
       this.#open--;
       clearInterval(ping);
+      clearInterval(looking);
       stop();
       signal.removeEventListener("abort", end);
       wake();

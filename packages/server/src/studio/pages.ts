@@ -3,6 +3,7 @@ import {
   parseJson,
   studioRoutes,
   writeStudioSeries,
+  type StudioExhibitKind,
   type StudioHello,
   type StudioRouteName,
 } from "tinker-ts/wire";
@@ -16,8 +17,11 @@ import { StudioPage } from "./assets.js";
 import { checkpointRows } from "./checkpoint-rows.js";
 import { seriesCsv } from "./csv.js";
 import { EventPages } from "./event-page.js";
+import { Exhibits } from "./exhibits.js";
 import { checkFetchSite, checkStudioHeader, dataHeaders, studioHeaders } from "./guard.js";
 import { LoginCodes } from "./login-codes.js";
+import { machineState, laneRows, usageRows } from "./machine.js";
+import { Steering } from "./steering.js";
 import { Studio } from "./studio.js";
 
 /** What the studio's pages need. */
@@ -27,6 +31,8 @@ export interface StudioPagesParts {
   /** Reads a small body. */
   readonly readBytes: (request: Request, owner: string) => Promise<Uint8Array>;
   readonly version: string;
+  /** Threads of the engine; undefined for all cores. */
+  readonly threads: number | undefined;
   /** Where clients reach the server, when that is not where it listens. */
   readonly publicUrl: string | null;
 }
@@ -50,12 +56,18 @@ const maxSeries = 2000;
 
 /** The page of the studio, its files and its data. */
 export function studioPages(parts: StudioPagesParts): ExtraPage[] {
-  const { core, authenticator, readBytes, version } = parts;
+  const { core, authenticator, readBytes, version, threads } = parts;
   const { context } = core;
   const studio = new Studio(core);
+  const steering = new Steering(core, studio);
+  const exhibits = new Exhibits(core, studio);
+  const startedAt = context.clock.now();
   const codes = new LoginCodes(context.clock);
   const page = new StudioPage();
-  const events = new EventPages(context.recorder.hub, context.limits.streamPingMs);
+  const events = new EventPages(context.recorder.hub, {
+    pingMs: context.limits.streamPingMs,
+    lanes: (owner) => laneRows(core, studio.rows, owner),
+  });
 
   const token = (caller: Principal) => ({
     token: authenticator.issueToken(caller, "studio"),
@@ -148,6 +160,39 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
         totalBytes: checkpoints.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
       };
     },
+    exhibits: ({ owner, query }) => {
+      const step = query.get("step");
+      return exhibits.list(owner, {
+        run: query.get("run") ?? "",
+        step: step === null || step === "last" ? null : numberIn(query, "step", 0),
+        kind: kindIn(query),
+        split: query.get("split"),
+        group: query.has("group") ? numberIn(query, "group", 0) : null,
+        order: query.get("order") ?? "index",
+        text: query.get("q") ?? "",
+        cursor: numberIn(query, "cursor", 0, 0),
+        limit: numberIn(query, "limit", 200, 1, 2000),
+      });
+    },
+    exhibit: ({ owner, id, query }) =>
+      exhibits.detail(owner, id, {
+        from: numberIn(query, "from", 0, 0),
+        to: query.has("to") ? numberIn(query, "to", 0, 0) : null,
+      }),
+    pause: ({ owner, id }) => steering.pause(owner, id),
+    resume: ({ owner, id }) => steering.resume(owner, id),
+    stop: async ({ owner, id, body }) => {
+      const { how } = await body();
+      return steering.stop(owner, id, { how: how as "save" });
+    },
+    save: async ({ owner, id, body }) => steering.save(owner, id, await body()),
+    async controls({ owner, id, body }) {
+      const { values } = await body();
+      if (typeof values !== "object" || values === null) throw badRequest("values", "is missing");
+      return steering.setControls(owner, id, values as Record<string, unknown>);
+    },
+    machine: ({ owner }) => machineState(core, studio.rows, owner, { startedAt, threads }),
+    usage: ({ owner, query }) => usageRows(core, owner, timeIn(query, "from"), timeIn(query, "to")),
     views: ({ owner }) => studio.views(owner),
     async addView({ owner, body }) {
       const { name, query } = await body();
@@ -241,6 +286,21 @@ function numberIn(
     throw badRequest(name, `must be a number${bounds}, got ${given}`);
   }
   return value;
+}
+
+function kindIn(query: URLSearchParams): StudioExhibitKind {
+  const kind = query.get("kind") ?? "datum";
+  if (kind === "datum" || kind === "rollout" || kind === "sample") return kind;
+  throw badRequest("kind", `must be datum, rollout or sample, got ${kind}`);
+}
+
+/** A time of the query, as milliseconds or a date. */
+function timeIn(query: URLSearchParams, name: string): number | null {
+  const given = query.get(name);
+  if (given === null) return null;
+  const time = /^\d+$/.test(given) ? Number(given) : Date.parse(given);
+  if (Number.isNaN(time)) throw badRequest(name, `must be a date or milliseconds, got ${given}`);
+  return time;
 }
 
 function toObject(bytes: Uint8Array): Record<string, unknown> {

@@ -61,6 +61,20 @@ export const saveWeightsForSampler: Operation = async (parts, input) => {
   };
 };
 
+/** Saves weights that no request has asked for. */
+export function saveBeside(
+  parts: OperationParts,
+  live: OperationInput["live"],
+  save: Pick<SaveOptions, "type" | "name">,
+) {
+  const request = { requestId: `studio:${live.model.modelId}:${save.name}` };
+  return write(
+    parts,
+    { live, request },
+    { ...save, ttlSeconds: null, isEphemeral: false, isOverwriteAllowed: false },
+  );
+}
+
 interface SaveOptions {
   readonly type: CheckpointKind;
   readonly name: string;
@@ -72,7 +86,10 @@ interface SaveOptions {
 /** Writes the files; the checkpoint exists once its record is committed. */
 async function write(
   parts: OperationParts,
-  { live, request }: OperationInput,
+  {
+    live,
+    request,
+  }: { live: OperationInput["live"]; request: Pick<OperationInput["request"], "requestId"> },
   options: SaveOptions,
 ) {
   const { context, checkpoints } = parts;

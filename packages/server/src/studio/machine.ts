@@ -1,0 +1,158 @@
+import { statfs } from "node:fs/promises";
+import { availableParallelism, freemem, totalmem } from "node:os";
+import type { StudioLane, StudioMachine, StudioUsage } from "tinker-ts/wire";
+import { pathOf } from "../checkpoints/checkpoint-names.js";
+import type { Core } from "../core.js";
+import { bucketMs } from "../store/usage-table.js";
+import type { RunRows } from "./run-rows.js";
+
+const nearlyFullBytes = 2 * 1024 ** 3;
+const dayMs = 24 * bucketMs;
+
+/** The queue of each open model of an owner. */
+export function laneRows(
+  { context, lanes, lives }: Core,
+  rows: RunRows,
+  owner: string,
+): StudioLane[] {
+  const { store } = context;
+  return store.models
+    .open()
+    .filter((model) => model.owner === owner)
+    .map(({ modelId }) => {
+      const run = store.logs.logOfModel(modelId) ?? modelId;
+      const log = store.logs.get(run);
+      const view = lanes.get(modelId)?.view();
+      return {
+        model: modelId,
+        run,
+        runName: log ? rows.row(log).name : modelId,
+        running: view?.running ?? null,
+        waiting: view?.waiting ?? 0,
+        oldestAt: view?.oldestAt ?? null,
+        note: view?.note ? { state: view.note.queueState, reason: view.note.reason } : null,
+        isPaused: view?.isHeld ?? false,
+        isLive: lives.has(modelId),
+      };
+    });
+}
+
+/** What the machine does for an owner, and how much room it has. */
+export async function machineState(
+  core: Core,
+  rows: RunRows,
+  owner: string,
+  { startedAt, threads }: { readonly startedAt: number; readonly threads: number | undefined },
+): Promise<StudioMachine> {
+  const { context, samples, sessions, bases } = core;
+  const { store, clock, limits, metrics, recorder } = context;
+  const now = clock.now();
+  const timeline = metrics.timeline.slots(now);
+  const lastMinute = timeline.slice(-6);
+  const share = (pick: (slot: (typeof timeline)[number]) => number): number =>
+    Math.min(1, lastMinute.reduce((sum, slot) => sum + pick(slot), 0) / 60_000);
+  const training = share(({ trainingMs }) => trainingMs);
+  const sampling = Math.min(
+    1 - training,
+    share(({ samplingMs }) => samplingMs),
+  );
+  const disk = await statfs(store.dataDir).catch(() => undefined);
+  const freeBytes = (disk?.bavail ?? 0) * (disk?.bsize ?? 0);
+  const queue = samples.queue.view();
+  const { places } = samples.direct;
+  return {
+    at: now,
+    startedAt,
+    engine: {
+      threads: threads ?? availableParallelism(),
+      training,
+      sampling,
+      idle: Math.max(0, 1 - training - sampling),
+    },
+    memory: {
+      usedBytes: process.memoryUsage.rss(),
+      totalBytes: totalmem(),
+      freeBytes: freemem(),
+    },
+    disk: {
+      freeBytes,
+      totalBytes: (disk?.blocks ?? 0) * (disk?.bsize ?? 0),
+      isNearlyFull: disk !== undefined && freeBytes < nearlyFullBytes,
+      largest: store.checkpoints
+        .byOwner(owner, 10_000, 0)
+        .toSorted((a, b) => b.sizeBytes - a.sizeBytes)
+        .slice(0, 5)
+        .map((record) => ({ what: pathOf(record), sizeBytes: record.sizeBytes })),
+    },
+    lanes: laneRows(core, rows, owner),
+    samples: {
+      running: queue.runningSequences + places.taken,
+      places: limits.maxRunningSequences + limits.maxStreams,
+      waiting: queue.waiting + places.waiting,
+      sessions: queue.waitingSessions,
+      note: queue.note?.reason ?? null,
+    },
+    sessions: store.sessions
+      .open()
+      .filter((session) => session.owner === owner)
+      .map((session) => ({
+        id: session.sessionId,
+        client: session.sdkVersion,
+        tags: session.tags,
+        createdAt: session.createdAt,
+        lastSeenAt: sessions.lastSeenAt(session.sessionId) ?? session.createdAt,
+        models: store.models.bySession(session.sessionId).map(({ modelId }) => modelId),
+      })),
+    models: bases.names.map((name) => ({ name, isLoaded: bases.isLoaded(name) })),
+    timeline,
+    kept: {
+      seriesBytes: store.points.sizeBytes(),
+      maxSeriesBytes: limits.maxSeriesBytes,
+      exhibitBytes: store.exhibits.sizeBytes(),
+      maxExhibitBytes: limits.maxExhibitBytes,
+      capture: recorder.capture,
+    },
+  };
+}
+
+/** What an owner has used, by day and session; a session with one model is that model's run. */
+export function usageRows(
+  { context: { store, clock } }: Core,
+  owner: string,
+  from: number | null,
+  to: number | null,
+): StudioUsage {
+  const now = clock.now();
+  const sums = new Map<string, StudioUsage["rows"][number]>();
+  const runs = new Map<string, string | null>();
+  for (const sum of store.usage.list(owner, from ?? now - 30 * dayMs, to ?? now + bucketMs)) {
+    const day = new Date(sum.bucketStart).toISOString().slice(0, 10);
+    const session = sum.sessionId;
+    if (session !== null && !runs.has(session)) {
+      const models = store.models.bySession(session);
+      const [only] = models;
+      runs.set(
+        session,
+        only && models.length === 1 ? (store.logs.logOfModel(only.modelId) ?? only.modelId) : null,
+      );
+    }
+    const name = `${day} ${session ?? ""} ${sum.baseModel}`;
+    const row = sums.get(name) ?? {
+      day,
+      run: session === null ? null : (runs.get(session) ?? null),
+      session,
+      baseModel: sum.baseModel,
+      trainingTokens: 0,
+      prefillTokens: 0,
+      sampledTokens: 0,
+    };
+    const add = (kind: string): number => (sum.kind === kind ? sum.amount : 0);
+    sums.set(name, {
+      ...row,
+      trainingTokens: row.trainingTokens + add("training"),
+      prefillTokens: row.prefillTokens + add("sampling_prefill") + add("sampling_prefill_cached"),
+      sampledTokens: row.sampledTokens + add("sampling_sample"),
+    });
+  }
+  return { rows: [...sums.values()] };
+}
