@@ -90,6 +90,27 @@ describe("training", () => {
     expect(passes().length).toBeLessThanOrEqual(6);
   });
 
+  it("pays for bringing a model back, so that others who come cheaper go first", async () => {
+    const [costly = "", other = ""] = await models(2, ann);
+    const [running = "", ...cheap] = await models(8, bob);
+    const submit = (modelId: string, seq: number, row: number[], caller: typeof ann) =>
+      app.call("forwardBackward", passBody(modelId, seq, [row]), caller);
+    const long = Array.from({ length: 2000 }, () => 9);
+    const first = await submit(costly, 1, long, ann);
+    await app.result(first.requestId, ann);
+    await app.restart();
+    const arrived = app.engine.gates.close("forwardBackward");
+    await submit(running, 1, [50], bob);
+    await arrived;
+    await submit(costly, 2, [41], ann);
+    const last = await submit(other, 1, [42], ann);
+    for (const modelId of cheap) await submit(modelId, 1, [50], bob);
+    app.engine.gates.open("forwardBackward");
+    await app.result(last.requestId, ann);
+    expect(passes().at(-1)).toBe("42");
+    expect(passes().filter((tokens) => tokens === "50")).toHaveLength(8);
+  });
+
   it("keeps to the limit of models in memory when many are created at once", async () => {
     await models(60, ann);
     expect(app.engine.mostAdapters).toBe(32);

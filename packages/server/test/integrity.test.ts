@@ -47,6 +47,16 @@ function payloadBlob(requestId: string): string {
   return row!["payload_blob"] as string;
 }
 
+/** Alters the payload of a request inside its row. */
+function alterRow(requestId: string, alter: (bytes: Buffer) => void): void {
+  const database = new SqlDatabase(fileIn("server.db"));
+  const row = database.sql("SELECT payload FROM requests WHERE request_id = ?").first(requestId)!;
+  const bytes = Buffer.from(row["payload"] as Uint8Array);
+  alter(bytes);
+  database.sql("UPDATE requests SET payload = ? WHERE request_id = ?").run(bytes, requestId);
+  database.close();
+}
+
 const damages = [
   ["altered", flipBit, "does not match its SHA-256"],
   ["torn", (file: string) => truncateSync(file, 100), "has 100 of"],
@@ -77,21 +87,46 @@ describe("a payload", () => {
     },
   );
 
+  it("of the journal that is read in another thread is looked at there", async () => {
+    const row = Array.from({ length: 60_000 }, (_, i) => i % 90);
+    await pass(model, 1, row);
+    await app.stop();
+    const blob = payloadBlob(`${model}:1`);
+    flipBit(fileIn("blobs", blob));
+    await app.start();
+    expect(await pass(model, 2, [1])).toMatchObject({
+      category: "server",
+      error: expect.stringMatching(`blobs/${blob} .*does not match its SHA-256`) as string,
+    });
+    expect(await isCorrupted(model)).toBe(true);
+  });
+
   it("of the journal that is altered inside its row corrupts its run", async () => {
     await pass(model, 1, [5, 6, 7]);
     await app.stop();
-    const database = new SqlDatabase(fileIn("server.db"));
-    const { payload } = database
-      .sql("SELECT payload FROM requests WHERE request_id = ?")
-      .first(`${model}:1`)!;
-    const bytes = Buffer.from(payload as Uint8Array);
-    bytes[bytes.length - 4]! ^= 1;
-    database.sql("UPDATE requests SET payload = ? WHERE request_id = ?").run(bytes, `${model}:1`);
-    database.close();
+    alterRow(`${model}:1`, (bytes) => {
+      bytes[bytes.length - 4]! ^= 1;
+    });
     await app.start();
     expect(await pass(model, 2)).toMatchObject({
       category: "server",
       error: expect.stringContaining("server.db in the server's data directory") as string,
+    });
+    expect(await isCorrupted(model)).toBe(true);
+  });
+
+  it("of a save that waits is looked at as a whole, also the part that retries change", async () => {
+    const body = { modelId: model, seqId: 2, samplingSessionSeqId: 7 };
+    const { requestId } = await app.call("saveWeightsForSampler", body);
+    await app.stop();
+    alterRow(requestId, (bytes) => {
+      bytes.write("8", bytes.indexOf('"sampling_session_seq_id":7') + 26);
+    });
+    await app.start();
+    expect(await pass(model, 1, [1])).toHaveProperty("metrics");
+    expect(await app.result(requestId)).toMatchObject({
+      category: "server",
+      error: expect.stringContaining("server.db in the server's data directory does not match"),
     });
     expect(await isCorrupted(model)).toBe(true);
   });

@@ -1,14 +1,14 @@
 import { ModelInput, type WireValue } from "tinker-ts/wire";
 import type { BodyForm } from "./body-form.js";
 import { decodeBody } from "./decode-body.js";
-import { DecodingThread } from "./decoding-thread.js";
+import { DecodingThreads } from "./decoding-threads.js";
 
 /** Bodies up to this size are decoded at once: handing them over would take longer. */
 const smallBytes = 64 * 1024;
 
 /** Unpacks and decodes bodies: small ones at once, all others in a thread. */
 export class BodyDecoder {
-  readonly #thread = new DecodingThread();
+  readonly #threads = new DecodingThreads();
 
   /** Decodes a body that has arrived in parts; those are used up. */
   async decode(parts: readonly Uint8Array[], form: BodyForm, owner: string): Promise<unknown> {
@@ -16,12 +16,12 @@ export class BodyDecoder {
     if (sizeBytes <= smallBytes && !form.isCompressed) {
       return decodeBody(parts.length === 1 ? parts[0]! : Buffer.concat(parts), form);
     }
-    const value = await this.#thread.run(owner, { kind: "body", parts, form }, parts);
+    const value = await this.#threads.run(owner, { kind: "body", parts, form }, parts);
     return form.typeName === "SampleRequest" ? revivedSample(value as FlatSample) : value;
   }
 
   close(): Promise<void> {
-    return this.#thread.close();
+    return this.#threads.close();
   }
 }
 

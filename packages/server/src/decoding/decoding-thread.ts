@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
-import { ApiError, unavailable } from "../errors/api-error.js";
-import { FairQueue } from "../queue/fair-queue.js";
+import { ApiError } from "../errors/api-error.js";
+import { DamagedError } from "../errors/damaged-error.js";
 import type { ThreadAnswer, ThreadOrder, ThreadWork } from "./messages.js";
 import { UndecodableBody } from "./undecodable-body.js";
 
@@ -13,63 +13,63 @@ const maxWorkMs = 30_000;
 /** A thread without work for this long ends, and its memory with it. */
 const idleMs = 20_000;
 
-interface Job {
+/** Work, and whom to tell how it went. */
+export interface Job {
   readonly work: ThreadWork;
+  /** Memory that is handed over. */
   readonly transfer: readonly Uint8Array[];
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * A thread that decodes, so that the event loop stays free.
- *
- * - It does one thing at a time, and owners take turns.
- * - What takes too much memory or time costs its sender the request and the thread its life; the next one
- *   gets a new thread.
+ * A thread that decodes one thing at a time. What takes too much memory or time costs its sender the
+ * request and the thread its life; the next one gets a new thread.
  */
 export class DecodingThread {
-  readonly #waiting = new FairQueue<Job>();
   #worker: Worker | undefined;
   #running: { id: number; job: Job; timeout: NodeJS.Timeout } | undefined;
   #idle: NodeJS.Timeout | undefined;
   #nextId = 0;
-  #isClosed = false;
+  readonly #onFree: () => void;
 
-  /** Does work for an owner; the memory of `transfer` is used up. */
-  run(owner: string, work: ThreadWork, transfer: readonly Uint8Array[]): Promise<unknown> {
-    if (this.#isClosed) return Promise.reject(stopping());
-    return new Promise((resolve, reject) => {
-      this.#waiting.add(owner, "", { work, transfer, resolve, reject });
-      this.#startNext();
-    });
+  /** `onFree` is called whenever it is done with something. */
+  constructor(onFree: () => void) {
+    this.#onFree = onFree;
   }
 
-  /** Ends the thread and refuses what waits for it. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    for (let job = this.#waiting.take(); job; job = this.#waiting.take()) job.reject(stopping());
-    await this.#end(stopping());
-    clearTimeout(this.#idle);
+  get isFree(): boolean {
+    return this.#running === undefined;
   }
 
-  #startNext(): void {
-    if (this.#running) return;
+  /** Does work; there must be none under way. */
+  start(job: Job): void {
     clearTimeout(this.#idle);
-    const job = this.#waiting.take();
-    if (!job) {
-      this.#idle = setTimeout(() => void this.#end(undefined), idleMs).unref();
-      return;
-    }
     const id = this.#nextId++;
     const tooLong = new ApiError(413, "it takes too long to read; send fewer data per request");
-    const timeout = setTimeout(() => void this.#end(tooLong), maxWorkMs).unref();
+    const timeout = setTimeout(() => void this.end(tooLong), maxWorkMs).unref();
     this.#running = { id, job, timeout };
-    const worker = (this.#worker ??= this.#start());
+    const worker = (this.#worker ??= this.#open());
     const order: ThreadOrder = { id, work: job.work };
     worker.postMessage(order, buffersOf(job.transfer));
   }
 
-  #start(): Worker {
+  /** Ends the thread; what it works on fails with the reason. */
+  async end(reason: unknown): Promise<void> {
+    clearTimeout(this.#idle);
+    const running = this.#running;
+    const worker = this.#worker;
+    this.#running = undefined;
+    this.#worker = undefined;
+    if (running) {
+      clearTimeout(running.timeout);
+      running.job.reject(reason);
+    }
+    await worker?.terminate();
+    if (running) this.#onFree();
+  }
+
+  #open(): Worker {
     const worker = new Worker(program, {
       name: "tinker-ts decoding",
       execArgv: process.execArgv.filter((flag) => !flag.startsWith("--input-type")),
@@ -78,7 +78,7 @@ export class DecodingThread {
     worker.unref();
     worker.on("message", (answer: ThreadAnswer) => this.#settle(answer));
     worker.on("error", (error) => {
-      if (worker === this.#worker) void this.#end(reasonOf(error));
+      if (worker === this.#worker) void this.end(reasonOf(error));
     });
     return worker;
   }
@@ -90,21 +90,8 @@ export class DecodingThread {
     clearTimeout(running.timeout);
     if (answer.kind === "value") running.job.resolve(answer.value);
     else running.job.reject(toError(answer));
-    this.#startNext();
-  }
-
-  /** Ends the thread; what it works on fails with the reason. */
-  async #end(reason: unknown): Promise<void> {
-    const running = this.#running;
-    const worker = this.#worker;
-    this.#running = undefined;
-    this.#worker = undefined;
-    if (running) {
-      clearTimeout(running.timeout);
-      running.job.reject(reason);
-    }
-    await worker?.terminate();
-    if (running) this.#startNext();
+    this.#idle = setTimeout(() => void this.end(undefined), idleMs).unref();
+    this.#onFree();
   }
 }
 
@@ -121,10 +108,6 @@ function buffersOf(arrays: readonly Uint8Array[]): ArrayBuffer[] {
   );
 }
 
-function stopping(): ApiError {
-  return unavailable("the server is shutting down");
-}
-
 function reasonOf(error: unknown): unknown {
   const isMemory =
     error instanceof Error && "code" in error && error.code === "ERR_WORKER_OUT_OF_MEMORY";
@@ -138,6 +121,8 @@ function toError(answer: Exclude<ThreadAnswer, { kind: "value" }>): Error {
       return new ApiError(answer.status, answer.message);
     case "undecodable":
       return new UndecodableBody(answer.message, answer.place);
+    case "damaged":
+      return new DamagedError(answer.file, answer.problem);
     case "broken":
       return new Error(`it could not be decoded: ${answer.error}`);
   }

@@ -1,11 +1,12 @@
 import type { RequestPlace } from "tinker-ts/wire";
 import type { ProtoTypeName } from "tinker-ts/wire";
+import type { StoredPayload } from "../queue/canonical-payload.js";
 import type { BodyForm } from "./body-form.js";
 
 /** Work for the thread; bytes are handed over. */
 export type ThreadWork =
   | { readonly kind: "body"; readonly parts: readonly Uint8Array[]; readonly form: BodyForm }
-  | { readonly kind: "pass"; readonly payload: Uint8Array }
+  | { readonly kind: "pass"; readonly stored: StoredPayload }
   | { readonly kind: "result"; readonly typeName: ProtoTypeName; readonly bytes: Uint8Array };
 
 /** Work with its number. */
@@ -23,5 +24,6 @@ export type ThreadAnswer = { readonly id: number } & (
       readonly message: string;
       readonly place: RequestPlace | undefined;
     }
+  | { readonly kind: "damaged"; readonly file: string; readonly problem: string }
   | { readonly kind: "broken"; readonly error: string }
 );

@@ -1,6 +1,7 @@
 import { decodeProto, encodeJson, stringifyJson, type ProtoTypeName } from "tinker-ts/wire";
+import { checkedPayload, type StoredPayload } from "../queue/canonical-payload.js";
 import type { ReceivedPass } from "./received-pass.js";
-import { DecodingThread } from "./decoding-thread.js";
+import { DecodingThreads } from "./decoding-threads.js";
 import { decodePass, toEnginePass, type EnginePass } from "./engine-pass.js";
 
 /** What is smaller takes the event loop a few milliseconds. */
@@ -14,7 +15,7 @@ const maxKeptBytes = 32 * 1024 * 1024;
  * go to a thread, another one than that of bodies, which may have much to do for somebody else.
  */
 export class PassDecoder {
-  readonly #thread = new DecodingThread();
+  readonly #threads = new DecodingThreads();
   readonly #kept = new Map<string, ReceivedPass>();
   #keptBytes = 0;
 
@@ -38,10 +39,11 @@ export class PassDecoder {
     this.#kept.delete(requestId);
   }
 
-  /** A pass as the engine wants it; the payload may be used up. */
-  async decode(owner: string, payload: Uint8Array): Promise<EnginePass> {
-    if (payload.length <= smallBytes) return decodePass(payload);
-    const pass = await this.#thread.run(owner, { kind: "pass", payload }, [payload]);
+  /** A pass as the engine wants it, if it is the one that was accepted; the payload may be used up. */
+  async decode(owner: string, stored: StoredPayload): Promise<EnginePass> {
+    const { bytes } = stored;
+    if (bytes.length <= smallBytes) return decodePass(checkedPayload(stored));
+    const pass = await this.#threads.run(owner, { kind: "pass", stored }, [bytes]);
     return pass as EnginePass;
   }
 
@@ -51,11 +53,11 @@ export class PassDecoder {
       const value = decodeProto(typeName, bytes);
       return Buffer.from(stringifyJson(encodeJson(typeName, value as never)));
     }
-    const json = await this.#thread.run(owner, { kind: "result", typeName, bytes }, []);
+    const json = await this.#threads.run(owner, { kind: "result", typeName, bytes }, []);
     return json as Uint8Array;
   }
 
   close(): Promise<void> {
-    return this.#thread.close();
+    return this.#threads.close();
   }
 }

@@ -1,6 +1,8 @@
 import { parentPort } from "node:worker_threads";
 import { decodeProto, encodeJson, stringifyJson, type WireValue } from "tinker-ts/wire";
 import { ApiError } from "../errors/api-error.js";
+import { DamagedError } from "../errors/damaged-error.js";
+import { checkedPayload } from "../queue/canonical-payload.js";
 import { decodeBody } from "./decode-body.js";
 import { decodePass, inSharedMemory } from "./engine-pass.js";
 import type { ThreadAnswer, ThreadOrder, ThreadWork } from "./messages.js";
@@ -31,7 +33,7 @@ async function carryOut(work: ThreadWork): Promise<Done> {
     case "body":
       return body(work);
     case "pass":
-      return { value: inSharedMemory(decodePass(work.payload)), owned: [] };
+      return { value: inSharedMemory(decodePass(checkedPayload(work.stored))), owned: [] };
     case "result": {
       const { typeName, bytes } = work;
       const text = stringifyJson(encodeJson(typeName, decodeProto(typeName, bytes) as never));
@@ -70,6 +72,10 @@ function refusal(error: unknown) {
   }
   if (error instanceof ApiError) {
     return { kind: "refused", status: error.status, message: error.message } as const;
+  }
+  if (error instanceof DamagedError) {
+    const { file, problem } = error;
+    return { kind: "damaged", file, problem } as const;
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { kind: "broken", error: text } as const;

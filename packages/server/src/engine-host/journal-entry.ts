@@ -45,14 +45,18 @@ export async function runStep(
   }
 }
 
-/** Repeats an operation of the journal for its effect. */
+/** Repeats an operation of the journal for its effect; tells what it came to, in tokens. */
 export async function repeat(
-  { passes }: Context,
+  { passes, ledger }: Context,
   { adapter, model }: LiveModel,
   kind: JournaledKind,
-  payload: Uint8Array,
-): Promise<void> {
-  if (kind === "forward_backward") {
-    await runPass(adapter, await passes.decode(model.owner, payload));
-  } else await runStep(adapter, payload);
+  requestId: string,
+): Promise<number> {
+  if (kind === "optim_step") {
+    await runStep(adapter, await ledger.payload(requestId));
+    return 0;
+  }
+  const pass = await passes.decode(model.owner, await ledger.stored(requestId));
+  await runPass(adapter, pass);
+  return pass.tokens;
 }

@@ -33,6 +33,8 @@ export class LiveModels {
   readonly #resident = new Map<Promise<LiveModel>, ModelKey>();
   /** Models with a request under way, which must stay. */
   readonly #held = new Set<string>();
+  /** Tokens of what was repeated to bring models back, until somebody is charged for them. */
+  readonly #repeated = new Map<string, number>();
   #restoring: Promise<unknown> = Promise.resolve();
   #onRoom: (() => void) | undefined;
 
@@ -71,6 +73,13 @@ export class LiveModels {
   /** Whether a model is in memory, so that its next request costs no more than itself. */
   has(modelId: string): boolean {
     return this.#live.has(modelId);
+  }
+
+  /** What bringing a model back came to, in tokens, since this was last asked. */
+  takeRepeated(modelId: string): number {
+    const tokens = this.#repeated.get(modelId) ?? 0;
+    this.#repeated.delete(modelId);
+    return tokens;
   }
 
   /** Lets a model be parked again; what its last request did is committed. */
@@ -226,11 +235,12 @@ export class LiveModels {
   }
 
   async #repeat(live: LiveModel, entry: RequestHead): Promise<void> {
-    const payload = await this.#context.ledger.payload(entry.requestId);
     const { clock } = this.#context;
     const startedAt = clock.elapsed();
     const kind = entry.kind as JournaledKind;
-    await repeat(this.#context, live, kind, payload);
+    const tokens = await repeat(this.#context, live, kind, entry.requestId);
+    const { modelId } = live.model;
+    this.#repeated.set(modelId, (this.#repeated.get(modelId) ?? 0) + tokens);
     const tookMs = clock.elapsed() - startedAt;
     live.noteApplied(kind === "forward_backward", entry.payloadBytes, tookMs);
   }

@@ -167,7 +167,8 @@ export class ModelRunner {
       cost = performed?.output.usage.reduce((sum, { amount }) => sum + amount, 0) ?? 0;
       return performed;
     } finally {
-      turn?.end(cost);
+      // Whoever has more models than fit in memory pays for bringing them back.
+      turn?.end(cost + this.#parts.lives.takeRepeated(this.#model.modelId));
     }
   }
 
@@ -180,15 +181,22 @@ export class ModelRunner {
     const live = await this.#parts.lives.hold(this.#model);
     const { clock } = this.#parts.context;
     const begunAt = clock.elapsed();
-    const payload = (): Promise<Uint8Array> => this.#payload(request);
-    const input = { live, request, payload, signal };
+    const { ledger, passes } = this.#parts.context;
+    const { requestId } = request;
+    const payload = () => this.#unlessDamaged(ledger.payload(requestId));
+    const readPass = () =>
+      this.#unlessDamaged(
+        ledger.stored(requestId).then((stored) => passes.decode(this.#model.owner, stored)),
+      );
+    const input = { live, request, payload, readPass, signal };
     const output = await operations[request.kind](this.#parts, input);
     return { output, live, startedAt, tookMs: clock.elapsed() - begunAt };
   }
 
-  async #payload({ requestId }: RequestHead): Promise<Uint8Array> {
+  /** A model whose next request is damaged cannot go on. */
+  async #unlessDamaged<T>(reading: Promise<T>): Promise<T> {
     try {
-      return await this.#parts.context.ledger.payload(requestId);
+      return await reading;
     } catch (error) {
       if (!(error instanceof DamagedError)) throw error;
       return this.#parts.lives.giveUp(this.#model.modelId, error.message);

@@ -7,7 +7,7 @@ import { encodeLoadOrder } from "../engine-host/operations/load.js";
 import { ApiError } from "../errors/api-error.js";
 import type { Call, HandlersOf } from "../http/call.js";
 import { acceptedAnswer } from "./futures.js";
-import { canonicalJson, identityOf } from "../queue/canonical-payload.js";
+import { canonicalJson, digestOf, identityOf } from "../queue/canonical-payload.js";
 import type { ModelRequest } from "../service/models.js";
 import { idempotencyKeyOf } from "../service/request-ids.js";
 import type { RequestKind } from "../store/requests-table.js";
@@ -39,7 +39,7 @@ export function trainingHandlers(
     request: { modelId: string; seqId: number | null },
     kind: RequestKind,
     toPayload: () => Uint8Array,
-    toIdentity = (payload: Uint8Array) => identityOf(kind, payload),
+    toIdentity?: () => Uint8Array,
   ) => {
     const { modelId, seqId: seq } = request;
     const payload = attempt(toPayload);
@@ -47,7 +47,8 @@ export function trainingHandlers(
       if (seq === null) throw payload;
       return { requestId: await models.refuse(call.caller, modelId, seq, payload), modelId };
     }
-    return accept(call, { modelId, seq, kind, payload, identity: toIdentity(payload) });
+    const own = toIdentity && { identity: toIdentity(), digest: digestOf(payload) };
+    return accept(call, { modelId, seq, kind, payload, ...own });
   };
   const pass = (call: Call<ReceivedPass>) => {
     const { seqId: seq, modelId, kind, payload, identity } = call.body;

@@ -29,3 +29,11 @@ it("removes a group and keeps the count right", () => {
   expect(queue.remove("p", "a")).toEqual([]);
   expect(drain(queue)).toEqual(["b1"]);
 });
+
+it("passes over owners who may not go, and they keep their place", () => {
+  const queue = new FairQueue<string>();
+  for (const entry of ["a1", "a2", "b1", "c1"]) queue.add(entry[0]!, "", entry);
+  expect(queue.take((owner) => owner !== "a")).toBe("b1");
+  expect(queue.take((owner) => owner === "x")).toBeUndefined();
+  expect(drain(queue)).toEqual(["a1", "c1", "a2"]);
+});

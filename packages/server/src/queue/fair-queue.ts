@@ -24,13 +24,16 @@ export class FairQueue<E> {
     this.#size++;
   }
 
-  take(): E | undefined {
-    const groups = this.#owners.first();
-    const entries = groups?.first();
-    if (!groups || !entries) return undefined;
+  /** The next entry of those owners who may go. */
+  take(mayGo: (owner: string) => boolean = () => true): E | undefined {
+    const owner = this.#owners.first(mayGo);
+    const groups = this.#owners.get(owner ?? "");
+    const group = groups?.first();
+    const entries = groups?.get(group ?? "");
+    if (owner === undefined || group === undefined || !groups || !entries) return undefined;
     const entry = entries.shift();
-    groups.turn(entries.length > 0);
-    this.#owners.turn(groups.size > 0);
+    groups.turn(group, entries.length > 0);
+    this.#owners.turn(owner, groups.size > 0);
     this.#size--;
     return entry;
   }
@@ -54,16 +57,15 @@ class Rotation<T> extends Map<string, T> {
     return known;
   }
 
-  first(): T | undefined {
-    const [first] = this.values();
-    return first;
+  first(mayGo: (name: string) => boolean = () => true): string | undefined {
+    for (const name of this.keys()) if (mayGo(name)) return name;
+    return undefined;
   }
 
-  /** Puts the first one last, or takes it out. */
-  turn(stays: boolean): void {
-    const [first] = this;
-    if (!first) return;
-    this.delete(first[0]);
-    if (stays) this.set(...first);
+  /** Puts one last that had its turn, or takes it out. */
+  turn(name: string, stays: boolean): void {
+    const one = this.get(name);
+    this.delete(name);
+    if (one !== undefined && stays) this.set(name, one);
   }
 }

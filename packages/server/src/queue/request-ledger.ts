@@ -6,7 +6,7 @@ import { isStorageFailure } from "../errors/storage-failure.js";
 import { withoutDataDir } from "../errors/without-data-dir.js";
 import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
-import { isLarge, readContent, storeContent } from "../store/content.js";
+import { isLarge, placeOf, readContent, storeContent } from "../store/content.js";
 import type {
   FinishedFacts,
   Outcome,
@@ -16,7 +16,7 @@ import type {
 } from "../store/requests-table.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
-import { digestOf, identityOf } from "./canonical-payload.js";
+import { checkedPayload, resultDigest, type StoredPayload } from "./canonical-payload.js";
 import { Waiters } from "./waiters.js";
 
 /** A request on its way into the store. */
@@ -30,6 +30,8 @@ export interface RequestDraft {
   readonly kind: RequestKind;
   readonly identity: Uint8Array;
   readonly payload: Uint8Array;
+  /** SHA-256 of the payload, where the identity is not made from all of it. */
+  readonly digest?: Uint8Array | undefined;
 }
 
 const storeRetryMs = 1000;
@@ -80,7 +82,7 @@ export class RequestLedger {
       isNew = await this.#store.write(() => {
         if (this.#isKnown(draft)) return false;
         admit();
-        this.#store.requests.insert(head, payload);
+        this.#store.requests.insert(head, payload, draft.digest);
         return true;
       });
     } finally {
@@ -103,19 +105,16 @@ export class RequestLedger {
 
   /** The payload of a request that has not finished or is in the journal. */
   async payload(requestId: string): Promise<Uint8Array> {
+    return checkedPayload(await this.stored(requestId));
+  }
+
+  /** The same, for those who make sure by themselves that it is what was accepted. */
+  async stored(requestId: string): Promise<StoredPayload> {
     const row = this.#store.requests.payload(requestId);
-    const bytes =
-      row &&
-      (await readContent(
-        row.content,
-        this.#store.blobs,
-        (read) =>
-          // The identity of such a save leaves a field of its payload out.
-          row.kind === "save_weights_for_sampler" ||
-          timingSafeEqual(identityOf(row.kind, read), row.identity),
-      ));
+    const bytes = row && (await readContent(row.content, this.#store.blobs));
     if (!bytes) throw new DamagedError(`the payload of request ${requestId}`, "is missing");
-    return bytes;
+    const { kind, identity, digest, content } = row;
+    return { bytes, kind, identity, digest, file: placeOf(content) };
   }
 
   /** Commits how a request ended, together with what `also` writes, and tells those who wait. */
@@ -149,12 +148,11 @@ export class RequestLedger {
     if (!outcome || outcome.state === "failed") return outcome;
     const { result, digest } = outcome;
     try {
-      const bytes = await readContent(
-        result,
-        this.#store.blobs,
-        (read) => digest === null || timingSafeEqual(digestOf(read), digest),
-      );
+      const bytes = await readContent(result, this.#store.blobs);
       if (!bytes) return undefined;
+      if (digest !== null && !timingSafeEqual(await resultDigest(bytes), digest)) {
+        throw new DamagedError(placeOf(result), "does not match its SHA-256");
+      }
       return { state: "done", resultType: outcome.resultType as WireTypeName, bytes };
     } catch (error) {
       if (!(error instanceof DamagedError)) throw error;
@@ -182,7 +180,7 @@ export class RequestLedger {
   async #toOutcome(settled: Settled): Promise<Outcome> {
     if (settled.state === "failed") return settled;
     const result = await storeContent(settled.bytes, this.#store.blobs);
-    const digest = digestOf(settled.bytes);
+    const digest = await resultDigest(settled.bytes);
     return { state: "done", resultType: settled.resultType, result, digest };
   }
 

@@ -19,6 +19,8 @@ export interface ModelRequest {
   readonly payload: Uint8Array;
   /** What a retry has in common with the first attempt. @default the payload */
   readonly identity?: Uint8Array;
+  /** SHA-256 of the payload, where the identity is not made from all of it. */
+  readonly digest?: Uint8Array | undefined;
   readonly idempotencyKey: string | null;
   /** A pass, with what it was decoded to. */
   readonly pass?: ReceivedPass;
@@ -67,6 +69,7 @@ export class Models {
         kind,
         identity: request.identity ?? identityOf(kind, payload),
         payload,
+        digest: request.digest,
       },
       () => {
         this.#refuseEnded(store.models.get(modelId) ?? model);

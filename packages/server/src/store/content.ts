@@ -40,21 +40,21 @@ export async function storeContent(bytes: Uint8Array, blobs: BlobFiles): Promise
   return { inline: null, blob: await blobs.put(bytes), sizeBytes: bytes.length };
 }
 
-/** Reads the bytes back, or null when the row has none any more; `isSame` tells whether they are what was stored. */
-export async function readContent(
-  content: Content,
-  blobs: BlobFiles,
-  isSame: (bytes: Uint8Array) => boolean,
-): Promise<Uint8Array | null> {
+/** Where bytes are, as messages name it. */
+export function placeOf({ blob }: Content): string {
+  return blob === null ? "server.db" : `blobs/${blob}`;
+}
+
+/** Reads as many bytes back as were stored, or null when the row has none any more. */
+export async function readContent(content: Content, blobs: BlobFiles): Promise<Uint8Array | null> {
   const { inline, blob, sizeBytes } = content;
   if (!inline && blob === null) return null;
-  const file = blob === null ? "server.db" : `blobs/${blob}`;
+  const file = placeOf(content);
   const bytes = inline ?? (await blobs.read(blob!));
   if (!bytes) throw new DamagedError(file, "is missing");
   if (bytes.length !== sizeBytes) {
     throw new DamagedError(file, `has ${bytes.length} of ${sizeBytes} bytes`);
   }
-  if (!isSame(bytes)) throw new DamagedError(file, "does not match its SHA-256");
   return bytes;
 }
 

@@ -63,6 +63,8 @@ export type Outcome =
 /** A payload as it is stored. */
 export interface PayloadRow extends Pick<RequestHead, "kind" | "identity"> {
   readonly content: Content;
+  /** SHA-256 of the payload, where the identity is not made from all of it. */
+  readonly digest: Uint8Array | null;
 }
 
 /** What is recorded together with the outcome. */
@@ -92,12 +94,12 @@ export class RequestsTable {
     this.#database = database;
   }
 
-  insert(head: RequestHead, payload: Content): void {
+  insert(head: RequestHead, payload: Content, digest: Uint8Array | null = null): void {
     this.#database
       .sql(
         `INSERT INTO requests (request_id, owner, session_id, model_id, sampler_id, seq, kind,
-           identity, state, payload, payload_blob, payload_bytes, accepted_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?)`,
+           identity, state, payload, payload_blob, payload_bytes, payload_digest, accepted_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)`,
       )
       .run(
         head.requestId,
@@ -111,6 +113,7 @@ export class RequestsTable {
         payload.inline,
         payload.blob,
         payload.sizeBytes,
+        digest,
         head.acceptedAt,
       );
   }
@@ -126,8 +129,8 @@ export class RequestsTable {
   payload(requestId: string): PayloadRow | undefined {
     const row = this.#database
       .sql(
-        `SELECT kind, identity, payload, payload_blob, payload_bytes FROM requests
-         WHERE request_id = ?`,
+        `SELECT kind, identity, payload, payload_blob, payload_bytes, payload_digest
+         FROM requests WHERE request_id = ?`,
       )
       .first(requestId);
     return (
@@ -135,6 +138,7 @@ export class RequestsTable {
         kind: row["kind"] as RequestKind,
         identity: row["identity"] as Uint8Array,
         content: contentOf(row, "payload"),
+        digest: row["payload_digest"] as Uint8Array | null,
       }
     );
   }

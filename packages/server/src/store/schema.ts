@@ -289,6 +289,10 @@ const steps: readonly string[] = [
   ) WITHOUT ROWID;
   CREATE INDEX views_by_owner ON views (owner, name);
   `,
+  // Of payloads that their identity leaves a part of out.
+  `
+  ALTER TABLE requests ADD COLUMN payload_digest BLOB;
+  `,
 ];
 
 /** Brings a database to the newest version; refuses one that a newer server has written. */

@@ -186,7 +186,7 @@ export class Exhibits {
   }
 
   #bytes(batch: ExhibitBatch): Promise<Uint8Array | null> {
-    return readContent(batch.content, this.#core.context.store.exhibitFiles, () => true);
+    return readContent(batch.content, this.#core.context.store.exhibitFiles);
   }
 
   async #content(batch: ExhibitBatch, index: number): Promise<ExhibitContent> {

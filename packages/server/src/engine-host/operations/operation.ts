@@ -2,6 +2,7 @@ import type { Telling } from "../../recording/recorder.js";
 import { encodeJson, stringifyJson, type WireInput, type WireTypeName } from "tinker-ts/wire";
 import type { Checkpoints } from "../../checkpoints/checkpoints.js";
 import type { Context } from "../../context/context.js";
+import type { EnginePass } from "../../decoding/engine-pass.js";
 import type { RequestHead, Settled } from "../../store/requests-table.js";
 import type { Usage } from "../../store/usage-table.js";
 import type { LiveModel } from "../live-model.js";
@@ -22,6 +23,8 @@ export interface OperationInput {
   readonly request: RequestHead;
   /** Reads what the request asks for. */
   readonly payload: () => Promise<Uint8Array>;
+  /** The same for a pass, as the engine wants it. */
+  readonly readPass: () => Promise<EnginePass>;
   readonly signal: AbortSignal;
 }
 

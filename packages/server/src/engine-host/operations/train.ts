@@ -13,11 +13,9 @@ const maxPassesFactor = 4;
 /** Loss and log-probabilities; `forward_backward` also leaves gradients that add up until the next step. */
 const pass =
   (change: OperationOutput["change"]): Operation =>
-  async ({ context }, { live, payload, request, signal }) => {
+  async ({ context }, { live, readPass, request, signal }) => {
     if (change === "journaled") checkJournal(live, context.limits.maxJournalBytes);
-    const order =
-      context.passes.take(request.requestId) ??
-      (await context.passes.decode(live.model.owner, await payload()));
+    const order = context.passes.take(request.requestId) ?? (await readPass());
     const run = (adapter: TrainedAdapter) => runPass(adapter, order, signal);
     const result = await (change === "none" ? run(live.adapter) : live.change(run));
     const bytes = encodeProto("ForwardBackwardOutput", toPassOutput(result));
