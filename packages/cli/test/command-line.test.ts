@@ -73,6 +73,7 @@ describe("usage errors end with 2, say which word is wrong, and do nothing", () 
       ["checkpoint", "merge", "x", "-o", "y", "--base", "z"],
       "No such option: --base Did you mean --base-url or --base-model?",
     ],
+    [["eval", "x.jsonl", "--out", "y"], "No such option: --out Did you mean --output?"],
     [["run", "list", "--limit", "many"], "'--limit': 'many' is not a whole number."],
     [["run", "list", "--limit", "1.5"], "'--limit': '1.5' is not a whole number."],
     [["run", "list", "--limit", "-1"], "'--limit': -1 must be at least 0."],

@@ -42,6 +42,11 @@ it("has no section for a command that does not exist", async () => {
   expect([...sections.keys()].slice(1).filter((words) => !known.includes(words))).toEqual([]);
 });
 
+it("has one name for where a result goes", async () => {
+  const flags = (await leaves(commandTree)).flatMap((command) => command.flags);
+  expect(new Set(flags.filter((flag) => flag.startsWith("--out")))).toEqual(new Set(["--output"]));
+});
+
 it("names every option that all commands have", () => {
   const [beginning = ""] = manual.split(/^### /m);
   expect(Object.keys(globalOptions).filter((name) => !beginning.includes(flagOf(name)))).toEqual(

@@ -20,7 +20,7 @@ describe("recipe", () => {
 
   it("tells by its exit code that something does not hold, and what", async () => {
     const line = ["recipe", "run", "sums", "--model", baseModel, "--max-steps", "1"];
-    const { code, out, err } = await server.run([...line, "--out", "short"]);
+    const { code, out, err } = await server.run([...line, "--output", "short"]);
     expect(err).toMatch(/Before: \d+ % of new sums are right/);
     expect(out).toMatch(/sums: 1 of 2 do not hold/);
     expect(out).toMatch(/right after +\d+\.\d % +at least 90\.0 % +✗/);

@@ -35,7 +35,7 @@ describe("train rl", () => {
 
   it("trains, tells how it goes, and says what next", async () => {
     const folder = nextRun();
-    const line = ["train", "rl", module, ...settings, "--out", folder, "--base-url", server.url];
+    const line = ["train", "rl", module, ...settings, "--output", folder, "--base-url", server.url];
     const { code, out, err } = await server.run(line);
     expect(code).toBe(0);
     expect(err).toMatch(/step 3\/3 {2}env\/all\/reward\/total -?\d/);
@@ -49,7 +49,7 @@ describe("train rl", () => {
 
   it("plays while it trains when asked to", async () => {
     const folder = nextRun();
-    const line = ["train", "rl", module, ...settings, "--out", folder];
+    const line = ["train", "rl", module, ...settings, "--output", folder];
     const result = await server.json([
       ...line,
       "--max-steps-off-policy",
@@ -99,7 +99,7 @@ describe("train rl", () => {
       "rl",
       ...given(),
       ...settings,
-      "--out",
+      "--output",
       nextRun(),
     ]);
     expect(err).toMatch(message);
@@ -110,7 +110,7 @@ describe("train rl", () => {
 it("a run that is stopped by Ctrl-C in a terminal goes on with the command that it prints", async () => {
   const env = { TINKER_BASE_URL: server.url, TINKER_API_KEY: "tml-test" };
   const folder = path.join(server.folder, nextRun());
-  const line = ["train", "rl", module, ...settings, "--out", folder];
+  const line = ["train", "rl", module, ...settings, "--output", folder];
   const terminal = new PtyProcess(line, { cwd: server.folder, env });
   await terminal.sees(/step 1\/3/);
   terminal.types("\u0003");

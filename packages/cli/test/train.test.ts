@@ -57,7 +57,7 @@ describe("train sft", () => {
       ["train", "sft", "data.jsonl", ...settings, "--eval", "held-out.jsonl"].concat([
         "--max-steps",
         "4",
-        "--out",
+        "--output",
         folder,
         "--base-url",
         server.url,
@@ -75,7 +75,16 @@ describe("train sft", () => {
 
   it("goes on with a run only when asked to, and then from where it was", async () => {
     const folder = nextRun();
-    const line = ["train", "sft", "data.jsonl", ...settings, "--max-steps", "3", "--out", folder];
+    const line = [
+      "train",
+      "sft",
+      "data.jsonl",
+      ...settings,
+      "--max-steps",
+      "3",
+      "--output",
+      folder,
+    ];
     const first = await server.json<{ status: string }>(line);
     expect(first.status).toBe("completed");
     const refused = await server.run(line);
@@ -139,7 +148,7 @@ describe("train sft", () => {
       "sft",
       ...settings,
       ...args(),
-      "--out",
+      "--output",
       folder,
     ]);
     expect(err).toMatch(message);
@@ -155,7 +164,7 @@ describe("train sft", () => {
       "some.jsonl",
       "--skip-bad-rows",
       ...settings,
-      "--out",
+      "--output",
       nextRun(),
     ]);
     expect(err).toContain("Left out some.jsonl:2: has none of the known forms");
@@ -173,7 +182,7 @@ it("a run that is stopped by Ctrl-C in a terminal goes on through a pipe, with t
     ...settings,
     "--epochs",
     "2",
-    "--out",
+    "--output",
     path.join(server.folder, folder),
   ];
   expect((await server.run(line(calm))).code).toBe(0);
@@ -220,7 +229,7 @@ describe("eval", () => {
       baseModel,
       "--max-tokens",
       "4",
-      "--out",
+      "--output",
       "evals",
     ];
     await server.json(line);

@@ -68,7 +68,7 @@ const options = {
     description: "Questions under way at a time",
   },
   seed: { type: "integer", default: 0, description: "Makes answers repeatable" },
-  out: {
+  output: {
     type: "string",
     short: "o",
     placeholder: "DIR",
@@ -87,13 +87,13 @@ export const command = defineCommand({
   summary: "Asks a model the questions of a file and judges its answers.",
   details: [
     "The last message of a conversation is the wanted answer. With --grader choice, rows have choices and an answer.",
-    "With --out, an evaluation that was stopped goes on where it was; failed questions are asked again.",
+    "With --output, an evaluation that was stopped goes on where it was; failed questions are asked again.",
   ],
   options,
   arguments: args,
   examples: [
     "eval held-out.jsonl --model tinker-ts/sprout",
-    "eval held-out.jsonl --model tinker://RUN_ID/sampler_weights/NAME --out evals/first",
+    "eval held-out.jsonl --model tinker://RUN_ID/sampler_weights/NAME --output evals/first",
     "eval maths.jsonl --model tinker-ts/sprout --grader numeric --num-samples 8 --temperature 1",
   ],
   async run(given, { arguments: { data }, options: chosen }) {
@@ -116,7 +116,7 @@ export const command = defineCommand({
           ...chosen,
           ...model,
           task,
-          folder: chosen.out === undefined ? undefined : path.resolve(cwd, chosen.out),
+          folder: chosen.output === undefined ? undefined : path.resolve(cwd, chosen.output),
           signal: context.signal,
           onProgress: ({ done, total, correct }) =>
             progress.update(done, total, `${correct} right`),

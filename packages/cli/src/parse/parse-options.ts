@@ -111,7 +111,7 @@ function checkChoice(what: string, choices: readonly string[] | undefined, value
 function unknownOption(rawName: string, known: readonly string[]): UsageError {
   const name = rawName.replace(/^-+/, "");
   const near = closest(name, known);
-  const longer = known.filter((other) => name.length > 1 && other.startsWith(`${name}-`));
+  const longer = known.filter((other) => name.length > 1 && other.startsWith(name));
   const meant = (near === undefined ? longer : [near]).map((other) => `--${other}`);
   const hint = meant.length > 0 ? ` Did you mean ${meant.join(" or ")}?` : "";
   return new UsageError(`No such option: ${rawName}${hint}`);

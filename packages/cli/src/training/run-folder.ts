@@ -11,6 +11,6 @@ export async function checkRunFolder(
   if (attempts === 0) return;
   throw new CliError(
     `${folder} holds a run already.`,
-    "Go on with it with --resume, or choose another folder with --out.",
+    "Go on with it with --resume, or choose another folder with --output.",
   );
 }

@@ -36,7 +36,7 @@ export const command = defineCommand({
       default: 0,
       description: "Decides what is sampled and the first weights",
     },
-    out: {
+    output: {
       type: "string",
       short: "o",
       placeholder: "DIR",
@@ -44,13 +44,13 @@ export const command = defineCommand({
     },
   },
   arguments: { name: { description: "The name of a recipe, as 'recipe list' tells it" } },
-  examples: ["recipe run sums", "recipe run sums --seed 1 --out runs/second-try"],
+  examples: ["recipe run sums", "recipe run sums --seed 1 --output runs/second-try"],
   async run(given, { arguments: { name }, options }) {
     const recipe = await findRecipe(name);
     const context = orLocal(given);
     const { output, signal, terminal } = context;
     const { cwd } = terminal;
-    const folder = path.resolve(cwd, options.out ?? path.join("runs", "recipes", name));
+    const folder = path.resolve(cwd, options.output ?? path.join("runs", "recipes", name));
     output.note(`${output.style.bold(recipe.summary)}\n${recipe.teaches}\n`);
     try {
       const result = await withService(context, async ({ service }) => {

@@ -81,7 +81,7 @@ const options = {
     values: ["checkpoints"],
     description: "Begins with the weights of a checkpoint",
   },
-  out: {
+  output: {
     type: "string",
     short: "o",
     placeholder: "DIR",
@@ -120,7 +120,7 @@ export const command = defineCommand({
   async run(given, { arguments: { module }, options: chosen }) {
     const context = orLocal(given);
     const { cwd } = context.terminal;
-    const folder = path.resolve(cwd, chosen.out ?? path.join("runs", path.parse(module).name));
+    const folder = path.resolve(cwd, chosen.output ?? path.join("runs", path.parse(module).name));
     const found = await loadModule(module, cwd, {
       name: "rl",
       example: "export default ({ renderer }) => ({ dataset: { length: 100, batch: () => […] } })",
@@ -136,7 +136,7 @@ export const command = defineCommand({
       }
       const resume = commandLine(["train", "rl", module], options, {
         ...chosen,
-        out: chosen.out ?? path.relative(cwd, folder),
+        output: chosen.output ?? path.relative(cwd, folder),
         resume: true,
       });
       return trainAndTell(context, open, task, first, resume);

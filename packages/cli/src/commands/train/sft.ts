@@ -95,7 +95,7 @@ const options = {
     description: "Begins with the weights of a checkpoint",
   },
   skipBadRows: { type: "flag", description: "Leaves rows out that cannot be used" },
-  out: {
+  output: {
     type: "string",
     short: "o",
     placeholder: "DIR",
@@ -127,7 +127,7 @@ export const command = defineCommand({
   arguments: args,
   examples: [
     "train sft data.jsonl --model tinker-ts/sprout",
-    "train sft data.jsonl --model tinker-ts/sprout --eval held-out.jsonl --epochs 2 --out runs/first",
+    "train sft data.jsonl --model tinker-ts/sprout --eval held-out.jsonl --epochs 2 --output runs/first",
     "train sft data.jsonl --model tinker-ts/sprout --dry-run",
   ],
   async run(given, { arguments: { data }, options: chosen }) {
@@ -135,7 +135,7 @@ export const command = defineCommand({
     const { cwd } = context.terminal;
     const folder = path.resolve(
       cwd,
-      chosen.out ?? path.join("runs", path.parse(data).name.replaceAll(":", "-")),
+      chosen.output ?? path.join("runs", path.parse(data).name.replaceAll(":", "-")),
     );
     const settings = { ...toTrainOptions(chosen, cwd), data: dataSource(data, cwd), folder };
     await checkRunFolder(folder, chosen);
@@ -159,7 +159,7 @@ export const command = defineCommand({
         {
           resume: commandLine(["train", "sft", data], options, {
             ...chosen,
-            out: chosen.out ?? path.relative(cwd, folder),
+            output: chosen.output ?? path.relative(cwd, folder),
             resume: true,
           }),
           evalFile: chosen.eval ?? data,
