@@ -52,7 +52,7 @@ export async function openConnection(
       maxRetries: plan.maxRetries,
       runtime,
     });
-  const mainApi = api(() => provider());
+  const mainApi = api((ended) => provider(ended));
   const isTelemetryOn = options.telemetry ?? readSwitch(runtime.env, "TINKER_TELEMETRY", true);
   const telemetry = isTelemetryOn ? openTelemetry({ api: mainApi, runtime }) : noTelemetry;
   const dialect = new DialectChoice(options.dialect ?? "auto", runtime);

@@ -45,7 +45,9 @@ class SignedHeaders {
 }
 
 function ask(provider: CredentialProvider, request: HttpRequest) {
+  const { signal } = request;
   const fail = (cause: unknown): never => {
+    signal?.throwIfAborted();
     const message = cause instanceof Error ? cause.message : String(cause);
     throw new APIConnectionError(`Could not get a credential: ${message}`, {
       cause,
@@ -54,7 +56,7 @@ function ask(provider: CredentialProvider, request: HttpRequest) {
     });
   };
   try {
-    const provided = provider();
+    const provided = provider(signal);
     return typeof provided === "object" ? provided.catch(fail) : provided;
   } catch (error) {
     return fail(error);

@@ -1,10 +1,13 @@
 import { CredentialError } from "../errors/credential-error.js";
 import { problemOfHeaderValue } from "./sendable-header.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 import { readVariable, type Environment } from "../runtime/environment.js";
 import { runCommand } from "./run-command.js";
 
-/** Tells the credential for the next request; undefined when none is needed. */
-export type CredentialProvider = () => Promise<string | undefined> | string | undefined;
+/** Tells the credential for the next request; undefined when none is needed. Ends with the request. */
+export type CredentialProvider = (
+  signal?: Cancellation,
+) => Promise<string | undefined> | string | undefined;
 
 /** What a client knows about its credential before it asks anybody. */
 export interface CredentialSource {
@@ -48,7 +51,7 @@ export function resolveCredential(
     );
   }
   if (command && (options.enforceCommand || !isUsable(key)))
-    return () => runCredentialCommand(command);
+    return (signal) => runCredentialCommand(command, signal);
   checkKey(source);
   return () => key;
 }
@@ -78,8 +81,8 @@ function checkKey({ key, isRequired }: CredentialSource): void {
   }
 }
 
-async function runCredentialCommand(command: string): Promise<string> {
-  const credential = (await runCommand(command)).trim();
+async function runCredentialCommand(command: string, signal?: Cancellation): Promise<string> {
+  const credential = (await runCommand(command, signal)).trim();
   if (credential === "") {
     throw new CredentialError(
       "The credential command printed nothing; run TINKER_CREDENTIAL_CMD by hand to see why.",

@@ -1,7 +1,20 @@
-/** Runs a command of the shell and returns what it prints; exit status and stderr do not matter. */
-export async function runCommand(command: string): Promise<string> {
+import { onAbort, type Cancellation } from "../runtime/cancellation.js";
+
+/**
+ * Runs a command of the shell and returns what it prints; exit status and stderr do not matter. One that
+ * is given up is ended.
+ */
+export async function runCommand(command: string, signal?: Cancellation): Promise<string> {
   const { exec } = await import("node:child_process");
-  return new Promise<string>((resolve) => {
-    exec(command, { encoding: "utf8", windowsHide: true }, (_, stdout) => resolve(stdout));
+  signal?.throwIfAborted();
+  return new Promise<string>((resolve, reject) => {
+    const child = exec(command, { encoding: "utf8", windowsHide: true }, (_, stdout) => {
+      stopListening();
+      resolve(stdout);
+    });
+    const stopListening = onAbort(signal, (reason) => {
+      child.kill();
+      reject(reason);
+    });
   });
 }

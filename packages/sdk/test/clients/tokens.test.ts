@@ -1,5 +1,9 @@
 import { CredentialError } from "tinker-ts";
-import { describe, expect } from "vitest";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { describe, expect, vi } from "vitest";
 import type { FakeService } from "../support/fake-service.js";
 import { bare, json } from "../support/scripted-server.js";
 import { serviceTest as it } from "../support/service-test.js";
@@ -115,4 +119,22 @@ it("a credential command that fails is tried again, then told", async ({ service
     message: expect.stringContaining("printed nothing"),
     cause: expect.any(CredentialError),
   });
+});
+
+it("a credential command ends with the call that waits for it", async ({ service }) => {
+  const folder = await mkdtemp(path.join(tmpdir(), "tinker-ts-credential-"));
+  const pidFile = path.join(folder, "pid");
+  const client = service.client({
+    apiKey: undefined,
+    env: {
+      TINKER_CREDENTIAL_CMD: `echo $$ > ${pidFile}.new; mv ${pidFile}.new ${pidFile}; exec sleep 600`,
+    },
+  });
+  const giveUp = new AbortController();
+  const call = client.getServerCapabilities({ signal: giveUp.signal });
+  const pid = await vi.waitFor(() => Number(readFileSync(pidFile, "utf8")), 10_000);
+  giveUp.abort(new Error("enough"));
+  await expect(call).rejects.toThrow("enough");
+  await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), 10_000);
+  await rm(folder, { recursive: true });
 });

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { TinkerError } from "tinker-ts/wire";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { DataDirectoryInUseError, DataLock } from "./data-lock.js";
 
@@ -17,6 +18,7 @@ it("lets one process in at a time and says who is inside", () => {
   const lock = new DataLock(folder);
   lock.announce("http://127.0.0.1:8080");
   expect(() => new DataLock(folder)).toThrow(DataDirectoryInUseError);
+  expect(() => new DataLock(folder)).toThrow(TinkerError);
   expect(() => new DataLock(folder)).toThrow(
     `process ${process.pid}: use it at http://127.0.0.1:8080`,
   );
