@@ -3,7 +3,7 @@ import type { Session } from "../session/session.js";
 import type { RetryConfig } from "./retry-config.js";
 import type { SamplingClient } from "./sampling-client.js";
 import { RemoteSamplingClient } from "./sampling/remote-sampling-client.js";
-import type { KnownTokenizer } from "./sampling/texts.js";
+import type { KnownTokenizer } from "./sampling/sequence-extras.js";
 
 /** A client for a sampler of a session, in this thread or in the side thread as asked for. */
 export async function makeSamplingClient(

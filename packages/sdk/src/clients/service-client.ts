@@ -23,7 +23,7 @@ import { completeRetryConfig, type RetryConfig } from "./retry-config.js";
 import type { SampleOptions, SamplingClient } from "./sampling-client.js";
 import { checkSamplingSource, type SamplingSource } from "./sampling-source.js";
 import { checkSampleCall } from "./sampling/sample-call.js";
-import { withTexts } from "./sampling/texts.js";
+import { withExtras } from "./sampling/sequence-extras.js";
 import type { ServiceClientOptions } from "./service-options.js";
 import { SharedOpening } from "./shared-opening.js";
 import type { TrainingClient } from "./training-client.js";
@@ -199,7 +199,7 @@ export class ServiceClient implements AsyncDisposable {
       const connection = await this.#connection.get(operation.signal);
       const { samplerWithoutSession } = await import("./sampling/sampler-without-session.js");
       const response = await samplerWithoutSession(connection, target).sample(call, operation);
-      return withTexts(response, options.tokenizer);
+      return withExtras(response, options.tokenizer);
     });
   }
 

@@ -1,5 +1,10 @@
 import { ArgumentError } from "../errors/argument-error.js";
-import type { SamplingParams, SamplingParamsInput } from "./sampling.js";
+import type {
+  SampledSequence,
+  SamplingParams,
+  SamplingParamsInput,
+  TokenLogprob,
+} from "./sampling.js";
 
 /** How tokens are drawn beyond the Tinker API; servers of this project know it, others are not asked. */
 export interface SamplingExtensions {
@@ -35,7 +40,15 @@ export interface SamplingExtensions {
    * @default 0
    */
   readonly minTokens?: number | undefined;
+  /**
+   * Tells beside every drawn token this many of the most probable ones, at most 20.
+   * @default 0
+   */
+  readonly topLogprobs?: number | undefined;
 }
+
+/** Under this name the most probable tokens stand among the fields that the API does not know. */
+const topLogprobsField = "top_logprobs";
 
 /** Names of the extensions and how they are called on the wire. */
 const wireNames = {
@@ -46,6 +59,7 @@ const wireNames = {
   repetitionPenalty: "repetition_penalty",
   logitBias: "logit_bias",
   minTokens: "min_tokens",
+  topLogprobs: topLogprobsField,
 } as const satisfies Record<keyof SamplingExtensions, string>;
 
 const extensionNames = Object.keys(wireNames) as (keyof SamplingExtensions)[];
@@ -75,4 +89,21 @@ export function withExtensions(
 /** Whether parameters ask for what only servers of this project know. */
 export function isExtended({ unknownFields }: SamplingParams): boolean {
   return unknownFields?.[extensionsField] !== undefined;
+}
+
+/** Puts what a server of this project tells beside the tokens where it is looked for. */
+export function liftTopLogprobs(sequence: SampledSequence): void {
+  const { [topLogprobsField]: given, ...others } = sequence.unknownFields ?? {};
+  const rows = Array.isArray(given) ? given.map(readTopLogprobs) : [];
+  if (rows.length === 0 || rows.includes(undefined)) return;
+  sequence.topLogprobs = rows as TokenLogprob[][];
+  if (Object.keys(others).length > 0) sequence.unknownFields = others;
+  else delete sequence.unknownFields;
+}
+
+/** Pairs of tokens and logprobs, as a server tells them; undefined when they are something else. */
+export function readTopLogprobs(given: unknown): TokenLogprob[] | undefined {
+  const isPair = (pair: unknown): boolean =>
+    Array.isArray(pair) && pair.length === 2 && pair.every((item) => typeof item === "number");
+  return Array.isArray(given) && given.every(isPair) ? (given as TokenLogprob[]) : undefined;
 }

@@ -128,6 +128,9 @@ export const SampleRequest = describedBy<SampleRequest>()(
   }),
 );
 
+/** A token's id and its logprob. */
+export type TokenLogprob = readonly [token: number, logprob: number];
+
 /** One continuation of a prompt. */
 export interface SampledSequence extends KeepsUnknownFields {
   /** Why it ended. */
@@ -141,10 +144,12 @@ export interface SampledSequence extends KeepsUnknownFields {
    * read; JSON and copies leave it out.
    */
   readonly text?: string;
+  /** For every token the most probable ones in its place; absent unless asked for with `topLogprobs`. */
+  topLogprobs?: TokenLogprob[][];
 }
 
-/** The text is made here; it is not on the wire. */
-export const SampledSequence = describedBy<Omit<SampledSequence, "text">>()(
+/** The text is made here, and top logprobs are an addition of this project: the API knows neither. */
+export const SampledSequence = describedBy<Omit<SampledSequence, "text" | "topLogprobs">>()(
   openObject("SampledSequence", {
     stopReason: StopReason,
     tokens,

@@ -6,6 +6,7 @@ import { toFailure } from "../errors/failure.js";
 import type { HandlersOf } from "../http/call.js";
 import type { Logger } from "../log/logger.js";
 import { idempotencyKeyOf } from "../service/request-ids.js";
+import { toPairs } from "../service/sample-order.js";
 import type { OnToken, SampleStream } from "../service/samples.js";
 
 /** Sampling sessions, queued samples, and streams of tokens. */
@@ -47,8 +48,8 @@ function streamResponse(stream: SampleStream, logger: Logger, signal: AbortSigna
         if (!combined.aborted) controller.enqueue(encoder.encode(`${stringifyJson(line)}\n`));
       };
       try {
-        const onToken: OnToken = ({ sampleIndex: index, token, logprob }) =>
-          send({ index, token, logprob });
+        const onToken: OnToken = ({ sampleIndex: index, token, logprob, top }) =>
+          send({ index, token, logprob, ...(top ? { top_logprobs: toPairs(top) } : {}) });
         send(encodeJson("SampleResponse", await stream(onToken, combined)));
       } catch (error) {
         if (combined.aborted) return;

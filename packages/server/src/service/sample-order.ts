@@ -68,20 +68,25 @@ export function toSampleOrder(request: SampleRequest, facts: ModelFacts): Sample
 export function toSampleResponse(result: SampleResult): WireInput<"SampleResponse"> {
   const { promptLogprobs, topkPromptLogprobs } = result;
   return {
-    sequences: result.samples.map(({ tokens, logprobs, stopReason }) => ({
+    sequences: result.samples.map(({ tokens, logprobs, stopReason, topLogprobs: top }) => ({
       stopReason,
       tokens,
       logprobs,
+      ...(top ? { unknownFields: { top_logprobs: top.map(toPairs) } } : {}),
     })),
     promptLogprobs: promptLogprobs
       ? Array.from(promptLogprobs, (value) => (Number.isNaN(value) ? null : value))
       : null,
-    topkPromptLogprobs:
-      topkPromptLogprobs?.map(
-        (row) => row?.map(({ token, logprob }) => [token, logprob] as const) ?? null,
-      ) ?? null,
+    topkPromptLogprobs: topkPromptLogprobs?.map((row) => row && toPairs(row)) ?? null,
     promptCacheHitTokens: result.promptCacheHitTokens,
   };
+}
+
+/** The most probable tokens of a place, as the wire has them. */
+export function toPairs(
+  row: readonly { readonly token: number; readonly logprob: number }[],
+): [number, number][] {
+  return row.map(({ token, logprob }) => [token, logprob]);
 }
 
 function checkTokens(prompt: Int32Array, vocabSize: number): void {

@@ -12,6 +12,7 @@ type Extensions = Pick<
   | "repetitionPenalty"
   | "logitBias"
   | "minTokens"
+  | "topLogprobs"
   | "constraint"
 >;
 
@@ -23,7 +24,10 @@ const numbers = {
   presence_penalty: ["presencePenalty", -100, 100],
   repetition_penalty: ["repetitionPenalty", 0.01, 100],
   min_tokens: ["minTokens", 0, Number.MAX_SAFE_INTEGER],
+  top_logprobs: ["topLogprobs", 0, 20],
 } as const satisfies Record<string, readonly [keyof Extensions, number, number]>;
+
+const whole = new Set(["min_tokens", "top_logprobs"]);
 
 /** What a sample request asks for beyond the Tinker API; refuses what is not known or out of its bounds. */
 export function readExtensions(
@@ -43,7 +47,7 @@ export function readExtensions(
       if (typeof value !== "number" || !(value >= min && value <= max)) {
         throw badRequest(`${path}.${name}`, `must be a number from ${min} to ${max}`);
       }
-      if (name === "min_tokens" && !Number.isInteger(value)) {
+      if (whole.has(name) && !Number.isInteger(value)) {
         throw badRequest(`${path}.${name}`, "must be a whole number");
       }
       order[field] = value;

@@ -56,6 +56,38 @@ it("shapes what is drawn", async () => {
   expect((await tokensOf({ ...stopped, minTokens: 5 })).length).toBeGreaterThanOrEqual(5);
 });
 
+it.each(["proto", "json"] as const)("tells the most probable tokens (%s)", async (dialect) => {
+  await using client = new ServiceClient({
+    baseUrl: server.url,
+    apiKey: "tml-any-key",
+    telemetry: false,
+    dialect,
+  });
+  const sampler = await client.createSamplingClient({ baseModel: "m" });
+  const call = { prompt, numSamples: 2, samplingParams: { maxTokens: 6, topLogprobs: 3, seed: 5 } };
+  const { sequences } = await sampler.sample(call);
+  for (const { tokens, logprobs, topLogprobs = [], unknownFields } of sequences) {
+    expect(topLogprobs.map((row) => row.length)).toEqual([...tokens].map(() => 3));
+    expect(unknownFields).toBeUndefined();
+    topLogprobs.forEach((row, position) => {
+      const values = row.map(([, logprob]) => logprob);
+      expect(values).toEqual(values.toSorted((a, b) => b - a));
+      const drawn = row.find(([token]) => token === tokens[position]);
+      if (drawn) expect(drawn[1]).toBeCloseTo(logprobs![position]!, 5);
+    });
+  }
+  const stream = sampler.stream({ ...call, tokenizer: null });
+  const streamed: (typeof sequences)[number]["topLogprobs"][] = [[], []];
+  for await (const { index, topLogprobs } of stream) streamed[index]!.push([...topLogprobs!]);
+  const whole = (await stream.response).sequences.map((sequence) => sequence.topLogprobs);
+  expect(streamed).toEqual(whole);
+  expect(whole.flat(3).map((value) => value!.toFixed(4))).toEqual(
+    sequences
+      .flatMap(({ topLogprobs = [] }) => topLogprobs.flat(2))
+      .map((value) => value.toFixed(4)),
+  );
+});
+
 it("refuses what cannot be done, by its name", async () => {
   const refused: [object, string][] = [
     [{ schema: { not: {} } }, "not"],

@@ -16,7 +16,7 @@ import { runStream } from "./run-stream.js";
 import { checkSampleCall } from "./sample-call.js";
 import { SampleStream, TokenQueue } from "./sample-stream.js";
 import { Sampler } from "./sampler.js";
-import { withTexts, type KnownTokenizer } from "./texts.js";
+import { withExtras, type KnownTokenizer } from "./sequence-extras.js";
 import { transferState, type SamplingClientState } from "./transfer-state.js";
 
 /** Samples at a server. */
@@ -53,7 +53,7 @@ export class RemoteSamplingClient extends SamplingClient {
     const sample = (operation: Operation): Promise<SampleResponse> =>
       this.#sampler
         .sample(call, operation)
-        .then((response) => withTexts(response, options.tokenizer, this.#tokenizer));
+        .then((response) => withExtras(response, options.tokenizer, this.#tokenizer));
     return this.#start("sample", options, (operation) =>
       isExtended(call.samplingParams)
         ? this.#checkExtensions(operation).then(() => sample(operation))
@@ -144,7 +144,7 @@ export class RemoteSamplingClient extends SamplingClient {
     if (await abortable(this.#knowsExtensions, signal)) return;
     throw new ArgumentError(
       "samplingParams",
-      "schema, minP, penalties, logitBias and minTokens are known to tinker-ts servers only; leave them out here",
+      "schema, minP, penalties, logitBias, minTokens and topLogprobs are known to tinker-ts servers only; leave them out here",
     );
   }
 

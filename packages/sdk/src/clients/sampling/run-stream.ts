@@ -10,13 +10,14 @@ import type { Connection } from "../../session/connection.js";
 import { excerpt } from "../../transport/api.js";
 import type { HttpResponse } from "../../transport/message.js";
 import { readLines } from "../../transport/read-lines.js";
-import type { SampleResponse } from "../../types/sampling.js";
+import { readTopLogprobs } from "../../types/sampling-extensions.js";
+import type { SampleResponse, TokenLogprob } from "../../types/sampling.js";
 import { decodeJson } from "../../wire/json-codec.js";
 import { routes } from "../../wire/routes.js";
 import type { SampleCall } from "./sample-call.js";
-import type { TokenQueue } from "./sample-stream.js";
+import type { SampledToken, TokenQueue } from "./sample-stream.js";
 import type { Sampler } from "./sampler.js";
-import { withTexts } from "./texts.js";
+import { withExtras } from "./sequence-extras.js";
 
 /** Statuses of servers that do not know the endpoint. */
 const cannotStream = new Set([404, 405, 501]);
@@ -48,19 +49,20 @@ export async function runStream(run: StreamRun): Promise<SampleResponse> {
   const texts = new TextDecoders(tokenizer);
   if (response) {
     tokens.isLive = true;
-    return withTexts(await receive(response, run, texts), tokenizer);
+    return withExtras(await receive(response, run, texts), tokenizer);
   }
   tokens.isLive = false;
   withoutStreams.add(connection);
   connection.runtime.logger.info("this server cannot stream; tokens come when all are sampled");
-  const whole = await sampler.sample(call, operation);
+  const whole = withExtras(await sampler.sample(call, operation), tokenizer);
   for (const [index, sequence] of whole.sequences.entries()) {
     sequence.tokens.forEach((token, position) => {
       const logprob = sequence.logprobs?.[position] ?? null;
-      tokens.push({ index, token, logprob, text: texts.push(index, token) });
+      const top = sequence.topLogprobs?.[position];
+      tokens.push({ index, token, logprob, text: texts.push(index, token), ...namedTop(top) });
     });
   }
-  return withTexts(whole, tokenizer);
+  return whole;
 }
 
 async function open({ sampler, call, operation }: StreamRun): Promise<HttpResponse | undefined> {
@@ -81,7 +83,8 @@ async function receive(
   const openedAt = clock.now();
   operation.resumed();
   for await (const line of readLines(response.parts ?? [])) {
-    const { index, token, logprob, error, category, sequences } = readLine(line, response);
+    const { index, token, logprob, top_logprobs: top, ...rest } = readLine(line, response);
+    const { error, category, sequences } = rest;
     if (sequences !== undefined) {
       operation.spent("queueMs", openedAt);
       return decodeJson("SampleResponse", line, { isLenient: true });
@@ -97,12 +100,17 @@ async function receive(
       token,
       logprob: typeof logprob === "number" ? logprob : null,
       text: texts.push(index, token),
+      ...namedTop(readTopLogprobs(top)),
     });
   }
   operation.signal.throwIfAborted();
   throw new APIConnectionError(
     "Connection error: the stream of tokens ended before the sample did.",
   );
+}
+
+function namedTop(topLogprobs: TokenLogprob[] | undefined): Pick<SampledToken, "topLogprobs"> {
+  return topLogprobs ? { topLogprobs } : {};
 }
 
 function readLine(line: string, response: HttpResponse): Partial<Record<string, unknown>> {

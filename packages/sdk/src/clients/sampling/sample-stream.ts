@@ -1,7 +1,7 @@
 import { CancelledError } from "../../errors/cancelled-error.js";
 import type { ApiFuture } from "../../futures/api-future.js";
 import { defer, type Deferred } from "../../runtime/deferred.js";
-import type { SampleResponse } from "../../types/sampling.js";
+import type { SampleResponse, TokenLogprob } from "../../types/sampling.js";
 
 /** One token as it was sampled. */
 export interface SampledToken {
@@ -16,6 +16,8 @@ export interface SampledToken {
    * when no tokenizer is known.
    */
   readonly text: string | null;
+  /** The most probable tokens in its place; absent unless asked for with `topLogprobs`. */
+  readonly topLogprobs?: readonly TokenLogprob[];
 }
 
 /**

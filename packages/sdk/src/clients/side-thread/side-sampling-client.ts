@@ -9,7 +9,7 @@ import type { SampleResponse } from "../../types/sampling.js";
 import { SamplingClient, type SampleOptions, type StreamOptions } from "../sampling-client.js";
 import { checkSampleCall } from "../sampling/sample-call.js";
 import type { SampleStream } from "../sampling/sample-stream.js";
-import { withTexts, type KnownTokenizer } from "../sampling/texts.js";
+import { withExtras, type KnownTokenizer } from "../sampling/sequence-extras.js";
 import type { SamplingClientState } from "../sampling/transfer-state.js";
 import type { SideCall } from "./messages.js";
 import { sharedSideThread, type SideThread } from "./side-thread.js";
@@ -55,7 +55,7 @@ export class SideSamplingClient extends SamplingClient {
     const plain = { ...rest, prompt: { chunks: ModelInput.from(prompt).chunks } };
     const call = { method: "sample", options: plain } as const;
     return this.#start("sample", options, call, (response: SampleResponse) =>
-      withTexts(response, tokenizer, this.#tokenizer),
+      withExtras(response, tokenizer, this.#tokenizer),
     );
   }
 

@@ -28,7 +28,7 @@ import { makeSamplingClient } from "../make-sampling-client.js";
 import { optionNames } from "../option-names.js";
 import { completeRetryConfig } from "../retry-config.js";
 import type { SamplingClient } from "../sampling-client.js";
-import type { KnownTokenizer } from "../sampling/texts.js";
+import type { KnownTokenizer } from "../sampling/sequence-extras.js";
 import { TrainingClient } from "../training-client.js";
 import type {
   LoadStateOptions,

@@ -39,23 +39,7 @@ function entry<V>(
   };
 }
 
-/** One sampled sequence. */
-export interface SequenceMessage {
-  stopReason: number;
-  tokens: Uint8Array;
-  logprobs: Uint8Array | undefined;
-}
-
-const readSequence = reader<SequenceMessage>(
-  () => ({ stopReason: 0, tokens: none, logprobs: undefined }),
-  (m) => ({
-    1: (r) => r.int32((value) => (m.stopReason = value)),
-    2: (r) => r.bytes((value) => (m.tokens = value)),
-    3: (r) => r.bytes((value) => (m.logprobs = value)),
-  }),
-);
-
-/** The most probable tokens of every prompt position. */
+/** The most probable tokens of every position, of a prompt or of what was sampled. */
 export interface TopkMessage {
   tokenIds: Uint8Array;
   logprobs: Uint8Array;
@@ -70,6 +54,24 @@ const readTopk = reader<TopkMessage>(
     2: (r) => r.bytes((value) => (m.logprobs = value)),
     3: (r) => r.uint32((value) => (m.k = value)),
     4: (r) => r.uint32((value) => (m.promptLength = value)),
+  }),
+);
+
+/** One sampled sequence. */
+export interface SequenceMessage {
+  stopReason: number;
+  tokens: Uint8Array;
+  logprobs: Uint8Array | undefined;
+  topLogprobs: TopkMessage | undefined;
+}
+
+const readSequence = reader<SequenceMessage>(
+  () => ({ stopReason: 0, tokens: none, logprobs: undefined, topLogprobs: undefined }),
+  (m) => ({
+    1: (r) => r.int32((value) => (m.stopReason = value)),
+    2: (r) => r.bytes((value) => (m.tokens = value)),
+    3: (r) => r.bytes((value) => (m.logprobs = value)),
+    1001: (r) => r.message(readTopk, (value) => (m.topLogprobs = value)),
   }),
 );
 

@@ -62,15 +62,20 @@ function writeSequence(sequence: WireInput<"SampleResponse">["sequences"][number
     .uint(1, stopReason === "stop" ? StopReason.stop : StopReason.length)
     .bytes(2, bytesOf(tokens instanceof Int32Array ? tokens : Int32Array.from(tokens)));
   if (logprobs) writer.bytes(3, bytesOf(Float32Array.from(logprobs)), "send");
+  const top = sequence.unknownFields?.["top_logprobs"];
+  if (Array.isArray(top)) writer.message(1001, writeTopk(top as TopkRow[]));
   return writer;
 }
 
 function readSequence(message: SequenceMessage): SampledSequence {
+  const top = readTopk(message.topLogprobs);
   return {
     // A reason of a newer server has a number only.
     stopReason: stopReasons.get(message.stopReason) ?? `stop_reason_${String(message.stopReason)}`,
     tokens: readInt32(message.tokens),
     logprobs: isPresent(message.logprobs) ? new Float64Array(readFloat32(message.logprobs)) : null,
+    // An addition of this project; in JSON it is a field that the API does not know.
+    ...(top ? { unknownFields: { top_logprobs: top } } : undefined),
   };
 }
 
