@@ -44,11 +44,11 @@ function Ways() {
   return (
     <>
       <section class="stack">
-        <h3>Half a minute, from the command line</h3>
+        <h2>Half a minute, from the command line</h2>
         <Command>{`npx tinker-ts quickstart --base-url ${address}`}</Command>
       </section>
       <section class="stack">
-        <h3>TypeScript</h3>
+        <h2>TypeScript</h2>
         <Command>
           {`import { ServiceClient } from "tinker-ts";
 
@@ -57,7 +57,7 @@ const training = await service.createLoraTrainingClient({ baseModel: "${model}",
         </Command>
       </section>
       <section class="stack">
-        <h3>Python, unchanged</h3>
+        <h2>Python, unchanged</h2>
         <Command>{`TINKER_BASE_URL=${address} TINKER_API_KEY=tml-local python train.py`}</Command>
       </section>
     </>
