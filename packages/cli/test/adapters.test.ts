@@ -1,6 +1,7 @@
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { openModelFolder, readAdapter, readModelConfig, type LoraAdapter } from "@tinker-ts/engine";
+import { startServer } from "@tinker-ts/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { adapterFolder, baseModel, LiveServer, modelFolder } from "./support/live-server.js";
 
@@ -89,6 +90,75 @@ describe("checkpoint import", () => {
     ]);
     expect(code).toBe(1);
     expect(err).toMatch(/Error: The server refused the adapter\.\n.+/);
+  });
+});
+
+describe("checkpoint import of what a server could not account for", () => {
+  let folder: string;
+  beforeAll(async () => {
+    // As kill -9 leaves the directory, without the log that has the last commits.
+    const dataDir = path.join(server.folder, "cut-off");
+    cpSync(path.join(server.folder, "../data"), dataDir, {
+      recursive: true,
+      filter: (file) => !/(lock\.db.*|-shm|-wal)$/.test(file),
+    });
+    const later = await startServer({ port: 0, dataDir, logLevel: "silent" });
+    await later.close();
+    const found = path.join(dataDir, "lost-and-found/checkpoints");
+    const manifestOf = (name: string) =>
+      readFileSync(path.join(found, name, "manifest.json"), "utf8");
+    const name = readdirSync(found).find((entry) => manifestOf(entry).includes(trained));
+    folder = path.join(found, name!);
+  });
+
+  it("brings the checkpoint back, with its optimizer", async () => {
+    const { tinker_path: back, base_model: base } = await server.json<{
+      tinker_path: string;
+      base_model: string;
+    }>(["checkpoint", "import", folder]);
+    expect(base).toBe(baseModel);
+    const next = async (from: string): Promise<unknown> => {
+      const training = await server.service.createTrainingClientFromStateWithOptimizer(from);
+      const row = { modelInput: [1, 2], lossFnInputs: { target_tokens: [2, 3] } };
+      await training.trainStep([row], "cross_entropy", { adamParams: { learningRate: 1e-2 } });
+      return (await training.forward([row], "cross_entropy")).metrics;
+    };
+    expect(await next(back)).toEqual(await next(trained));
+  });
+
+  it("refuses one of which a file is damaged, by its name", async () => {
+    const damaged = path.join(server.folder, "damaged");
+    cpSync(folder, damaged, { recursive: true });
+    const file = path.join(damaged, "optimizer.safetensors");
+    const bytes = readFileSync(file);
+    bytes[bytes.length - 5]! ^= 4;
+    writeFileSync(file, bytes);
+    const { code, err } = await server.run(["checkpoint", "import", damaged]);
+    expect(code).toBe(1);
+    expect(err).toContain("optimizer.safetensors");
+  });
+
+  it("takes the layout of the Tinker service too", async () => {
+    const options = ["--output", "service", "--layout", "tinker", "--base-model", modelFolder];
+    expect(await server.run(["checkpoint", "export", trained, ...options])).toMatchObject({
+      code: 0,
+    });
+    const exported = path.join(server.folder, "service");
+    const { tinker_path: back } = await server.json<{ tinker_path: string }>([
+      "checkpoint",
+      "import",
+      exported,
+      "--base-model",
+      baseModel,
+    ]);
+    const { destination } = await server.json<{ destination: string }>([
+      "checkpoint",
+      "download",
+      back,
+    ]);
+    const { tensors } = await read(destination);
+    expect([...tensors.keys()]).toContain("base_model.model.lm_head.lora_A.weight");
+    expect(tensors).toEqual((await read(exported)).tensors);
   });
 });
 

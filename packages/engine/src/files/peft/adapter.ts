@@ -40,6 +40,23 @@ export interface OptimizerState {
 /** What PEFT puts before the path of a matrix. */
 export const loraPrefix = "base_model.model.";
 
+/**
+ * Names of the factors of the unembedding: `lm_head`, which PEFT reads, or `model.unembed_tokens`, from which
+ * the Python cookbook's merge finds the matrix also where it is tied to the embedding.
+ */
+export type AdapterLayout = "peft" | "tinker";
+
+const unembedding = {
+  peft: `${loraPrefix}lm_head.`,
+  tinker: `${loraPrefix}model.unembed_tokens.`,
+} as const satisfies Record<AdapterLayout, string>;
+
+/** The name of a tensor in a layout, whichever one it came in. */
+export function nameIn(layout: AdapterLayout, name: string): string {
+  const known = Object.values(unembedding).find((prefix) => name.startsWith(prefix));
+  return known === undefined ? name : name.replace(known, unembedding[layout]);
+}
+
 /** PEFT's names of the two factors of a matrix, given its path in the model. */
 export function loraTensorNames(modulePath: string): { a: string; b: string } {
   const prefix = `${loraPrefix}${modulePath}`;

@@ -100,6 +100,29 @@ describe("reading an adapter", () => {
     expect(trained?.data.some((value) => value !== 0)).toBe(true);
   });
 
+  it("takes the unembedding under the name that archives of the Tinker service give it", async () => {
+    const expected = await readAdapter(fixture("qwen3/adapter"), qwen3);
+    const folder = await changedAdapter({
+      config: { target_modules: ["q_proj", "unembed_tokens"] },
+      edit: (tensors) => {
+        for (const [name, tensor] of tensors) {
+          tensors.set(name, { ...tensor, name: name.replace("lm_head", "model.unembed_tokens") });
+        }
+      },
+    });
+    const adapter = await readAdapter(folder, qwen3);
+    expect(adapter.trainUnembed).toBe(true);
+    expect(adapter.tensors).toEqual(expected.tensors);
+    const twice = await refusalOf({
+      edit: (tensors) => {
+        const one = tensors.get(loraTensorNames("lm_head").a)!;
+        const other = loraTensorNames("model.unembed_tokens").a;
+        tensors.set(other, { ...one, name: other });
+      },
+    });
+    expect(twice).toContain("twice");
+  });
+
   it("takes an adapter of some layers", async () => {
     const folder = await changedAdapter({
       config: { layers_to_transform: [0, 2] },

@@ -18,6 +18,7 @@ import type { WeightSource } from "../weight-source.js";
 import {
   adapterTensorShapes,
   loraTensorNames,
+  nameIn,
   parseLoraTensorName,
   type LoraAdapter,
   type NamedTensor,
@@ -55,7 +56,8 @@ export async function readAdapter(
   }
   const file = await SafetensorsFile.open(weightsPath, signal);
   try {
-    const present = checkTensors(file, peft, base.config);
+    const names = peftNames(file);
+    const present = checkTensors(file, names, peft, base.config);
     await checkBaseCopies(file, base.weights, signal);
     const targets = loraTargets.filter((target) => present.has(target));
     const flags = readFlags(file.metadata, targets);
@@ -66,7 +68,8 @@ export async function readAdapter(
       peft.rank,
     )) {
       const data = new Float32Array(elementCount(shape));
-      if (file.tensors.has(name)) await file.readFloats(name, data, signal);
+      const stored = names.get(name);
+      if (stored !== undefined) await file.readFloats(stored, data, signal);
       tensors.set(name, { shape, data });
     }
     const { rank, alpha, baseModel } = peft;
@@ -76,9 +79,26 @@ export async function readAdapter(
   }
 }
 
+/** The names of the tensors as PEFT has them, with those in the file. */
+function peftNames(file: SafetensorsFile): Map<string, string> {
+  const names = new Map<string, string>();
+  for (const name of file.tensors.keys()) {
+    const peftName = nameIn("peft", name);
+    if (names.has(peftName)) {
+      throw new EngineError(
+        "unsupported_adapter",
+        `The adapter ${file.path} has an unembedding twice: "${names.get(peftName)}" and "${name}".`,
+      );
+    }
+    names.set(peftName, name);
+  }
+  return names;
+}
+
 /** Compares the file with model and configuration; returns the targets that it has. */
 function checkTensors(
   file: SafetensorsFile,
+  names: ReadonlyMap<string, string>,
   peft: PeftConfig,
   config: ModelConfig,
 ): ReadonlySet<LoraTarget> {
@@ -87,8 +107,9 @@ function checkTensors(
   const shapes = adapterTensorShapes(config, loraTargets, peft.rank);
   const present = new Set<LoraModule>();
   for (const { name, shape, dtype } of file.tensors.values()) {
-    const module = modules.get(parseLoraTensorName(name)?.path ?? "");
-    const expected = shapes.get(name);
+    const peftName = nameIn("peft", name);
+    const module = modules.get(parseLoraTensorName(peftName)?.path ?? "");
+    const expected = shapes.get(peftName);
     if (!module || !expected) {
       if (!isBaseCopy(name)) problems.push(`"${name}" is not an adapter of a matrix of this model`);
       continue;
@@ -104,7 +125,7 @@ function checkTensors(
   for (const module of declaredModules(peft, [...modules.values()], problems)) present.add(module);
   for (const { path: modulePath } of present) {
     for (const name of Object.values(loraTensorNames(modulePath))) {
-      if (!file.tensors.has(name)) problems.push(`"${name}" is missing`);
+      if (!names.has(name)) problems.push(`"${name}" is missing`);
     }
   }
   if (present.size === 0) problems.push("it has no tensors");
@@ -123,11 +144,12 @@ function declaredModules(
 ): LoraModule[] {
   const declared: LoraModule[] = [];
   const kinds = new Set(modules.map(({ target }) => target));
-  for (const ending of peft.targetModules ?? []) {
+  for (const target of peft.targetModules ?? []) {
+    const ending = /^(model\.)?unembed_tokens$/.test(target) ? "lm_head" : target;
     const named = modules.filter(({ path: p }) => p === ending || p.endsWith(`.${ending}`));
     if (named.length === 0) {
       problems.push(
-        `"target_modules" names ${ending}, but only ${[...kinds].join(", ")} can be adapted`,
+        `"target_modules" names ${target}, but only ${[...kinds].join(", ")} can be adapted`,
       );
     }
     if (peft.coversAllLayers) declared.push(...named);

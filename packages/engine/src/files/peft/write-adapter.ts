@@ -7,9 +7,10 @@ import { writeSafetensors } from "../safetensors-writer.js";
 import { elementCount, formatShape } from "../shape.js";
 import { writeFolderAtomically } from "../shared-helpers.js";
 import {
-  loraPrefix,
   loraTensorNames,
+  nameIn,
   parseLoraTensorName,
+  type AdapterLayout,
   type LoraAdapter,
   type NamedTensor,
   type OptimizerState,
@@ -20,12 +21,6 @@ import { adapterConfigFile, adapterWeightsFile } from "./read-adapter.js";
 
 /** An empty file that a checkpoint gets last; a folder without it was copied in part. */
 const completeMarkerFile = "checkpoint_complete";
-
-/**
- * Names of the factors of the unembedding: `lm_head`, which PEFT reads, or `model.unembed_tokens`, from which
- * the Python cookbook's merge finds the matrix also where it is tied to the embedding.
- */
-export type AdapterLayout = "peft" | "tinker";
 
 /** How an adapter is written. */
 export interface WriteAdapterOptions {
@@ -92,12 +87,6 @@ function withoutUnembed(adapter: LoraAdapter): LoraAdapter {
   }
   const targets = adapter.targets.filter((target) => target !== "lm_head");
   return { ...adapter, targets, tensors, trainUnembed: false };
-}
-
-function nameIn(layout: AdapterLayout, name: string): string {
-  const peftName = `${loraPrefix}lm_head.`;
-  const isRenamed = layout === "tinker" && name.startsWith(peftName);
-  return isRenamed ? name.replace(peftName, `${loraPrefix}model.unembed_tokens.`) : name;
 }
 
 function isTargeted(name: string, targets: readonly LoraTarget[]): boolean {
