@@ -1,4 +1,97 @@
-/** To come. */
+import { useEffect } from "preact/hooks";
+import type { StudioRunDetail } from "tinker-ts/wire/studio";
+import { call } from "../../data/api.js";
+import { link, queryValue, segments } from "../../data/location.js";
+import { useResource } from "../../data/resource.js";
+import { Failure } from "../../parts/failure.js";
+import { Shapes } from "../../parts/page.js";
+import { visibleName } from "../../text/visible.js";
+import { ConfigTab } from "./config.js";
+import { Curves } from "./curves.js";
+import { DataTab } from "./data.js";
+import { FilesTab } from "./files.js";
+import { RunHeader } from "./header.js";
+import { LogTab } from "./log.js";
+import { Rollouts } from "./rollouts.js";
+import "./run.css";
+
+const tab = queryValue("tab", "curves");
+const tabs = [
+  { value: "curves", name: "Curves", Tab: Curves },
+  { value: "rollouts", name: "Rollouts", Tab: Rollouts },
+  { value: "data", name: "Data", Tab: DataTab },
+  { value: "log", name: "Log", Tab: LogTab },
+  { value: "config", name: "Config", Tab: ConfigTab },
+  { value: "files", name: "Files", Tab: FilesTab },
+];
+
+/** One run, and everything that is known of it. */
 export function RunScreen() {
-  return <h1>RunScreen</h1>;
+  const id = segments.value[1] ?? "";
+  const { value, failure, reload } = useResource<StudioRunDetail>(
+    id,
+    (signal) => call("run", { params: { id }, signal }),
+    {
+      topics: [`run:${id}`],
+      on(event, known) {
+        if (!known) return undefined;
+        if (event.kind === "run" && event.run.id === id) return { ...known, ...event.run };
+        if (event.kind === "mark" && event.run === id)
+          return { ...known, marks: [...known.marks, event.mark] };
+        if (event.kind === "controls" && event.run === id)
+          return { ...known, controls: event.controls };
+        if (event.kind === "checkpoint") return "reload";
+        if (event.kind === "exhibit" && event.run === id) {
+          const steps = known.exhibitSteps[event.exhibit];
+          if (steps.at(-1) === event.step) return undefined;
+          const next = [...new Set([...steps, event.step])].toSorted((one, other) => one - other);
+          return { ...known, exhibitSteps: { ...known.exhibitSteps, [event.exhibit]: next } };
+        }
+        if (event.kind === "series" && event.run === id) {
+          const names = new Set(known.series.map(({ key }) => key));
+          const isNew = event.points.some(({ values }) =>
+            Object.keys(values).some((key) => !names.has(key)),
+          );
+          return isNew ? "reload" : undefined;
+        }
+        return undefined;
+      },
+    },
+  );
+  const run = value.value;
+  useEffect(() => {
+    if (run) document.title = `${visibleName(run.name)} · Studio`;
+  }, [run?.name]);
+  if (!run) {
+    return failure.value ? (
+      <Failure failure={failure.value} what="this run" retry={reload} />
+    ) : (
+      <Shapes count={5} />
+    );
+  }
+  const { Tab } = tabs.find(({ value: name }) => name === tab.value) ?? tabs[0]!;
+  return (
+    <div class="stack run">
+      <RunHeader run={run} reload={reload} />
+      <div class="tabs" role="navigation" aria-label="Parts of the run">
+        {tabs.map(({ value: name, name: text }) => (
+          <a
+            key={name}
+            href={link(`runs/${encodeURIComponent(id)}`, { tab: name === "curves" ? null : name })}
+            aria-current={tab.value === name ? "page" : undefined}
+          >
+            {text}
+            <TabCount run={run} tab={name} />
+          </a>
+        ))}
+      </div>
+      {failure.value && <Failure failure={failure.value} what="news of this run" retry={reload} />}
+      <Tab run={run} />
+    </div>
+  );
+}
+
+function TabCount({ run, tab: name }: { readonly run: StudioRunDetail; readonly tab: string }) {
+  const size = name === "files" ? run.files.length + run.checkpoints.length : 0;
+  return size > 0 ? <span class="muted tabular"> {size}</span> : null;
 }

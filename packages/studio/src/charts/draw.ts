@@ -1,0 +1,194 @@
+import type { StudioMark, StudioSeries } from "tinker-ts/wire/studio";
+import { centreOf, visiblePlaces } from "./bounds.js";
+
+/** A curve as it is drawn. */
+export interface Line {
+  readonly series: StudioSeries;
+  readonly colour: string;
+  readonly dash: readonly number[];
+  /** Members of a group stand back. */
+  readonly isFaint?: boolean;
+}
+
+/** A band around a line: the least and the largest of a group. */
+export interface Band {
+  readonly x: ArrayLike<number>;
+  readonly low: ArrayLike<number>;
+  readonly high: ArrayLike<number>;
+  readonly colour: string;
+}
+
+/** Where things are on the canvas, in its own pixels. */
+export interface Plane {
+  readonly context: CanvasRenderingContext2D;
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+  readonly ratio: number;
+  readonly toX: (value: number) => number;
+  readonly toY: (value: number) => number;
+  readonly range: readonly [number, number];
+  readonly isLog: boolean;
+}
+
+/** Draws a curve: every bucket from its least to its largest value, so that no peak is lost. */
+export function drawLine(plane: Plane, { series, colour, dash, isFaint = false }: Line): void {
+  const { context, ratio } = plane;
+  const smoothed = series.isAbandoned ? null : series.smoothed;
+  context.save();
+  context.strokeStyle = colour;
+  context.fillStyle = colour;
+  context.lineJoin = "round";
+  context.lineWidth = (isFaint ? 1 : 1.5) * ratio;
+  context.globalAlpha = series.isAbandoned ? 0.45 : smoothed || isFaint ? 0.3 : 1;
+  context.setLineDash((series.isAbandoned ? [3, 3] : dash).map((length) => length * ratio));
+  strokeRaw(plane, series);
+  if (smoothed) {
+    context.globalAlpha = 1;
+    context.lineWidth = 1.8 * ratio;
+    strokeValues(plane, series, smoothed);
+  }
+  context.restore();
+}
+
+function strokeRaw(plane: Plane, series: StudioSeries): void {
+  const { context, toX, toY, range, ratio, isLog } = plane;
+  const [first, last] = visiblePlaces(series, range);
+  const { min, max, mean } = series;
+  const isShown = (place: number): boolean => {
+    const value = mean[place]!;
+    return !Number.isNaN(value) && (!isLog || max[place]! > 0);
+  };
+  context.beginPath();
+  let isDown = false;
+  const dots: [number, number][] = [];
+  for (let place = first; place < last; place++) {
+    if (!isShown(place)) {
+      isDown = false;
+      continue;
+    }
+    const x = toX(centreOf(series, place));
+    const high = toY(max[place]!);
+    const least = min[place]!;
+    const low = least === max[place]! ? high : toY(isLog && least <= 0 ? max[place]! : least);
+    if (isDown) context.lineTo(x, high);
+    else context.moveTo(x, high);
+    if (low !== high) context.lineTo(x, low);
+    const isLone = !isDown && (place + 1 >= last || !isShown(place + 1)) && low === high;
+    if (isLone) dots.push([x, high]);
+    isDown = true;
+  }
+  context.stroke();
+  for (const [x, y] of dots) {
+    context.beginPath();
+    context.arc(x, y, 2.5 * ratio, 0, 2 * Math.PI);
+    context.fill();
+  }
+}
+
+function strokeValues(plane: Plane, series: StudioSeries, values: Float32Array): void {
+  const { context, toX, toY, range, isLog } = plane;
+  const [first, last] = visiblePlaces(series, range);
+  context.beginPath();
+  let isDown = false;
+  for (let place = first; place < last; place++) {
+    const value = values[place]!;
+    if (Number.isNaN(value) || (isLog && value <= 0)) {
+      isDown = false;
+      continue;
+    }
+    const x = toX(centreOf(series, place));
+    if (isDown) context.lineTo(x, toY(value));
+    else context.moveTo(x, toY(value));
+    isDown = true;
+  }
+  context.stroke();
+}
+
+/** Fills between the least and the largest of a group. */
+export function drawBand({ context, toX, toY }: Plane, { x, low, high, colour }: Band): void {
+  context.save();
+  context.fillStyle = colour;
+  context.globalAlpha = 0.16;
+  context.beginPath();
+  for (let place = 0; place < x.length; place++) context.lineTo(toX(x[place]!), toY(high[place]!));
+  for (let place = x.length - 1; place >= 0; place--)
+    context.lineTo(toX(x[place]!), toY(low[place]!));
+  context.fill();
+  context.restore();
+}
+
+/** Values that are not finite, as triangles at their x: NaN and −Inf below, +Inf above. */
+export function drawNonFinite(plane: Plane, series: StudioSeries, colour: string): void {
+  const { context, toX, range, top, height, ratio } = plane;
+  const [first, last] = visiblePlaces(series, range);
+  const size = 4 * ratio;
+  context.save();
+  context.fillStyle = colour;
+  let lastX = -Infinity;
+  for (let place = first; place < last; place++) {
+    const isUp = Boolean(series.plusInfinity?.[place]);
+    const isDown = Boolean(series.minusInfinity?.[place]);
+    if (!series.nan?.[place] && !isUp && !isDown) continue;
+    const x = toX(centreOf(series, place));
+    if (x - lastX < 2 * ratio) continue; // thousands of them are one row of triangles
+    lastX = x;
+    if (series.nan?.[place]) triangle(context, x, top + height - size - ratio, size, true);
+    if (isUp) triangle(context, x, top + size + ratio, size, true);
+    if (isDown) triangle(context, x, top + height - size - ratio, size, false);
+  }
+  context.restore();
+}
+
+function triangle(
+  context: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  size: number,
+  isUp: boolean,
+): void {
+  const by = isUp ? -size : size;
+  context.beginPath();
+  context.moveTo(x, y + by);
+  context.lineTo(x - size, y - by);
+  context.lineTo(x + size, y - by);
+  context.fill();
+}
+
+const markSigns: Readonly<Record<StudioMark["kind"], string>> = {
+  failed: "⚠",
+  checkpoint: "◆",
+  loaded: "↑",
+  attempt: "↻",
+  paused: "‖",
+  resumed: "▸",
+  stopped: "■",
+};
+
+/** The sign of something that happened. */
+export function signOf(kind: StudioMark["kind"]): string {
+  return markSigns[kind];
+}
+
+/** A line where something happened. */
+export function drawMark(plane: Plane, { x, kind }: StudioMark, colour: string): void {
+  const { context, toX, top, height, ratio, range } = plane;
+  if (x < range[0] || x > range[1]) return;
+  const at = Math.round(toX(x)) + 0.5;
+  context.save();
+  context.strokeStyle = colour;
+  context.fillStyle = colour;
+  context.globalAlpha = 0.5;
+  context.lineWidth = ratio;
+  context.setLineDash([2 * ratio, 4 * ratio]);
+  context.beginPath();
+  context.moveTo(at, top + 10 * ratio);
+  context.lineTo(at, top + height);
+  context.stroke();
+  context.globalAlpha = 1;
+  context.font = `${9 * ratio}px system-ui, sans-serif`;
+  context.textAlign = "center";
+  context.fillText(markSigns[kind], at, top + 8 * ratio);
+  context.restore();
+}

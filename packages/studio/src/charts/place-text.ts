@@ -1,0 +1,27 @@
+import type { StudioSeries } from "tinker-ts/wire/studio";
+import { count, exactly, figure } from "../text/numbers.js";
+import { moment, span } from "../text/times.js";
+import type { XKind } from "./chart.js";
+
+/** A bucket in words: its value, or its range, or what is in it that is not finite. */
+export function placeText(series: StudioSeries, place: number): string {
+  const { mean, min, max, smoothed } = series;
+  const odd = [
+    series.nan?.[place] ? "NaN" : "",
+    series.plusInfinity?.[place] ? "+Inf" : "",
+    series.minusInfinity?.[place] ? "−Inf" : "",
+  ].filter(Boolean);
+  const value = mean[place]!;
+  if (Number.isNaN(value)) return odd.join(" ") || "–";
+  const text =
+    min[place] === max[place] ? exactly(value) : `${exactly(min[place])} … ${exactly(max[place])}`;
+  const smooth = smoothed && !Number.isNaN(smoothed[place]!) ? ` ~ ${figure(smoothed[place])}` : "";
+  return [text + smooth, ...odd].join(" ");
+}
+
+/** An x in words. */
+export function xText(x: number, kind: XKind): string {
+  if (kind === "time") return moment(x * 1000);
+  if (kind === "span") return span(x * 1000);
+  return Number.isInteger(x) ? count(x) : exactly(x);
+}

@@ -1,0 +1,77 @@
+import { useSignal, type ReadonlySignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { StudioExhibit, StudioExhibitKind, StudioExhibits } from "tinker-ts/wire/studio";
+import { ApiFailure, call } from "./api.js";
+import { listen } from "./events.js";
+
+/** What is asked for. */
+export interface ExhibitsQuery {
+  readonly run: string;
+  readonly step: number | null;
+  readonly kind: StudioExhibitKind;
+  readonly split: string;
+  readonly q: string;
+}
+
+/** The list so far. */
+export interface ExhibitsState {
+  readonly exhibits: readonly StudioExhibit[];
+  readonly isWhole: boolean;
+  readonly splits: readonly string[];
+  readonly seen: number | null;
+  readonly failure?: ApiFailure;
+}
+
+const pageSize = 500;
+
+/** Everything that was kept of a step, page after page; null before the first answer. */
+export function useExhibits(query: ExhibitsQuery): ReadonlySignal<ExhibitsState | null> {
+  const state = useSignal<ExhibitsState | null>(null);
+  const version = useSignal(0);
+  const { run, step, kind, split, q } = query;
+  useEffect(
+    () =>
+      listen((event) => {
+        if (event.kind === "reset") version.value++;
+        if (
+          event.kind === "exhibit" &&
+          event.run === run &&
+          event.step === step &&
+          event.exhibit === kind
+        )
+          version.value++;
+      }),
+    [run, step, kind],
+  );
+  useEffect(() => {
+    const abort = new AbortController();
+    void load();
+    return () => abort.abort();
+
+    async function load(): Promise<void> {
+      if (step === null) {
+        state.value = { exhibits: [], isWhole: true, splits: [], seen: null };
+        return;
+      }
+      const exhibits: StudioExhibit[] = [];
+      let cursor: string | null = null;
+      try {
+        do {
+          const page: StudioExhibits = await call<StudioExhibits>("exhibits", {
+            query: { run, step, kind, split, q, cursor, limit: pageSize },
+            signal: abort.signal,
+          });
+          exhibits.push(...page.exhibits);
+          cursor = page.cursor;
+          const { splits, seen } = page;
+          state.value = { exhibits: [...exhibits], isWhole: cursor === null, splits, seen };
+        } while (cursor !== null);
+      } catch (error) {
+        if (abort.signal.aborted) return;
+        if (!(error instanceof ApiFailure)) throw error;
+        state.value = { exhibits, isWhole: true, splits: [], seen: null, failure: error };
+      }
+    }
+  }, [run, step, kind, split, q, version.value]);
+  return state;
+}

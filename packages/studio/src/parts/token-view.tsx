@@ -1,0 +1,251 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { StudioTokens } from "tinker-ts/wire/studio";
+import { exactly } from "../text/numbers.js";
+import { visible } from "../text/visible.js";
+import {
+  coloursFor,
+  ratioOf,
+  shadeOf,
+  tokenColours,
+  tokenValue,
+  type Shade,
+  type TokenColour,
+} from "./token-colours.js";
+import "./token-view.css";
+
+// Neighbours that look alike are one element: thousands of elements would be slow. Which token is pointed at is found
+// from the place in the text; one highlight shows it.
+
+interface Stretch {
+  readonly shade: Shade;
+  readonly text: string;
+}
+
+/** Tokens as text, coloured by what is known of each; mouse and arrow keys read one. */
+export function TokenView({
+  tokens,
+  from = 0,
+  colour,
+  setColour,
+}: {
+  readonly tokens: StudioTokens;
+  /** The place of the first token in the whole. */
+  readonly from?: number;
+  readonly colour: TokenColour;
+  readonly setColour: (colour: TokenColour) => void;
+}) {
+  const possible = coloursFor(tokens);
+  const by = possible.includes(colour) ? colour : possible[0]!;
+  const box = useRef<HTMLDivElement>(null);
+  const place = useSignal(-1);
+  const { stretches, ends, shades } = useMemo(() => layOut(tokens, by), [tokens, by]);
+  const show = (next: number): void => {
+    place.value = next;
+    if (box.current) highlight(box.current, ends, next);
+  };
+  useEffect(() => {
+    place.value = -1;
+    return () => clearHighlight();
+  }, [tokens, by]);
+  return (
+    <div class="token-view stack">
+      <div class="row">
+        <label class="choice">
+          colour by
+          <select
+            class="field"
+            value={by}
+            onChange={(event) => setColour(event.currentTarget.value as TokenColour)}
+          >
+            {tokenColours
+              .filter(({ value }) => possible.includes(value))
+              .map(({ value, name }) => (
+                <option key={value} value={value}>
+                  {name}
+                </option>
+              ))}
+          </select>
+        </label>
+        <ul class="legend row" aria-label="Legend">
+          {shades.map(({ name, text }) => (
+            <li key={name}>
+              <span class={`token ${name}`}>ab</span> <span class="muted small">{text}</span>
+            </li>
+          ))}
+        </ul>
+      </div>
+      <div
+        ref={box}
+        class="tokens"
+        role="slider"
+        tabIndex={0}
+        aria-label="Tokens; arrow keys go from one to the next"
+        aria-valuemin={0}
+        aria-valuemax={tokens.ids.length - 1}
+        aria-valuenow={Math.max(0, place.value)}
+        aria-valuetext={place.value < 0 ? "none" : describe(tokens, place.value, from)}
+        onMouseMove={(event) => {
+          const offset = offsetAt(box.current!, event);
+          if (offset !== null) show(placeAt(ends, offset));
+        }}
+        onKeyDown={(event) => {
+          const by10 = event.shiftKey ? 10 : 1;
+          const moves: Readonly<Record<string, number>> = {
+            ArrowRight: place.value + by10,
+            ArrowLeft: place.value - by10,
+            Home: 0,
+            End: tokens.ids.length - 1,
+          };
+          const next = moves[event.key];
+          if (next === undefined) return;
+          event.preventDefault();
+          show(Math.min(tokens.ids.length - 1, Math.max(0, next)));
+        }}
+      >
+        {stretches.map(({ shade, text }, index) => (
+          <span key={index} class={`token ${shade.name}`}>
+            {text}
+          </span>
+        ))}
+      </div>
+      <TokenFacts tokens={tokens} place={place.value} from={from} />
+    </div>
+  );
+}
+
+/** What is known of one token. */
+function TokenFacts({
+  tokens,
+  place,
+  from,
+}: {
+  readonly tokens: StudioTokens;
+  readonly place: number;
+  readonly from: number;
+}) {
+  if (place < 0 || place >= tokens.ids.length) {
+    return (
+      <p class="facts muted small">
+        Point at a token, or use the arrow keys, to read what is known of it.
+      </p>
+    );
+  }
+  return (
+    <dl class="facts tabular small" aria-live="polite">
+      {factsOf(tokens, place, from).map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function factsOf(
+  tokens: StudioTokens,
+  place: number,
+  from: number,
+): readonly (readonly [string, string])[] {
+  const value = (by: TokenColour): number | null => tokenValue(tokens, place, by);
+  const read = (column: readonly (number | string | null)[] | null): number | null => {
+    const one = column?.[place] ?? null;
+    return one === null ? null : Number(one);
+  };
+  const trainer = read(tokens.logprob);
+  const sampler = read(tokens.samplerLogprob);
+  const advantage = read(tokens.advantage);
+  const weight = value("weight");
+  const facts: [string, string | null][] = [
+    ["token", `${from + place}`],
+    ["text", JSON.stringify(visible(tokens.pieces[place] ?? ""))],
+    ["id", String(tokens.ids[place])],
+    ["special", tokens.isSpecial[place] ? "yes" : null],
+    ["weight", weight === null ? null : exactly(weight)],
+    ["logprob", trainer === null ? null : exactly(trainer)],
+    ["sampler", sampler === null ? null : exactly(sampler)],
+    ["ratio", trainer === null || sampler === null ? null : exactly(ratioOf(trainer, sampler))],
+    ["advantage", advantage === null ? null : exactly(advantage)],
+  ];
+  return facts.filter((fact): fact is [string, string] => fact[1] !== null);
+}
+
+function describe(tokens: StudioTokens, place: number, from: number): string {
+  return factsOf(tokens, place, from)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(", ");
+}
+
+function layOut(tokens: StudioTokens, by: TokenColour) {
+  const stretches: { shade: Shade; text: string }[] = [];
+  const ends: number[] = [];
+  const shades = new Map<string, Shade>();
+  let length = 0;
+  for (let place = 0; place < tokens.ids.length; place++) {
+    const shade = shadeOf(tokenValue(tokens, place, by), by);
+    const text = visible(tokens.pieces[place] ?? "").replaceAll("\n", "⏎\n");
+    length += text.length;
+    ends.push(length);
+    shades.set(shade.name, shade);
+    const last = stretches.at(-1);
+    if (last?.shade.name === shade.name) last.text += text;
+    else stretches.push({ shade, text });
+  }
+  return { stretches: stretches as readonly Stretch[], ends, shades: [...shades.values()] };
+}
+
+function placeAt(ends: readonly number[], offset: number): number {
+  let low = 0;
+  let high = ends.length - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ends[middle]! <= offset) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** How far into the text of the box the mouse is; null when it is beside the text. */
+function offsetAt(box: HTMLElement, event: MouseEvent): number | null {
+  const spot = caretAt(event.clientX, event.clientY);
+  if (!spot || !box.contains(spot.node)) return null;
+  const element = spot.node.parentElement;
+  if (!element?.classList.contains("token")) return null;
+  let before = 0;
+  for (let sibling = element.previousSibling; sibling; sibling = sibling.previousSibling) {
+    before += sibling.textContent?.length ?? 0;
+  }
+  return before + spot.offset;
+}
+
+function caretAt(x: number, y: number): { node: Node; offset: number } | null {
+  if ("caretPositionFromPoint" in document) {
+    const spot = document.caretPositionFromPoint(x, y);
+    return spot && { node: spot.offsetNode, offset: spot.offset };
+  }
+  const range = (document as Document).caretRangeFromPoint?.(x, y);
+  return range ? { node: range.startContainer, offset: range.startOffset } : null;
+}
+
+function highlight(box: HTMLElement, ends: readonly number[], place: number): void {
+  if (!("highlights" in CSS)) return;
+  const start = place > 0 ? ends[place - 1]! : 0;
+  const end = ends[place] ?? start;
+  let before = 0;
+  for (const element of box.children) {
+    const length = element.textContent?.length ?? 0;
+    if (start < before + length && element.firstChild) {
+      const range = document.createRange();
+      range.setStart(element.firstChild, start - before);
+      range.setEnd(element.firstChild, Math.min(length, Math.max(start - before, end - before)));
+      CSS.highlights.set("token", new Highlight(range));
+      return;
+    }
+    before += length;
+  }
+}
+
+function clearHighlight(): void {
+  if ("highlights" in CSS) CSS.highlights.delete("token");
+}

@@ -1,0 +1,58 @@
+import type { StudioRunDetail } from "tinker-ts/wire/studio";
+import { hello } from "../../data/login.js";
+import { Command } from "../../parts/command.js";
+import { Name, Words } from "../../parts/words.js";
+import { count } from "../../text/numbers.js";
+
+/** Why a run ended: the server's own words, the step, the last good checkpoint, how to go on. */
+export function Failed({ run }: { readonly run: StudioRunDetail }) {
+  const last = run.checkpoints.findLast(({ kind }) => kind === "training");
+  return (
+    <section
+      class={`notice ${run.status === "failed" ? "error" : ""} failed-run`}
+      aria-label="Why it ended"
+    >
+      <div class="stack grow">
+        <p>
+          <strong>
+            {run.status === "failed" ? "Failed" : "Stopped"} at step {count(run.step)}.
+          </strong>{" "}
+          {run.statusReason && <Words>{run.statusReason}</Words>}
+        </p>
+        <p class="small">
+          {last ? (
+            <>
+              Last checkpoint to go on from: <Name>{last.name}</Name>
+              {last.step !== null && ` (step ${count(last.step)})`}.
+            </>
+          ) : (
+            "There is no checkpoint to go on from."
+          )}
+        </p>
+        {last && (
+          <details>
+            <summary>How to go on</summary>
+            <ResumeLines run={run} />
+          </details>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** Lines that go on from the last checkpoint. */
+export function ResumeLines({ run }: { readonly run: StudioRunDetail }) {
+  const last = run.checkpoints.findLast(({ kind }) => kind === "training");
+  if (!last) return <p>There is no checkpoint with an optimizer to go on from.</p>;
+  const path = JSON.stringify(last.path);
+  return (
+    <div class="stack resume-lines">
+      <h3>TypeScript</h3>
+      <Command>{`const training = await service.createTrainingClientFromStateWithOptimizer(${path});`}</Command>
+      <h3>Python</h3>
+      <Command>{`training = service.create_training_client_from_state_with_optimizer(${path})`}</Command>
+      <h3>Look at it</h3>
+      <Command>{`npx tinker-ts checkpoint info ${last.path} --base-url ${hello.value?.address ?? location.origin}`}</Command>
+    </div>
+  );
+}
