@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { StudioTokens } from "tinker-ts/wire/studio";
-import { exactly } from "../text/numbers.js";
+import { exactly, percent } from "../text/numbers.js";
 import { visible } from "../text/visible.js";
 import {
   coloursFor,
@@ -28,12 +28,17 @@ export function TokenView({
   from = 0,
   colour,
   setColour,
+  alternatives,
 }: {
   readonly tokens: StudioTokens;
   /** The place of the first token in the whole. */
   readonly from?: number;
   readonly colour: TokenColour;
   readonly setColour: (colour: TokenColour) => void;
+  /** What else could have come in a place. */
+  readonly alternatives?: (
+    place: number,
+  ) => readonly { readonly text: string; readonly logprob: number }[];
 }) {
   const possible = coloursFor(tokens);
   const by = possible.includes(colour) ? colour : possible[0]!;
@@ -110,6 +115,16 @@ export function TokenView({
         ))}
       </div>
       <TokenFacts tokens={tokens} place={place.value} from={from} />
+      {place.value >= 0 && alternatives && (
+        <ol class="alternatives small tabular" aria-label="What else could have come">
+          {alternatives(place.value).map(({ text, logprob }) => (
+            <li key={text} class={text === tokens.pieces[place.value] ? "taken" : ""}>
+              <code>{JSON.stringify(visible(text))}</code> {exactly(logprob)}{" "}
+              <span class="muted">{percent(Math.exp(logprob))}</span>
+            </li>
+          ))}
+        </ol>
+      )}
     </div>
   );
 }
@@ -160,7 +175,7 @@ function factsOf(
   const facts: [string, string | null][] = [
     ["token", `${from + place}`],
     ["text", JSON.stringify(visible(tokens.pieces[place] ?? ""))],
-    ["id", String(tokens.ids[place])],
+    ["id", tokens.ids[place]! < 0 ? null : String(tokens.ids[place])],
     ["special", tokens.isSpecial[place] ? "yes" : null],
     ["weight", weight === null ? null : exactly(weight)],
     ["logprob", trainer === null ? null : exactly(trainer)],

@@ -1,0 +1,122 @@
+import { ApiFailure } from "../../data/api.js";
+import {
+  complete,
+  lacksTemplate,
+  type AnswerToken,
+  type ChatMessage,
+} from "../../data/completions.js";
+import type { ColumnState } from "./column.js";
+
+/** How answers are asked for. */
+export interface PlaygroundSettings {
+  readonly mode: "chat" | "complete";
+  /** What comes before the conversation. */
+  readonly start: readonly ChatMessage[];
+  readonly temperature: number;
+  readonly maxTokens: number;
+  readonly seed: number | null;
+  readonly samples: number;
+  readonly stop: readonly string[];
+}
+
+/** One of the answers to a prompt. */
+export interface Sample {
+  readonly text: string;
+  readonly tokens: readonly AnswerToken[];
+  readonly finish: string | null;
+}
+
+/** An answer of one column, as far as it has come. */
+export interface Answer {
+  readonly prompt: string;
+  readonly samples: readonly Sample[];
+  readonly isRunning: boolean;
+  readonly abort: AbortController;
+  /** What the server says that it answered with. */
+  readonly model: string | null;
+  readonly startedAt: number;
+  readonly firstAt: number | null;
+  readonly lastAt: number | null;
+  readonly failure: string | null;
+  /** Said beside the answer. */
+  readonly note: string | null;
+}
+
+/** Asks one column; its answer grows as it comes. */
+export async function ask(
+  column: ColumnState,
+  prompt: string,
+  settings: PlaygroundSettings,
+): Promise<void> {
+  const { mode, start, ...rest } = settings;
+  const abort = new AbortController();
+  const before = column.answer.value;
+  if (before && !before.failure && before.samples[0] && mode === "chat") {
+    column.turns.value = [...column.turns.value, before];
+  } else if (mode === "complete") column.turns.value = [];
+  let answer: Answer = {
+    prompt,
+    samples: [],
+    isRunning: true,
+    abort,
+    model: null,
+    startedAt: Date.now(),
+    firstAt: null,
+    lastAt: null,
+    failure: null,
+    note: null,
+  };
+  const put = (change: Partial<Answer>): void => {
+    answer = { ...answer, ...change };
+    column.answer.value = answer;
+  };
+  put({});
+  // Tokens come faster than a screen is drawn.
+  let samples: Sample[] = [];
+  let isPending = false;
+  const show = (): void => {
+    isPending = false;
+    put({ samples: [...samples] });
+  };
+  const run = (input: { messages: readonly ChatMessage[] } | { prompt: string }): Promise<void> =>
+    complete(
+      { model: column.weights, input, ...rest },
+      (part) => {
+        const now = Date.now();
+        const old = samples[part.index] ?? { text: "", tokens: [], finish: null };
+        samples[part.index] = {
+          text: old.text + part.text,
+          tokens: [...old.tokens, ...part.tokens],
+          finish: part.finish ?? old.finish,
+        };
+        answer = { ...answer, model: part.model, lastAt: now, firstAt: answer.firstAt ?? now };
+        if (isPending) return;
+        isPending = true;
+        requestAnimationFrame(show);
+      },
+      abort.signal,
+    );
+  const messages: readonly ChatMessage[] = [
+    ...start,
+    ...column.turns.value.flatMap((turn): ChatMessage[] => [
+      { role: "user", content: turn.prompt },
+      { role: "assistant", content: turn.samples[0]?.text ?? "" },
+    ]),
+    { role: "user", content: prompt },
+  ];
+  try {
+    await run(mode === "chat" ? { messages } : { prompt }).catch((error: unknown) => {
+      if (mode !== "chat" || !lacksTemplate(error)) throw error;
+      samples = [];
+      put({ note: "This model has no chat template, so it goes on from the text as it is." });
+      return run({ prompt });
+    });
+    put({ samples: [...samples], isRunning: false });
+  } catch (error) {
+    if (abort.signal.aborted) put({ samples: [...samples], isRunning: false, note: "Stopped." });
+    else {
+      const failure = error instanceof ApiFailure ? error.message : String(error);
+      put({ samples: [...samples], isRunning: false, failure });
+    }
+  }
+}
