@@ -187,6 +187,22 @@ export function MetricCard({
           valueText={valueText}
         />
       )}
+      {runs.length > 1 && cursor.value !== null && (
+        <ul class="values small tabular">
+          {drawn.lines
+            .filter((line) => !line.isFaint && !line.series.isAbandoned && line.series.x.length > 0)
+            .map(({ series: one, colour }) => {
+              const place = nearestPlace(one, cursor.value!);
+              return (
+                <li key={one.run} class="cut">
+                  <span class="swatch" style={{ background: colour }} />{" "}
+                  <Name>{nameOf(one.run)}</Name> <strong>{placeText(one, place)}</strong>
+                  {combine && <span class="muted"> n {one.count?.[place] ?? 1}</span>}
+                </li>
+              );
+            })}
+        </ul>
+      )}
       <Notes series={shown} bounds={bounds.value} isTable={isTable} />
       {onPick && pickText && cursor.value !== null && <span class="unseen">Enter: {pickText}</span>}
     </figure>

@@ -113,7 +113,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
           ?
         </button>
       </header>
-      <main class="main" id="main">
+      <main class="screen" id="main">
         <Banners />
         {children}
       </main>

@@ -12,7 +12,10 @@ export function lazy(load: () => Promise<FunctionComponent>): FunctionComponent 
       if (loaded) return;
       load().then(
         (component) => (state.value = loaded = component),
-        () => (failed.value = true),
+        (error: unknown) => {
+          failed.value = true;
+          console.error(error);
+        },
       );
     }, []);
     const Screen = state.value;

@@ -45,7 +45,7 @@ function Ways() {
     <>
       <section class="stack">
         <h2>Half a minute, from the command line</h2>
-        <Command>{`npx tinker-ts quickstart --base-url ${address}`}</Command>
+        <Command>{`npx tinker-ts quickstart --base-url ${address} --model ${model}`}</Command>
       </section>
       <section class="stack">
         <h2>TypeScript</h2>

@@ -168,7 +168,7 @@ export function Playground() {
               })
             }
           >
-            ＋
+            +
           </button>
         )}
       </div>

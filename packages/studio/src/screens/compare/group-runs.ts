@@ -1,0 +1,25 @@
+/**
+ * The group of every run: what its configuration says under some keys. `all-but-seed` means every key that does not
+ * speak of a seed or of where the run is.
+ */
+export function groupNames(
+  configs: ReadonlyMap<string, ReadonlyMap<string, string>>,
+  keys: readonly string[],
+): Map<string, string> {
+  const names = new Map<string, string>();
+  if (keys.length === 0) return names;
+  const all = new Set([...configs.values()].flatMap((config) => [...config.keys()]));
+  const used = keys.includes("all-but-seed")
+    ? [...all]
+        .filter((key) => !/(^|[._])seed$|(log|output)_(path|dir)|folder|(^|\.)name$/i.test(key))
+        .toSorted()
+    : keys;
+  const differing = used.filter(
+    (key) => new Set([...configs.values()].map((config) => config.get(key))).size > 1,
+  );
+  for (const [id, config] of configs) {
+    const parts = differing.map((key) => `${key.split(".").at(-1)} ${config.get(key) ?? "–"}`);
+    names.set(id, parts.join(", ") || "all");
+  }
+  return names;
+}
