@@ -15,7 +15,13 @@ export default defineConfig({
       ...packages.map((name) => ({
         extends: true as const,
         root: `packages/${name}`,
-        test: { name, include: ["src/**/*.test.ts", "test/**/*.test.ts"] },
+        test: {
+          name,
+          include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+          ...(existsSync(`packages/${name}/test/global-setup.ts`)
+            ? { globalSetup: "test/global-setup.ts" }
+            : {}),
+        },
       })),
     ],
   },

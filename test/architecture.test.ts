@@ -338,7 +338,13 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
 };
 
 /** Libraries that the studio's page is made of; it carries nothing else. */
-const pageLibraries = ["preact", "preact/hooks", "@preact/signals", "uplot"];
+const pageLibraries = [
+  "preact",
+  "preact/hooks",
+  "@preact/signals",
+  "uplot",
+  "uplot/dist/uPlot.min.css",
+];
 
 /** Folders where Node's own modules may be used; everything else must run anywhere. */
 const builtInRules: Readonly<Record<string, readonly string[]>> = {

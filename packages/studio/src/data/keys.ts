@@ -40,7 +40,7 @@ export function followKeys(): void {
       target?.closest("a,button,summary,[role=slider]")
     )
       return;
-    if (document.querySelector("dialog[open]") && event.key !== "Escape") return;
+    if (document.querySelector("dialog[open]")) return; // it closes by itself
     const pressed = prefix ? `${prefix} ${event.key}` : event.key;
     clearTimeout(prefixTimer);
     prefix = "";
