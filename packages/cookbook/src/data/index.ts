@@ -40,7 +40,7 @@ export {
   type ScoredDatum,
   type ScoredTokens,
 } from "./nll.js";
-export { permutation, seededRandom } from "./random.js";
+export { permutation, seededRandom, shuffledBatch } from "./random.js";
 export { readRows, type HubSource, type Row } from "./rows.js";
 export { splitList } from "./split-list.js";
 export { StreamingDataset, type StreamingDatasetOptions } from "./streaming-dataset.js";

@@ -22,6 +22,21 @@ export function permutation(length: number, random: () => number): Uint32Array {
   return order;
 }
 
+/** One of the full batches that a list is dealt out in, in another order every epoch. */
+export function shuffledBatch<T>(
+  items: readonly T[],
+  {
+    batchSize,
+    seed,
+    epoch,
+    index,
+  }: Readonly<Record<"batchSize" | "seed" | "epoch" | "index", number>>,
+): T[] {
+  const order = permutation(items.length, seededRandom(seed, epoch));
+  const places = order.subarray(index * batchSize, (index + 1) * batchSize);
+  return Array.from(places, (place) => items[place]!);
+}
+
 function mix(value: number): number {
   let bits = value | 0;
   bits = Math.imul(bits ^ (bits >>> 16), 0x45d9f3b);

@@ -19,7 +19,28 @@ export {
   type PreparedPreferences,
   type PreparePreferencesOptions,
 } from "./preference-data.js";
+export {
+  trainFromPreferences,
+  type PipelineResult,
+  type PipelineStage,
+  type PreferencePipelineOptions,
+} from "./pipeline.js";
 export { referenceFile, ReferenceLogprobs, type ReferenceOptions } from "./reference-logprobs.js";
+export {
+  chatPreferenceModel,
+  comparisonDatum,
+  comparisonMessages,
+  labelTokens,
+  trainRewardModel,
+  type PreferenceModel,
+  type RewardModelOptions,
+} from "./reward-model.js";
+export {
+  tournamentGroup,
+  winRateEvaluator,
+  type TournamentGroupOptions,
+  type WinRateOptions,
+} from "./tournament-group.js";
 export { isUnpaired, train, type PreferenceTrainOptions } from "./train.js";
 export {
   dpo,

@@ -4,8 +4,7 @@ import {
   countTrained,
   DataError,
   loadRows,
-  permutation,
-  seededRandom,
+  shuffledBatch,
   splitTest,
   toDatum,
   type BadRow,
@@ -135,9 +134,8 @@ export class PreferenceDataset implements Dataset {
 
   /** The rows of a batch. */
   rowsOf(epoch: number, batch: number): readonly PreferenceRow[] {
-    const order = permutation(this.rows.length, seededRandom(this.#seed, epoch));
-    const places = order.subarray(batch * this.#batchSize, (batch + 1) * this.#batchSize);
-    return Array.from(places, (place) => this.rows[place]!);
+    const [batchSize, seed] = [this.#batchSize, this.#seed];
+    return shuffledBatch(this.rows, { batchSize, seed, epoch, index: batch });
   }
 
   /** The data of a batch: of each row the chosen one before the rejected one. */

@@ -60,26 +60,41 @@ export class BatchUpdate {
   async settle(): Promise<Numbers> {
     const outputs = await Promise.all(this.#passes.map(({ result }) => result));
     const steps = await Promise.all(this.#steps);
-    const logprobs = outputs.flatMap(({ lossFnOutputs }) =>
-      lossFnOutputs.map((output) => output["logprobs"]!.data as Float32Array),
-    );
     const losses = outputs.map(({ metrics }) => metrics["loss/total"] ?? metrics["loss:sum"] ?? 0);
     return {
-      ...sampleTrainMetrics(this.data, logprobs),
-      ...meansOf(steps.map(({ metrics }) => metrics ?? {})),
+      ...this.#passMetrics(outputs),
+      ...meansOf(
+        steps.map(({ metrics }) => metrics ?? {}),
+        "optim/",
+      ),
       "optim/updates": steps.length,
       "optim/loss": losses.reduce((sum, loss) => sum + loss, 0),
       "optim/lr": this.#options.adamParams.learningRate ?? 0,
     };
   }
+
+  /** How the model differs from the sampler; of targets that were not sampled, what their loss tells itself. */
+  #passMetrics(outputs: readonly ForwardBackwardOutput[]): Numbers {
+    if (this.#options.loss.name === "own_targets") return ownMetrics(outputs);
+    const logprobs = outputs.flatMap(({ lossFnOutputs }) =>
+      lossFnOutputs.map((output) => output["logprobs"]!.data as Float32Array),
+    );
+    return sampleTrainMetrics(this.data, logprobs);
+  }
 }
 
-function meansOf(records: readonly Numbers[]): Record<string, number> {
+/** Means of what the passes tell, without the server's own metrics. */
+function ownMetrics(outputs: readonly ForwardBackwardOutput[]): Numbers {
+  const means = meansOf(outputs.map(({ metrics }) => metrics));
+  return Object.fromEntries(Object.entries(means).filter(([name]) => !name.includes(":")));
+}
+
+function meansOf(records: readonly Numbers[], prefix = ""): Record<string, number> {
   const names = new Set(records.flatMap((record) => Object.keys(record)));
   return Object.fromEntries(
     [...names].map((name) => {
       const values = records.map((record) => record[name]).filter((value) => value !== undefined);
-      return [`optim/${name}`, values.reduce((sum, value) => sum + value, 0) / values.length];
+      return [`${prefix}${name}`, values.reduce((sum, value) => sum + value, 0) / values.length];
     }),
   );
 }

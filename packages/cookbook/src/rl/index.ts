@@ -12,6 +12,7 @@ export {
 } from "./advantages.js";
 export { captureRequests, type Capture, type CaptureOptions } from "./capture.js";
 export { gameGroup, type Game, type GameGroupOptions, type Opponent } from "./environments/game.js";
+export { groupDataset, type GroupDatasetOptions } from "./group-dataset.js";
 export { groupOf, type GroupOfOptions } from "./environments/group-of.js";
 export { guessNumber, type GuessNumberOptions } from "./environments/guess-number.js";
 export {

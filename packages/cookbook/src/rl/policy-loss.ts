@@ -20,6 +20,15 @@ export type PolicyLoss =
       readonly name: "custom";
       /** The loss for some data, for instance `composeLoss(…).at(step)` with their advantages as side data. */
       readonly loss: (data: readonly PolicyDatum[], step: number) => CustomLossFn;
+    }
+  | {
+      readonly name: "own_targets";
+      /** Submits the pass itself, with targets other than the sampled tokens; metrics of its result are told. */
+      readonly submit: (
+        training: TrainingClient,
+        data: readonly PolicyDatum[],
+        step: number,
+      ) => PromiseLike<ForwardBackwardOutput>;
     };
 
 const clipDefaults = { ppo: [0.8, 1.2], cispo: [0, 4] } as const;
@@ -31,6 +40,7 @@ export function submitPolicyPass(
   loss: PolicyLoss,
   step: number,
 ): PromiseLike<ForwardBackwardOutput> {
+  if (loss.name === "own_targets") return loss.submit(training, data, step);
   if (loss.name === "custom") {
     const bare = data.map(({ input, targets }) => ({
       modelInput: input,
