@@ -291,7 +291,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     losses: [],
     tools: ["renderers"],
     rl: ["renderers", "data", "runs", "losses", "hyperparameters", "evaluation", "tools"],
-    distillation: ["renderers", "data", "rl"],
+    distillation: ["renderers", "data", "runs", "rl", "evaluation", "supervised"],
     preference: [
       "renderers",
       "data",

@@ -1,4 +1,4 @@
-import { ArgumentError, Datum, TensorData } from "tinker-ts";
+import { ArgumentError, Datum, TensorData, type ModelInput } from "tinker-ts";
 import { shift } from "../data/index.js";
 import type { SupervisedExample } from "../renderers/index.js";
 
@@ -10,6 +10,21 @@ export type TeacherTopK = readonly (
 
 /** A place that a server fills when it knows nothing. */
 const unknownLogprob = -99_999;
+
+/** What a teacher knows of a place, without what a server fills in. */
+export function knownTargets(
+  row: TeacherTopK[number] | undefined,
+): NonNullable<TeacherTopK[number]> {
+  return (row ?? []).filter(([, logprob]) => logprob > unknownLogprob);
+}
+
+/** Probabilities of some tokens among themselves. */
+export function spread(row: NonNullable<TeacherTopK[number]>): number[] {
+  const largest = Math.max(...row.map(([, logprob]) => logprob));
+  const shares = row.map(([, logprob]) => Math.exp(logprob - largest));
+  const total = shares.reduce((sum, share) => sum + share, 0);
+  return shares.map((share) => share / total);
+}
 
 /**
  * A datum whose targets are the teacher's own distribution over its K best tokens, for `cross_entropy`. Its
@@ -25,24 +40,30 @@ export function softTargetDatum(example: SupervisedExample, teacher: TeacherTopK
     );
   }
   const rows = Array.from(targets, (_, position) => {
-    const known = (teacher[position + 1] ?? []).filter(([, logprob]) => logprob > unknownLogprob);
-    return example.weights[position + 1] === 0 ? [] : known;
+    return example.weights[position + 1] === 0 ? [] : knownTargets(teacher[position + 1]);
   });
-  const width = Math.max(...rows.map((row) => row.length), 1);
+  return targetDatum(input, rows, example.weights.subarray(1));
+}
+
+/** Targets of shape [T, K] whose weights are a teacher's probabilities, times the weight of their place. */
+export function targetDatum(
+  modelInput: ModelInput,
+  rows: TeacherTopK,
+  placeWeights?: ArrayLike<number>,
+): Datum {
+  const width = Math.max(1, ...rows.map((row) => row?.length ?? 0));
   const tokens = new Int32Array(rows.length * width);
   const weights = new Float32Array(tokens.length);
   for (const [position, row] of rows.entries()) {
-    const largest = Math.max(...row.map(([, logprob]) => logprob));
-    const total = row.reduce((sum, [, logprob]) => sum + Math.exp(logprob - largest), 0);
-    for (const [slot, [token, logprob]] of row.entries()) {
+    const probabilities = spread(row ?? []);
+    for (const [slot, [token]] of (row ?? []).entries()) {
       tokens[position * width + slot] = token;
-      weights[position * width + slot] =
-        (example.weights[position + 1]! * Math.exp(logprob - largest)) / total;
+      weights[position * width + slot] = (placeWeights?.[position] ?? 1) * probabilities[slot]!;
     }
   }
   const shape = [rows.length, width];
   return new Datum({
-    modelInput: input,
+    modelInput,
     lossFnInputs: {
       target_tokens: new TensorData({ data: tokens, shape }),
       weights: new TensorData({ data: weights, shape }),

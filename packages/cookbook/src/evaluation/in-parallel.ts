@@ -1,15 +1,17 @@
 /** Works through a list with so many at a time; the first failure ends it, when those under way have ended. */
-export async function inParallel<T>(
+export async function inParallel<T, R>(
   items: readonly T[],
   concurrency: number,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
+  work: (item: T) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = Array.from({ length: items.length });
   let next = 0;
   let hasFailed = false;
   const worker = async (): Promise<void> => {
     while (next < items.length && !hasFailed) {
       try {
-        await work(items[next++]!);
+        const place = next++;
+        results[place] = await work(items[place]!);
       } catch (error) {
         hasFailed = true;
         throw error;
@@ -20,4 +22,5 @@ export async function inParallel<T>(
   const ended = await Promise.allSettled(workers);
   const failed = ended.find((end) => end.status === "rejected");
   if (failed) throw failed.reason;
+  return results;
 }

@@ -1,4 +1,5 @@
 export type { Attempt, Turn } from "./ask.js";
+export { inParallel } from "./in-parallel.js";
 export { evaluate, type EvalProgress, type EvaluateOptions } from "./evaluate.js";
 export { runEvaluators, type EvaluationContext, type Evaluator } from "./evaluator.js";
 export {
