@@ -62,7 +62,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
       "tokenizers",
       "checkpoints",
     ],
-    "run-log": ["errors"],
+    "run-log": ["errors", "wire"],
     "index.ts": ["errors", "types", "clients"],
   },
   engine: {

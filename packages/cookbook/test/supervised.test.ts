@@ -178,6 +178,7 @@ describe("a run", () => {
       "open",
       "spans",
       "text",
+      "watch",
     ]);
   });
 

@@ -1,4 +1,4 @@
-import type { Line, LineValue } from "tinker-ts/run-log";
+import type { Line, LineValue, Rollout } from "tinker-ts/run-log";
 import type { PolicyDatum } from "./policy-datum.js";
 import { totalReward, type TrajectoryGroup } from "./types.js";
 
@@ -53,8 +53,7 @@ export function transcripts(
   decode?: (tokens: Iterable<number>) => string,
 ): Line[] {
   return data.map(({ input, targets, logprobs, advantages, mask, group, member }) => {
-    const isText = input.chunks.every(({ type }) => type === "encoded_text");
-    const tokens = isText ? [...input.toInts(), targets.at(-1)!] : [...targets];
+    const tokens = isText({ input }) ? [...input.toInts(), targets.at(-1)!] : [...targets];
     return {
       schema_version: 1,
       split,
@@ -68,6 +67,45 @@ export function transcripts(
       ...(decode ? { text: decode(tokens) } : {}),
     };
   });
+}
+
+/** Episodes as the studio shows them, by group: with advantages where they were trained on. */
+export function shownRollouts(
+  groups: readonly TrajectoryGroup[],
+  data: readonly PolicyDatum[],
+): Rollout[][] {
+  return groups.map((group, groupIndex) =>
+    group.trajectories.map(({ transitions, stopReason }, member): Rollout => {
+      const datum = data.find((one) => one.group === groupIndex && one.member === member);
+      const logs = transitions.flatMap((transition) =>
+        Object.entries(transition.logs ?? {}).map(([name, value]) => `${name}: ${String(value)}`),
+      );
+      return {
+        reward: totalReward(group, member),
+        stopReason,
+        metrics: { ...group.metrics[member] },
+        logs,
+        ...(datum && isText(datum) ? datumColumns(datum) : {}),
+      };
+    }),
+  );
+}
+
+function isText({ input }: Pick<PolicyDatum, "input">): boolean {
+  return input.chunks.every(({ type }) => type === "encoded_text");
+}
+
+/** Lists of a datum are about its targets, which begin at the second token. */
+function datumColumns({ input, targets, logprobs, advantages, mask }: PolicyDatum) {
+  const shifted = (values: Float32Array): number[] => [0, ...values];
+  const most = advantages.reduce((a, b) => (Math.abs(b) > Math.abs(a) ? b : a), 0);
+  return {
+    tokens: [...input.toInts(), targets.at(-1)!],
+    mask: shifted(mask),
+    logprobs: shifted(logprobs),
+    advantages: shifted(advantages),
+    advantage: most,
+  };
 }
 
 function rounded(values: Float32Array): LineValue {

@@ -10,7 +10,7 @@ import { scoreData } from "./penalties.js";
 import { GroupPlayer } from "./play-groups.js";
 import { samplingPolicy, type Policy } from "./policy.js";
 import type { PolicyDatum } from "./policy-datum.js";
-import { rolloutSummaries, transcripts } from "./records.js";
+import { rolloutSummaries, shownRollouts, transcripts } from "./records.js";
 import type { CompleteRlOptions } from "./train-options.js";
 import type { Numbers, TrajectoryGroup } from "./types.js";
 
@@ -86,6 +86,10 @@ export class RlRun {
     const summaries = rolloutSummaries(groups, place);
     if (summaries.length > 0)
       this.log.logIteration(step, "train_rollout_summaries.jsonl", summaries);
+    const { numGroupsToLog } = this.options;
+    if (numGroupsToLog > 0) {
+      this.log.logRollouts(step, shownRollouts(groups.slice(0, numGroupsToLog), data));
+    }
     const shown = data.filter(({ group }) => group < this.options.numGroupsToLog);
     if (shown.length > 0) {
       this.log.logIteration(

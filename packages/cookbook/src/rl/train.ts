@@ -21,7 +21,9 @@ import {
 export async function train(options: RlTrainOptions): Promise<RunResult> {
   const complete = completeRlOptions(options);
   const fixed = ["model_name", "lora_rank", "mode"];
-  return withRunLog(complete, toRlConfig(complete), fixed, (log) => trainRun(complete, log));
+  return withRunLog(complete, toRlConfig(complete), fixed, (log, signal) =>
+    trainRun({ ...complete, signal }, log),
+  );
 }
 
 async function trainRun(options: CompleteRlOptions, log: RunLog): Promise<RunResult> {

@@ -34,6 +34,12 @@ export interface OpenedTraining {
  * from given weights with a fresh optimizer; or begins anew.
  */
 export async function openTraining(options: OpenTrainingOptions): Promise<OpenedTraining> {
+  const opened = await openOrCreate(options);
+  options.run.watch(opened.training);
+  return opened;
+}
+
+async function openOrCreate(options: OpenTrainingOptions): Promise<OpenedTraining> {
   const { service, run, model, rank, seed, loadCheckpointPath, userMetadata, signal } = options;
   const common = { userMetadata, signal };
   const rows = run.previous.checkpoints.filter(({ statePath }) => statePath !== undefined);

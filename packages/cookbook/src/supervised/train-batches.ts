@@ -41,9 +41,9 @@ export async function trainBatches(
   parts: BatchParts,
 ): Promise<TrainResult> {
   const config = { ...loopConfig(options), ...parts.config };
-  return withRunLog(options, config, ["model_name", "lora_rank"], async (log) => {
+  return withRunLog(options, config, ["model_name", "lora_rank"], async (log, signal) => {
     warnOfChanges(log, config, ["log_path", "max_steps", "num_epochs"]);
-    return trainRun(options, parts, log);
+    return trainRun({ ...options, signal }, parts, log);
   });
 }
 

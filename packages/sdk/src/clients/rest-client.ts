@@ -22,6 +22,7 @@ import type {
 } from "../types/runs.js";
 import type { GetSamplerResponse } from "../types/sampling.js";
 import type { CheckpointArchiveUrlResponse, WeightsInfoResponse } from "../types/weights.js";
+import type { LogsAnswer } from "../wire/log-lines.js";
 import type { RouteName } from "../wire/routes.js";
 import { bounded } from "./bounded.js";
 import { eachOf } from "./rest/each-of.js";
@@ -296,6 +297,17 @@ export class RestClient {
     return this.#with("whoami", options, async (connection) => {
       const { identityOf } = await import("./rest/identity.js");
       return identityOf(connection);
+    });
+  }
+
+  /**
+   * Sends lines of JSON about a run to a server of this project, which shows them in its studio; `RunLog` does
+   * it by itself. Sent once: who calls it knows what to send again.
+   */
+  async postLogs(lines: string, options: OperationOptions = {}): Promise<LogsAnswer> {
+    return this.#with("postLogs", options, async (connection, signal) => {
+      const { postLogs } = await import("./rest/post-logs.js");
+      return postLogs(connection, lines, signal);
     });
   }
 

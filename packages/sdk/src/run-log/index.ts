@@ -11,5 +11,13 @@ export {
   type StepTiming,
 } from "./run-folder.js";
 export { fileNameOf, RunLog, type RunLogOptions } from "./run-log.js";
-export type { Metrics, RunRecord, RunSink, TextLevel } from "./run-record.js";
+export type {
+  LoggedExample,
+  Metrics,
+  Rollout,
+  RunRecord,
+  RunSink,
+  TextLevel,
+} from "./run-record.js";
+export { ServiceSink, type LogPort, type ServiceSinkOptions } from "./service-sink.js";
 export { StepSpans, type Span } from "./step-spans.js";

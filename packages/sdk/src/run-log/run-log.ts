@@ -1,17 +1,39 @@
+import { createHash, randomUUID } from "node:crypto";
 import { readdir } from "node:fs/promises";
+import { hostname } from "node:os";
 import path from "node:path";
 import { ArgumentError } from "../errors/argument-error.js";
+import type { StudioControls } from "../wire/studio.js";
 import { toCheckpointLine, type CheckpointRow } from "./checkpoint-row.js";
 import { FolderWriter } from "./folder-writer.js";
 import { toJsonLine, type Line, type LineValue } from "./json-lines.js";
 import { readRunFolder, runFiles, type RunFolder } from "./run-folder.js";
-import type { Metrics, RunRecord, RunSink, TextLevel } from "./run-record.js";
-import type { Span } from "./step-spans.js";
+import type {
+  LoggedExample,
+  Metrics,
+  Rollout,
+  RunRecord,
+  RunSink,
+  TextLevel,
+} from "./run-record.js";
+import { ServiceSink, type LogPort } from "./service-sink.js";
+import { StepSpans, type Span } from "./step-spans.js";
 
 /** How a run is logged. */
 export interface RunLogOptions {
-  /** The run's folder; it is made when it is not there. */
-  readonly folder: string;
+  /** The run's folder; it is made when it is not there. Without one, nothing is written to files. */
+  readonly folder?: string | undefined;
+  /** The server that shows the run live in its studio; files only without one. */
+  readonly service?: { createRestClient(): LogPort } | undefined;
+  /**
+   * What people call the run.
+   * @default the name of its folder
+   */
+  readonly name?: string | undefined;
+  /** Runs that belong together, such as those of a sweep. */
+  readonly group?: string | undefined;
+  /** Labels. */
+  readonly tags?: readonly string[] | undefined;
   /**
    * What the run was configured with; written to `config.json`, of a run that goes on with the first thing it
    * logs. Functions are named, other things as JSON has them.
@@ -40,14 +62,17 @@ const iterationFolder = /^iteration_\d{6}$/;
  * - What cannot be written is dropped and counted, told to the sinks, and told again by `close`.
  */
 export class RunLog implements AsyncDisposable {
-  /** Where the run is written. */
+  /** Where the run is written; empty when it is not. */
   readonly folder: string;
   /** The run that the folder held when it was opened. */
   readonly previous: RunFolder;
   /** Which start of the program this is, from 1. */
   readonly attempt: number;
-  readonly #writer: FolderWriter;
+  readonly #writer: FolderWriter | undefined;
   readonly #sinks: Set<RunSink>;
+  readonly #service: ServiceSink | undefined;
+  #spans: StepSpans | undefined;
+  #ending: { readonly status: "completed" | "failed"; readonly reason?: string } | undefined;
   #waiting: { readonly name: string; readonly text: string }[] = [];
   #timer: NodeJS.Timeout | undefined;
   #dropped = 0;
@@ -60,15 +85,24 @@ export class RunLog implements AsyncDisposable {
     this.folder = previous.folder;
     this.previous = previous;
     this.attempt = previous.attempts + 1;
-    this.#writer = new FolderWriter(this.folder);
-    this.#sinks = new Set(options.sinks);
+    this.#writer = this.folder === "" ? undefined : new FolderWriter(this.folder);
+    this.#service = options.service && this.#openService(options, options.service);
+    this.#sinks = new Set([...(options.sinks ?? []), ...(this.#service ? [this.#service] : [])]);
   }
 
   /** Opens the folder of a new run, or of one that goes on. */
   static async open(options: RunLogOptions): Promise<RunLog> {
     const { folder, ifExists = "resume" } = options;
+    if (folder === undefined && (options.service || (options.sinks?.length ?? 0) > 0)) {
+      const run = new RunLog(options, noFolder);
+      await run.#start(options.config);
+      return run;
+    }
     if (typeof folder !== "string" || folder === "") {
-      throw new ArgumentError("folder", "must name a folder for the run's files");
+      throw new ArgumentError(
+        "folder",
+        "must name a folder for the run's files; or give `service`",
+      );
     }
     let previous = await readRunFolder(path.resolve(folder));
     if (previous.attempts > 0 && ifExists === "fail") {
@@ -90,10 +124,56 @@ export class RunLog implements AsyncDisposable {
     return this.#dropped;
   }
 
+  /** What people have asked for in the studio: to stop and save, or values that the loop reads. */
+  get controls(): StudioControls {
+    return this.#service?.controls ?? noControls;
+  }
+
+  /** Aborted when somebody has asked in the studio to stop after this step and save. */
+  get stopRequested(): AbortSignal {
+    return this.#service?.stopRequested ?? neverAborted;
+  }
+
+  /** Joins what the server records of a model, its checkpoints and its samples to this run. */
+  watch(training: { readonly modelId: string }): void {
+    this.#tell({ kind: "watch", model: training.modelId });
+  }
+
+  /** Shows rollouts of a step: a list for each group. */
+  logRollouts(
+    step: number,
+    groups: readonly (readonly Rollout[])[],
+    { split = "train" }: { readonly split?: string | undefined } = {},
+  ): void {
+    this.#tell({ kind: "rollouts", step, split, groups });
+  }
+
+  /** Shows examples of a step. What a watched model is trained on is shown by itself. */
+  logExamples(
+    step: number,
+    examples: readonly LoggedExample[],
+    { split = "train" }: { readonly split?: string | undefined } = {},
+  ): void {
+    this.#tell({ kind: "examples", step, split, examples });
+  }
+
+  /** Does something and takes its time, which is logged with the next metrics of a step. */
+  span<T>(name: string, work: () => PromiseLike<T> | T): Promise<T> {
+    this.#spans ??= new StepSpans();
+    return this.#spans.span(name, work);
+  }
+
+  /** Says how the run ends, before `close`; without it, it is completed. */
+  fail(error: unknown): void {
+    this.#ending = { status: "failed", reason: String(error) };
+    this.text(String(error), "error");
+  }
+
   /** Logs values of a step; several calls for one step are read as one. */
   log(metrics: Metrics, { step }: { readonly step?: number | undefined } = {}): void {
     const time = Date.now() / 1000;
     const { attempt } = this;
+    if (step !== undefined) this.#logTaken(step);
     this.#writeConfig().catch((error: unknown) => (this.#failure ??= error));
     const line = { step, ...metrics, _time: time, _attempt: attempt };
     this.#enqueue(runFiles.metrics, toJsonLine(line));
@@ -122,7 +202,7 @@ export class RunLog implements AsyncDisposable {
   async checkpoint(row: CheckpointRow): Promise<void> {
     await this.flush();
     await this.#writeConfig();
-    await this.#writer.append(runFiles.checkpoints, toJsonLine(toCheckpointLine(row)), {
+    await this.#writer?.append(runFiles.checkpoints, toJsonLine(toCheckpointLine(row)), {
       durable: true,
     });
     this.#tell({ kind: "checkpoint", row });
@@ -136,7 +216,7 @@ export class RunLog implements AsyncDisposable {
 
   /** Writes a whole file of an iteration, such as a page that shows it. */
   async writeIteration(iteration: number, fileName: string, text: string): Promise<void> {
-    await this.#writer.replace(path.join(iterationName(iteration), fileName), text);
+    await this.#writer?.replace(path.join(iterationName(iteration), fileName), text);
   }
 
   /** Resolves when everything logged so far is in the files, as far as it could be written. */
@@ -149,7 +229,7 @@ export class RunLog implements AsyncDisposable {
     for (const { name, text } of waiting) texts.set(name, [...(texts.get(name) ?? []), text]);
     const writes = [...texts].map(async ([name, lines]) => {
       try {
-        await this.#writer.append(name, lines.join(""));
+        await this.#writer?.append(name, lines.join(""));
       } catch (error) {
         this.#dropped += lines.length;
         this.#failure ??= error;
@@ -161,7 +241,7 @@ export class RunLog implements AsyncDisposable {
   /** Writes what waits and ends the sinks; throws when something could not be written. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
-    this.#tell({ kind: "close" });
+    this.#tell({ kind: "close", ...this.#ending });
     this.#isClosed = true;
     await Promise.allSettled([...this.#sinks].map(async (sink) => sink.close?.()));
     await this.flush();
@@ -181,7 +261,7 @@ export class RunLog implements AsyncDisposable {
     const plain = toPlain(config);
     if (config !== undefined) this.#config = `${JSON.stringify(plain, null, 2)}\n`;
     if (this.attempt === 1) await this.#writeConfig();
-    this.#tell({ kind: "open", folder: this.folder, config: plain });
+    this.#tell({ kind: "open", folder: this.folder, config: plain, attempt: this.attempt });
     for (const problem of this.previous.problems) this.text(problem, "warning");
     this.text(`attempt ${this.attempt}: ${process.argv.slice(1).join(" ")}`);
     await this.flush();
@@ -191,10 +271,34 @@ export class RunLog implements AsyncDisposable {
   async #writeConfig(): Promise<void> {
     const config = this.#config;
     this.#config = undefined;
-    if (config !== undefined) await this.#writer.replace(runFiles.config, config);
+    if (config !== undefined) await this.#writer?.replace(runFiles.config, config);
+  }
+
+  #openService(
+    { folder, name, group, tags }: RunLogOptions,
+    service: { createRestClient(): LogPort },
+  ): ServiceSink {
+    const run = folder === undefined ? randomUUID() : runIdOf(this.folder);
+    const known = name ?? (folder === undefined ? undefined : path.basename(this.folder));
+    const onProblem = (problem: string): void => this.text(problem, "warning");
+    return new ServiceSink(service.createRestClient(), {
+      run,
+      name: known,
+      group,
+      tags,
+      onProblem,
+    });
+  }
+
+  /** Logs what was taken the time of since the last step. */
+  #logTaken(step: number): void {
+    const spans = this.#spans?.spans ?? [];
+    this.#spans = undefined;
+    if (spans.length > 0) this.logSpans(step, spans);
   }
 
   #enqueue(name: string, text: string): void {
+    if (!this.#writer) return;
     if (this.#isClosed || this.#waiting.length >= maxWaiting) {
       this.#dropped++;
       return;
@@ -213,6 +317,25 @@ export class RunLog implements AsyncDisposable {
       }
     }
   }
+}
+
+const noControls: StudioControls = { version: 0, stop: false, values: {} };
+const neverAborted = new AbortController().signal;
+const noFolder: RunFolder = {
+  folder: "",
+  config: undefined,
+  metrics: [],
+  abandoned: [],
+  checkpoints: [],
+  timings: [],
+  attempts: 0,
+  status: "idle",
+  problems: [],
+};
+
+/** The same folder of the same machine is the same run, however often its program is started. */
+function runIdOf(folder: string): string {
+  return createHash("sha256").update(`${hostname()}\n${folder}`).digest("hex").slice(0, 24);
 }
 
 /** The name of an evaluator as part of a file's name. */

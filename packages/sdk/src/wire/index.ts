@@ -23,6 +23,7 @@ export {
   type StudioSeries,
   type StudioSeriesHeader,
 } from "./studio-series.js";
+export { logsPath } from "./log-lines.js";
 export type {
   LogEntry,
   LogExample,

@@ -6,6 +6,9 @@ import type { StudioControls } from "./studio.js";
  * "Infinity" and "-Infinity".
  */
 
+/** Where lines are sent. */
+export const logsPath = "/api/v1/logs";
+
 /** A value of a line: a number, a word for one that JSON cannot say, text or a truth. */
 export type LogValue = number | string | boolean | null;
 
@@ -27,9 +30,13 @@ export type LogEntry =
   | {
       /** The run begins or goes on; must be a writer's first line. */
       readonly kind: "open";
+      /** What people call it. */
       readonly name?: string | undefined;
+      /** Runs that belong together. */
       readonly group?: string | null | undefined;
+      /** Labels. */
       readonly tags?: readonly string[] | undefined;
+      /** What the run was configured with. */
       readonly config?: unknown;
       /** Which start of the program this is, from 1; without it, the next one. */
       readonly attempt?: number | undefined;
@@ -37,65 +44,102 @@ export type LogEntry =
       readonly folder?: string | null | undefined;
       /** Models of this server whose series, checkpoints and samples belong to the run. */
       readonly models?: readonly string[] | undefined;
+      /** Seconds since 1970. */
       readonly time?: number | undefined;
     }
   | {
       /** A model belongs to the run. */
       readonly kind: "watch";
+      /** The model. */
       readonly model: string;
     }
   | {
+      /** What the line says. */
       readonly kind: "metrics";
       /** Without it, the last one. */
       readonly step?: number | undefined;
       /** Seconds since 1970. */
       readonly time?: number | undefined;
+      /** Values by name. */
       readonly metrics: Readonly<Record<string, LogValue | undefined>>;
     }
   | {
+      /** What the line says. */
       readonly kind: "rollouts";
+      /** The step. */
       readonly step: number;
-      /** @default "train" */
+      /**
+       * `train`, or the name of an evaluation.
+       * @default "train"
+       */
       readonly split?: string | undefined;
+      /** The rollouts. */
       readonly rollouts: readonly LogRollout[];
     }
   | {
+      /** What the line says. */
       readonly kind: "examples";
+      /** The step. */
       readonly step: number;
-      /** @default "train" */
+      /**
+       * `train`, or the name of an evaluation.
+       * @default "train"
+       */
       readonly split?: string | undefined;
+      /** The examples. */
       readonly examples: readonly LogExample[];
     }
   | {
+      /** What the line says. */
       readonly kind: "checkpoint";
+      /** What people call it. */
       readonly name: string;
+      /** The step. */
       readonly step?: number | undefined;
+      /** The run had done all it was asked to. */
       readonly final?: boolean | undefined;
+      /** Where weights and optimizer are: `tinker://RUN/weights/NAME`. */
       readonly state?: string | undefined;
+      /** Where weights to sample from are: `tinker://RUN/sampler_weights/NAME`. */
       readonly sampler?: string | undefined;
     }
   | {
+      /** What the line says. */
       readonly kind: "span";
+      /** The step. */
       readonly step: number;
+      /** What took how long. */
       readonly spans: readonly {
+        /** What people call it. */
         readonly name: string;
         /** Seconds since the first span of the step. */
         readonly start: number;
+        /** Its value. */
         readonly end: number;
       }[];
     }
   | {
+      /** What the line says. */
       readonly kind: "text";
+      /** The line. */
       readonly text: string;
-      /** @default "info" */
+      /**
+       * How much it matters.
+       * @default "info"
+       */
       readonly level?: "info" | "warning" | "error" | undefined;
+      /** Seconds since 1970. */
       readonly time?: number | undefined;
     }
   | {
       /** The program ends. */
       readonly kind: "close";
-      /** @default "completed" */
+      /**
+       * How it ended.
+       * @default "completed"
+       */
       readonly status?: "completed" | "failed" | "stopped" | undefined;
+      /** Why it failed. */
       readonly reason?: string | undefined;
       /** Records that had to be dropped. */
       readonly dropped?: number | undefined;
@@ -107,8 +151,11 @@ export interface LogRollout {
   readonly group: number;
   /** Place within the group. */
   readonly index: number;
+  /** Total reward. */
   readonly reward: LogValue;
+  /** Advantage over its group. */
   readonly advantage?: LogValue | undefined;
+  /** Why sampling ended. */
   readonly stop?: string | undefined;
   /** The whole sequence: prompts, answers, results of tools. */
   readonly tokens?: readonly number[] | undefined;
@@ -120,8 +167,11 @@ export interface LogRollout {
   readonly advantages?: readonly LogValue[] | undefined;
   /** The text, where there are no tokens. */
   readonly text?: string | undefined;
+  /** The conversation. */
   readonly messages?: readonly { readonly role: string; readonly content: string }[] | undefined;
+  /** Values by name. */
   readonly metrics?: Readonly<Record<string, LogValue | undefined>> | undefined;
+  /** What its environment had to say. */
   readonly logs?: readonly string[] | undefined;
   /** Names the model whose tokenizer reads `tokens`. */
   readonly model?: string | undefined;
@@ -129,12 +179,15 @@ export interface LogRollout {
 
 /** One example that is trained on. */
 export interface LogExample {
+  /** Place within the batch. */
   readonly index: number;
   /** The whole sequence: the input, and the last target. */
   readonly tokens: readonly number[];
   /** Per token; the first has none, so 0. */
   readonly weights?: readonly number[] | undefined;
+  /** Logprobs of the trainer, per token. */
   readonly logprobs?: readonly LogValue[] | undefined;
+  /** The model. */
   readonly model?: string | undefined;
 }
 

@@ -594,26 +594,96 @@ export interface StudioViews {
  * asks again for what it shows.
  */
 export type StudioEvent =
-  | { readonly kind: "reset"; readonly reason: string }
-  | { readonly kind: "run"; readonly run: StudioRun }
-  | { readonly kind: "removed"; readonly run: string }
-  | { readonly kind: "series"; readonly run: string; readonly points: readonly StudioPoint[] }
   | {
-      readonly kind: "exhibit";
+      /** What happened. */
+      readonly kind: "reset";
+      /** Why, in words. */
+      readonly reason: string;
+    }
+  | {
+      /** What happened. */
+      readonly kind: "run";
+      /** The run: its row, or its id. */
+      readonly run: StudioRun;
+    }
+  | {
+      /** What happened. */
+      readonly kind: "removed";
+      /** The run: its row, or its id. */
       readonly run: string;
+    }
+  | {
+      /** What happened. */
+      readonly kind: "series";
+      /** The run: its row, or its id. */
+      readonly run: string;
+      /** New values. */
+      readonly points: readonly StudioPoint[];
+    }
+  | {
+      /** What happened. */
+      readonly kind: "exhibit";
+      /** The run: its row, or its id. */
+      readonly run: string;
+      /** The step. */
       readonly step: number;
+      /** What was kept. */
       readonly exhibit: StudioExhibitKind;
+      /** How many. */
       readonly count: number;
     }
-  | { readonly kind: "mark"; readonly run: string; readonly mark: StudioMark }
-  | { readonly kind: "controls"; readonly run: string; readonly controls: StudioControls }
-  | { readonly kind: "log"; readonly run: string; readonly lines: readonly StudioLogLine[] }
-  | { readonly kind: "queue"; readonly lanes: readonly StudioLane[] }
-  | { readonly kind: "checkpoint"; readonly path: string; readonly change: "saved" | "changed" }
-  | { readonly kind: "session"; readonly id: string; readonly change: "opened" | "closed" }
   | {
+      /** What happened. */
+      readonly kind: "mark";
+      /** The run: its row, or its id. */
+      readonly run: string;
+      /** What happened at which step. */
+      readonly mark: StudioMark;
+    }
+  | {
+      /** What happened. */
+      readonly kind: "controls";
+      /** The run: its row, or its id. */
+      readonly run: string;
+      /** What is asked for now. */
+      readonly controls: StudioControls;
+    }
+  | {
+      /** What happened. */
+      readonly kind: "log";
+      /** The run: its row, or its id. */
+      readonly run: string;
+      /** New lines. */
+      readonly lines: readonly StudioLogLine[];
+    }
+  | {
+      /** What happened. */
+      readonly kind: "queue";
+      /** All queues, whenever one has changed. */
+      readonly lanes: readonly StudioLane[];
+    }
+  | {
+      /** What happened. */
+      readonly kind: "checkpoint";
+      /** The checkpoint. */
+      readonly path: string;
+      /** What became of it. */
+      readonly change: "saved" | "changed";
+    }
+  | {
+      /** What happened. */
+      readonly kind: "session";
+      /** The session. */
+      readonly id: string;
+      /** What became of it. */
+      readonly change: "opened" | "closed";
+    }
+  | {
+      /** What happened. */
       readonly kind: "notice";
+      /** How much it matters. */
       readonly level: "info" | "warning" | "error";
+      /** The sentence. */
       readonly text: string;
     };
 

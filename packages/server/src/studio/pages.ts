@@ -19,6 +19,7 @@ import { seriesCsv } from "./csv.js";
 import { EventPages } from "./event-page.js";
 import { Exhibits } from "./exhibits.js";
 import { checkFetchSite, checkStudioHeader, dataHeaders, studioHeaders } from "./guard.js";
+import { logsPage } from "./log-intake.js";
 import { LoginCodes } from "./login-codes.js";
 import { machineState, laneRows, usageRows } from "./machine.js";
 import { Steering } from "./steering.js";
@@ -245,6 +246,7 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
   const known = Object.entries(handlers) as [StudioRouteName, StudioHandler][];
 
   return [
+    logsPage(core, authenticator, readBytes),
     openPage("hello", hello),
     openPage("login", login),
     ...known.map(([name, answer]) => dataPage(name, answer)),

@@ -178,7 +178,9 @@ export function figuresOf(series: RunSeries): Figures {
   const nll = find(nllKeys);
   const reward = find(rewardKeys);
   const pace = series.attempts("server/tokens_per_second").at(-1)?.summary;
-  const progress = toNumber(series.attempts("progress").at(-1)?.summary.last);
+  const progress = ["progress", "progress/done_frac"]
+    .map((key) => toNumber(series.attempts(key).at(-1)?.summary.last))
+    .find((value) => value !== undefined);
   const own = series.keys.filter((key) => !key.startsWith("server/"));
   const lasts = own.map((key) => series.attempts(key).at(-1)!.lastX);
   return {

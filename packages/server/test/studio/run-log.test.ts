@@ -1,0 +1,232 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ServiceClient } from "tinker-ts";
+import { RunLog } from "tinker-ts/run-log";
+import type { LogsAnswer, StudioExhibits, StudioLog } from "tinker-ts/wire";
+import { startServer, type RunningServer } from "../../src/index.js";
+import { TestApp } from "../support/test-app.js";
+import { getRun, getSeries, getStudio, listRuns, postStudio, trainSteps } from "./support.js";
+
+let app: TestApp;
+beforeEach(async () => {
+  app = await TestApp.open();
+});
+afterEach(() => app.dispose());
+
+async function post(lines: readonly unknown[], key?: string): Promise<Response> {
+  const body = lines.map((line) => JSON.stringify(line)).join("\n");
+  const headers = key === undefined ? {} : { "x-api-key": key };
+  return app.handle(new Request("http://localhost/api/v1/logs", { method: "POST", body, headers }));
+}
+
+const head = (n: number, writer = "w1") => ({ run: "r1", writer, n });
+const open = (n = 1, writer = "w1", extra = {}) => ({
+  ...head(n, writer),
+  kind: "open",
+  name: "garden",
+  ...extra,
+});
+const metrics = (n: number, step: number, values: object, writer = "w1") => ({
+  ...head(n, writer),
+  kind: "metrics",
+  step,
+  metrics: values,
+});
+
+describe("lines of a logger", () => {
+  it("make a run with its metrics, marks and texts", async () => {
+    const config = { num_epochs: 2, learning_rate: 1e-3 };
+    const lines = [
+      open(1, "w1", { tags: ["sft"], group: "sweep", config }),
+      metrics(2, 0, { train_mean_nll: 2.5, word: "text", "progress/done_frac": 0.5 }),
+      metrics(3, 1, { train_mean_nll: "NaN", "test/nll": "Infinity" }),
+      { ...head(4), kind: "text", text: "hello", level: "warning" },
+      { ...head(5), kind: "checkpoint", name: "000001", step: 1, sampler: "tinker://a/b/c" },
+      { ...head(6), kind: "span", step: 1, spans: [{ name: "s", start: 0, end: 1 }] },
+      { ...head(7), kind: "close", dropped: 3 },
+    ];
+    const answer = (await (await post(lines)).json()) as LogsAnswer;
+    expect(answer.stored).toEqual({ r1: { w1: 7 } });
+    const run = await getRun(app, "r1");
+    expect(run).toMatchObject({
+      name: "garden",
+      source: "log",
+      kind: "supervised",
+      group: "sweep",
+      tags: ["sft"],
+      status: "completed",
+      step: 2,
+      progress: 0.5,
+      dropped: 3,
+      config,
+      nll: { key: "train_mean_nll", first: 2.5, last: "NaN", nonFinite: 1 },
+    });
+    expect(run.marks).toMatchObject([{ kind: "checkpoint", x: 1 }]);
+    const [nll, test] = await getSeries(app, "r1", ["train_mean_nll", "test/nll"]);
+    expect([...nll!.x]).toEqual([0, 1]);
+    expect([...nll!.nan!]).toEqual([0, 1]);
+    expect([...test!.plusInfinity!]).toEqual([1]);
+    const { lines: text } = await getStudio<StudioLog>(app, "runs/r1/log");
+    expect(text).toMatchObject([{ n: 0, level: "warning", text: "hello" }]);
+    expect(await getStudio(app, "runs/r1/spans")).toMatchObject({ steps: [{ step: 1 }] });
+  });
+
+  it("count once, however often they are sent", async () => {
+    const lines = [open(), metrics(2, 0, { a: 1 }), metrics(3, 1, { a: 2 })];
+    await post(lines);
+    const again = await post([...lines, metrics(4, 2, { a: 3 })]);
+    expect(((await again.json()) as LogsAnswer).stored).toEqual({ r1: { w1: 4 } });
+    const [a] = await getSeries(app, "r1", ["a"]);
+    expect([...a!.mean]).toEqual([1, 2, 3]);
+  });
+
+  it("are refused together when one of them is wrong, by its number", async () => {
+    const response = await post([open(), metrics(2, 0, { a: 1 }), { ...head(3), kind: "nothing" }]);
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain("line 3: kind");
+    expect(await listRuns(app)).toEqual([]);
+  });
+
+  it("of a later attempt replace what an earlier one had logged beyond its beginning", async () => {
+    await post([open(), ...[0, 1, 2, 3].map((x) => metrics(x + 2, x, { a: x }))]);
+    await post([open(1, "w2"), ...[2, 3].map((x) => metrics(x, x, { a: 10 * x }, "w2"))]);
+    const [current, left] = await getSeries(app, "r1", ["a"]);
+    expect([[...current!.x], [...current!.mean]]).toEqual([
+      [0, 1, 2, 3],
+      [0, 1, 20, 30],
+    ]);
+    expect(left).toMatchObject({ isAbandoned: true, attempt: 1 });
+    expect([...left!.mean]).toEqual([2, 3]);
+    expect(await getRun(app, "r1")).toMatchObject({ attempt: 2 });
+  });
+
+  it("join what the server has recorded of a model they watch", async () => {
+    const modelId = await app.model(await app.session());
+    await trainSteps(app, modelId, 2);
+    await post([open(), { ...head(2), kind: "watch", model: modelId }, metrics(3, 0, { a: 1 })]);
+    const runs = await listRuns(app);
+    expect(runs).toMatchObject([{ id: "r1", models: [modelId], baseModel: "toy" }]);
+    const [nll] = await getSeries(app, "r1", ["nll"]);
+    expect([...nll!.x]).toEqual([0, 1]);
+  });
+
+  it("bring rollouts, which stay together with what they were worth", async () => {
+    const rollouts = Array.from({ length: 20 }, (_, index) => ({
+      group: Math.floor(index / 4),
+      index: index % 4,
+      reward: index === 7 ? 5 : 0,
+      advantage: 0.5,
+      tokens: [1, 2, 3],
+      mask: [0, 1, 1],
+      logprobs: [0, -0.5, -1.5],
+      stop: "stop",
+    }));
+    await post([open(), { ...head(2), kind: "rollouts", step: 3, rollouts }]);
+    const ask = () => getStudio<StudioExhibits>(app, "exhibits?run=r1&kind=rollout&order=-reward");
+    await expect.poll(async () => (await ask()).exhibits.length).toBe(8);
+    const { exhibits, seen } = await ask();
+    expect(seen).toBe(20);
+    expect(exhibits[0]).toMatchObject({ reward: 5, group: 1, index: 3, nll: 1, trainedCount: 2 });
+    expect(await getStudio(app, `exhibits/${exhibits[0]!.id}`)).toMatchObject({
+      tokens: { weight: [0, 1, 1], samplerLogprob: [0, -0.5, -1.5], advantage: [0, 0.5, 0.5] },
+    });
+  });
+
+  it("belong to their owner", async () => {
+    const other = await TestApp.open({ apiKeys: ["tml-alice-key", "tml-bob-key"] });
+    const first = app;
+    app = other;
+    try {
+      expect((await post([open()])).status).toBe(401);
+      expect((await post([open()], "tml-alice-key")).status).toBe(200);
+      expect((await post([open(1, "w2")], "tml-bob-key")).status).toBe(404);
+      expect(await listRuns(app, "", { key: "tml-bob-key" })).toEqual([]);
+    } finally {
+      app = first;
+      await other.dispose();
+    }
+  });
+});
+
+describe("a RunLog with a service", () => {
+  let server: RunningServer;
+  let folder: string;
+  beforeEach(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-run-"));
+    const dataDir = path.join(folder, "data");
+    server = await startServer({ port: 0, dataDir, logLevel: "silent" });
+  });
+  afterEach(async () => {
+    await server.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("is shown live, is told what people ask for, and ends as completed", async () => {
+    const service = new ServiceClient({ baseUrl: server.url, apiKey: "tml-x" });
+    const run = await RunLog.open({ folder: path.join(folder, "garden"), service, tags: ["t"] });
+    run.log({ a: 1 }, { step: 0 });
+    await run.span("sampling", () => 1);
+    const get = async <T>(what: string, init?: RequestInit): Promise<T> => {
+      const headers = { "x-tinker-studio": "1" };
+      const response = await fetch(`${server.url}/studio/api/${what}`, { headers, ...init });
+      return (await response.json()) as T;
+    };
+    type Runs = { runs: { id: string; name: string; status: string; step: number }[] };
+    await expect
+      .poll(async () => (await get<Runs>("runs")).runs, { timeout: 10_000 })
+      .toMatchObject([{ name: "garden", tags: ["t"], step: 1, status: "running" }]);
+    const { id } = (await get<Runs>("runs")).runs[0]!;
+    await fetch(`${server.url}/studio/api/runs/${id}/stop`, {
+      method: "POST",
+      headers: { "x-tinker-studio": "1" },
+      body: '{"how":"save"}',
+    });
+    await expect
+      .poll(
+        () => {
+          run.log({ a: 2 }, { step: 1 });
+          return run.controls.stop;
+        },
+        { timeout: 10_000 },
+      )
+      .toBe(true);
+    expect(run.stopRequested.aborted).toBe(true);
+    await run.close();
+    expect((await get<Runs>("runs")).runs).toMatchObject([{ status: "completed" }]);
+    await service.close();
+  });
+
+  it("sends what waits once the server is back, and nothing twice", async () => {
+    const { url } = server;
+    const { port } = new URL(url);
+    const service = new ServiceClient({ baseUrl: url, apiKey: "tml-x" });
+    const run = await RunLog.open({ folder: path.join(folder, "away"), service });
+    await server.close();
+    for (let step = 0; step < 20; step++) run.log({ a: step }, { step });
+    server = await startServer({
+      port: Number(port),
+      dataDir: path.join(folder, "data"),
+      logLevel: "silent",
+    });
+    await run.close();
+    const response = await fetch(`${url}/studio/api/runs`);
+    const { runs } = (await response.json()) as { runs: { id: string }[] };
+    const csv = await fetch(`${url}/studio/api/runs/${runs[0]!.id}/series.csv?keys=a`);
+    expect((await csv.text()).trim().split("\n")).toHaveLength(21);
+    await service.close();
+  });
+});
+
+it("lets a person ask a loop for values, and take them back", async () => {
+  await post([open()]);
+  await postStudio(app, "runs/r1/controls", { values: { learning_rate: 0.1, mode: "x" } });
+  await postStudio(app, "runs/r1/controls", { values: { mode: null } });
+  const answer = (await (await post([metrics(2, 0, { a: 1 })])).json()) as LogsAnswer;
+  expect(answer.controls["r1"]).toEqual({
+    version: 2,
+    stop: false,
+    values: { learning_rate: 0.1 },
+  });
+});
