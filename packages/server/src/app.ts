@@ -123,10 +123,11 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     logger,
     dataDir,
     publicUrl,
-    onAnswer: (route, status, elapsedMs) => {
-      metrics.httpRequests.add(1, { route, status: String(status) });
-      metrics.httpSeconds.observe(elapsedMs / 1000, { route });
-    },
+    onAnswer: (route, status, elapsedMs) =>
+      metrics.later(() => {
+        metrics.httpRequests.add(1, { route, status: String(status) });
+        metrics.httpSeconds.observe(elapsedMs / 1000, { route });
+      }),
   });
   const close = async (): Promise<void> => {
     logger.info("stopping");

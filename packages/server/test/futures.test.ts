@@ -9,7 +9,7 @@ beforeEach(async () => {
   clock = new ManualClock();
   app = await TestApp.open({
     clock,
-    limits: { inlineResultBytes: 100, sessionTimeoutMs: 1e9, fetchedGraceMs: 60_000 },
+    limits: { inlineResultBytes: 200, sessionTimeoutMs: 1e9, fetchedGraceMs: 60_000 },
   });
   model = await app.model(await app.session());
 });

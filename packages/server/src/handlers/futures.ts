@@ -1,6 +1,6 @@
-import { hasProto, type ProtoTypeName, type WireInput } from "tinker-ts/wire";
+import { encodeJson, hasProto, type ProtoTypeName, type WireInput } from "tinker-ts/wire";
 import type { Core } from "../core.js";
-import { bytesResponse, typedResponse } from "../http/answers.js";
+import { bytesResponse, jsonResponse, typedResponse } from "../http/answers.js";
 import type { Call, HandlersOf } from "../http/call.js";
 import type { Settled } from "../store/requests-table.js";
 
@@ -45,9 +45,14 @@ export async function acceptedAnswer(
   const { requestId } = accepted;
   const settled = await futures.soon(caller, requestId, Math.min(holdMs, maxHoldMs), signal);
   if (!settled) return accepted;
-  const response = await settledResponse(settled, true, () => Promise.reject(new TypeError()));
-  response.headers.set("x-tinker-result-of", requestId);
-  return response;
+  const along = { "x-tinker-result-of": requestId };
+  if (settled.state === "failed") {
+    const { error, category } = settled;
+    return jsonResponse(encodeJson("RequestFailedResponse", { error, category }), 200, along);
+  }
+  const { resultType, bytes } = settled;
+  const mediaType = hasProto(resultType) ? "application/x-protobuf" : "application/json";
+  return bytesResponse(bytes, mediaType, along);
 }
 
 /** Turns a result into JSON. */

@@ -50,7 +50,7 @@ export function extraPages(
           throw new ApiError(401, "the metrics need an API key as a bearer token or in X-API-Key");
         }
         const headers = { "content-type": "text/plain; version=0.0.4; charset=utf-8" };
-        return new Response(core.context.metrics.registry.render(), { headers });
+        return new Response(core.context.metrics.render(), { headers });
       },
     },
   ];

@@ -35,9 +35,13 @@ export function typedResponse<N extends WireTypeName>(
 }
 
 /** An answer whose bytes are ready. */
-export function bytesResponse(bytes: Uint8Array, mediaType: string): Response {
+export function bytesResponse(
+  bytes: Uint8Array,
+  mediaType: string,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
   return new Response(bytes as Uint8Array<ArrayBuffer>, {
-    headers: { "content-type": mediaType, "content-length": String(bytes.length) },
+    headers: { "content-type": mediaType, "content-length": String(bytes.length), ...headers },
   });
 }
 

@@ -21,6 +21,7 @@ export class Metrics {
   readonly snapshots: Counter;
   readonly replays: Counter;
   readonly telemetryEvents: Counter;
+  readonly #notes: (() => void)[] = [];
   readonly #eventLoop = monitorEventLoopDelay({ resolution: sampleMs });
 
   constructor() {
@@ -60,6 +61,18 @@ export class Metrics {
     );
   }
 
+  /** Counts something in a later turn: whoever waits for an answer does not wait for the counting. */
+  later(note: () => void): void {
+    if (this.#notes.length === 0) setImmediate(() => this.#catchUp());
+    this.#notes.push(note);
+  }
+
+  /** Everything as Prometheus reads it. */
+  render(): string {
+    this.#catchUp();
+    return this.registry.render();
+  }
+
   /** Counts a finished request and the time it waited and worked. */
   noteFinished(
     request: { readonly kind: string; readonly acceptedAt: number },
@@ -86,6 +99,10 @@ export class Metrics {
 
   close(): void {
     this.#eventLoop.disable();
+  }
+
+  #catchUp(): void {
+    for (const note of this.#notes.splice(0)) note();
   }
 
   #takeEventLoopDelay(): number {

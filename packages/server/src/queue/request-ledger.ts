@@ -138,7 +138,7 @@ export class RequestLedger {
     );
     this.#pending.delete(request.requestId);
     this.waiters.settle(request.requestId, settled);
-    this.#metrics.noteFinished(request, settled.state, facts);
+    this.#metrics.later(() => this.#metrics.noteFinished(request, settled.state, facts));
     if (unused !== null) await this.#store.blobs.remove([unused]);
   }
 
