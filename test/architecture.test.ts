@@ -70,7 +70,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     util: [],
     files: ["errors.ts"],
     graph: ["util"],
-    execution: ["errors.ts", "graph"],
+    execution: ["errors.ts", "util", "graph"],
     model: ["errors.ts", "util", "files", "graph", "execution"],
     train: ["errors.ts", "util", "files", "graph", "execution", "model"],
     constrain: ["errors.ts", "util"],

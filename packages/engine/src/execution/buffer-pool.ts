@@ -1,3 +1,6 @@
+import type { ValueMemory } from "./device-array.js";
+import type { PortValues } from "./program.js";
+
 /** Buffers may hold this much whatever was in use. */
 const freelyKeptBytes = 2 ** 31;
 
@@ -10,7 +13,7 @@ const freelyKeptBytes = 2 ** 31;
  * buffers together hold no more than was ever in use at once: a long sequence after a shorter one
  * replaces its buffers.
  */
-export class BufferPool {
+export class BufferPool implements ValueMemory<Float32Array> {
   readonly #free = new Map<number, ArrayBuffer[]>();
   #freeBytes = 0;
   #takenBytes = 0;
@@ -49,6 +52,35 @@ export class BufferPool {
     }
   }
 
+  clear(values: Float32Array): void {
+    values.fill(0);
+  }
+
+  copyRows(
+    source: Float32Array,
+    from: ArrayLike<number>,
+    target: Float32Array,
+    to: ArrayLike<number>,
+    width: number,
+  ): void {
+    for (let i = 0; i < from.length; i++) {
+      const start = (from[i] ?? 0) * width;
+      target.set(source.subarray(start, start + width), (to[i] ?? 0) * width);
+    }
+  }
+
+  bring(values: Float32Array): Float32Array {
+    return values;
+  }
+
+  fetch(values: Float32Array): Float32Array {
+    return values;
+  }
+
+  place(feeds: PortValues): PortValues {
+    return feeds;
+  }
+
   /** Lets go of unused buffers when they hold more than `keepBytes`. */
   trim(keepBytes: number): void {
     if (this.#freeBytes <= keepBytes) return;
@@ -58,7 +90,7 @@ export class BufferPool {
 }
 
 /** Rounds up to 5, 6, 7 or 8 times a power of two. */
-function roundedBytes(bytes: number): number {
+export function roundedBytes(bytes: number): number {
   const smallest = 4096;
   if (bytes <= smallest) return smallest;
   const step = 2 ** (Math.ceil(Math.log2(bytes)) - 3);

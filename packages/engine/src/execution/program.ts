@@ -1,6 +1,7 @@
 import { completionOutput, type CompiledGraph, type Port } from "../graph/compile.js";
 import { Dim, type DimBindings } from "../graph/dim.js";
 import { processor, type Device } from "./device.js";
+import { DeviceArray } from "./device-array.js";
 import { NativeCalls } from "./native-calls.js";
 import { InferenceSession, Tensor } from "./onnxruntime.js";
 import { messageOf, runtimeError } from "./runtime-error.js";
@@ -10,12 +11,20 @@ export interface ProgramOptions {
   readonly threads: number;
   /** What computes. @default the processor */
   readonly device?: Device;
+  /** Where bytes that move between processor and device are counted. @default nowhere */
+  readonly traffic?: Traffic;
   /** Where native calls are announced. @default nowhere */
   readonly nativeCalls?: NativeCalls;
 }
 
 /** Data of one port. ONNX indexes with 64 bits; some of ONNX Runtime's own operators count with 32. */
-export type PortData = Float32Array | Int8Array | Int32Array | BigInt64Array;
+export type PortData = Float32Array | Int8Array | Int32Array | BigInt64Array | DeviceArray;
+
+/** Bytes that programs moved between the processor's memory and a device's. */
+export interface Traffic {
+  toDeviceBytes: number;
+  fromDeviceBytes: number;
+}
 
 /** Data by port name. */
 export type PortValues = Readonly<Record<string, PortData>>;
@@ -38,6 +47,7 @@ export class Program {
   readonly #compiled: Ports;
   readonly #device: Device;
   readonly #nativeCalls: NativeCalls;
+  readonly #traffic: Traffic | undefined;
   #last: RunShapes | undefined;
 
   private constructor(
@@ -45,15 +55,17 @@ export class Program {
     compiled: Ports,
     device: Device,
     nativeCalls: NativeCalls,
+    traffic: Traffic | undefined,
   ) {
     this.#session = session;
     this.#compiled = compiled;
     this.#device = device;
     this.#nativeCalls = nativeCalls;
+    this.#traffic = traffic;
   }
 
   static async create(compiled: CompiledGraph, options: ProgramOptions): Promise<Program> {
-    const { device = processor, threads, nativeCalls = new NativeCalls() } = options;
+    const { device = processor, threads, nativeCalls = new NativeCalls(), traffic } = options;
     const creating = nativeCalls.run(() =>
       InferenceSession.create(compiled.write(device.rules), {
         executionProviders: [device.provider],
@@ -71,7 +83,7 @@ export class Program {
     });
     // Only shapes and names are needed from here on; what writes the model may hold weights.
     const { inputs, outputs, shapeFeeds } = compiled;
-    return new Program(session, { inputs, outputs, shapeFeeds }, device, nativeCalls);
+    return new Program(session, { inputs, outputs, shapeFeeds }, device, nativeCalls, traffic);
   }
 
   /** Computes the named results into the given arrays. */
@@ -79,12 +91,16 @@ export class Program {
     const shapes = this.#shapesFor(sizes);
     const inputs: Record<string, Tensor> = { ...shapes.shapeFeeds };
     for (const shape of shapes.inputs) {
-      inputs[shape.name] = tensorFor(shape, dataNamed(shape.name, feeds));
+      const data = dataNamed(shape.name, feeds);
+      inputs[shape.name] = tensorFor(shape, data);
+      if (this.#traffic !== undefined) this.#traffic.toDeviceBytes += movedBytes(data);
     }
     const fetches: Record<string, Tensor | null> = { [completionOutput]: null };
     for (const shape of shapes.outputs) {
       const data = dataNamed(shape.name, results);
-      if (data !== undefined) fetches[shape.name] = tensorFor(shape, data);
+      if (data === undefined) continue;
+      fetches[shape.name] = tensorFor(shape, data);
+      if (this.#traffic !== undefined) this.#traffic.fromDeviceBytes += movedBytes(data);
     }
     try {
       await this.#nativeCalls.run(() => this.#session.run(inputs, fetches));
@@ -174,14 +190,21 @@ function isList(sources: PortSources): sources is readonly PortValues[] {
 
 function tensorFor({ name, dims, length }: PortShape, data: PortData | undefined): Tensor {
   if (data === undefined) throw new Error(`no data for "${name}"`);
-  if (data.length !== length) {
+  // An array on a device may be longer: what lies there cannot be divided into views.
+  const fits = data instanceof DeviceArray ? data.length >= length : data.length === length;
+  if (!fits) {
     throw new Error(`"${name}" has ${data.length} elements instead of [${dims.join()}]`);
   }
+  if (data instanceof DeviceArray) return data.tensor(dims);
   if (data instanceof Float32Array) return new Tensor("float32", data, dims);
   if (data instanceof Int8Array) return new Tensor("int8", data, dims);
   return data instanceof Int32Array
     ? new Tensor("int32", data, dims)
     : new Tensor("int64", data, dims);
+}
+
+function movedBytes(data: PortData | undefined): number {
+  return data === undefined || data instanceof DeviceArray ? 0 : data.byteLength;
 }
 
 function isCompletion(error: unknown): boolean {

@@ -28,10 +28,16 @@ export interface Port {
   readonly shape: Shape;
 }
 
+/** How a model is written. */
+export interface WriteOptions {
+  /** Whether the output that ends a run comes first. @default true */
+  readonly completion?: boolean;
+}
+
 /** An ONNX model together with what a runner must know of it. */
 export interface CompiledGraph {
   /** The model for a device, by the device's rules. */
-  write(rules?: readonly LoweringRule[]): Uint8Array;
+  write(rules?: readonly LoweringRule[], options?: WriteOptions): Uint8Array;
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
   /** Feeds that the runner computes: shapes as data. */
@@ -86,7 +92,8 @@ export function compileGraph(graph: Graph, options: CompileOptions): CompiledGra
     ...ports,
     ...shapeFeeds.map(({ name, tensor }) => ({ name, dtype: tensor.dtype, shape: tensor.shape })),
   ];
-  const write = (rules: readonly LoweringRule[] = []): Uint8Array => {
+  const write: CompiledGraph["write"] = (rules = [], { completion = true } = {}) => {
+    const first = { name: completionOutput, dtype: "float32", shape: "sequence" } as const;
     const own = new OwnConstants();
     const records = computed.flatMap((node) => {
       const record = nodeRecord(node, names);
@@ -98,10 +105,10 @@ export function compileGraph(graph: Graph, options: CompileOptions): CompiledGra
       return [record];
     });
     return writeModel({
-      nodes: [completion, ...records, ...aliases],
+      nodes: [...(completion ? [completionNode] : []), ...records, ...aliases],
       initializers: [...initializers, ...own.records.values()],
       inputs: feeds,
-      outputs: [{ name: completionOutput, dtype: "float32", shape: "sequence" }, ...outputPorts],
+      outputs: [...(completion ? [first] : []), ...outputPorts],
     });
   };
   return { write, inputs: ports, outputs: outputPorts, shapeFeeds };
@@ -129,7 +136,7 @@ class OwnConstants {
   }
 }
 
-const completion: NodeRecord = {
+const completionNode: NodeRecord = {
   type: "SequenceEmpty",
   domain: "",
   inputs: [],

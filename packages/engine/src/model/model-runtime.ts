@@ -5,6 +5,7 @@ import { ProgramCache } from "../execution/program-cache.js";
 import type { ProgramOptions } from "../execution/program.js";
 import type { ModelWeights } from "./model-weights.js";
 import { transposedValues } from "./int8-matrix.js";
+import { Resident } from "./resident.js";
 import { RotaryAngles } from "./rotary-tables.js";
 import { forwardName } from "./weights.js";
 
@@ -13,6 +14,8 @@ export class ModelRuntime {
   readonly config: ModelConfig;
   readonly weights: ModelWeights;
   readonly programOptions: ProgramOptions;
+  /** What stays on the device; absent where the processor computes. */
+  readonly resident: Resident | undefined;
   /** Of the device that computes. */
   readonly programs: ProgramCache;
   /** Of the processor, for what stays there; the same where it computes everything. */
@@ -25,7 +28,8 @@ export class ModelRuntime {
     this.config = config;
     this.weights = weights;
     this.programOptions = programOptions;
-    this.programs = new ProgramCache(programOptions);
+    this.resident = this.device === processor ? undefined : new Resident(weights, programOptions);
+    this.programs = new ProgramCache(this.resident?.options ?? programOptions);
     this.processorPrograms =
       this.device === processor
         ? this.programs
@@ -61,6 +65,7 @@ export class ModelRuntime {
   async release(): Promise<void> {
     await this.programs.release();
     await this.processorPrograms.release();
+    await this.resident?.release();
   }
 }
 

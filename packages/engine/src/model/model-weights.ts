@@ -1,4 +1,5 @@
 import type { ModelConfig } from "../files/model-config.js";
+import type { PortValues } from "../execution/program.js";
 import type { WeightSource } from "../files/weight-source.js";
 import { toInt8, type Int8Matrix } from "./int8-matrix.js";
 import { layerWeightKeys, layerWeightSpecs, outerWeightSpecs, scaleName } from "./weights.js";
@@ -14,6 +15,12 @@ export interface ModelWeights {
   readonly embedding: Float32Array | Int8Matrix;
   /** The final norm and the unembedding, which is the embedding itself when they are tied. */
   readonly outer: WeightFeeds;
+}
+
+/** A model's weights where programs read them: in the processor's memory or in a device's. */
+export interface FedWeights {
+  readonly layers: readonly PortValues[];
+  readonly outer: PortValues;
 }
 
 /** How far loading has come. */

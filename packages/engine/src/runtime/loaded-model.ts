@@ -55,7 +55,7 @@ export class LoadedModel {
     const weights = await loadModelWeights(config, source, options);
     const runtime = new ModelRuntime(config, weights, programs);
     const sampler = new Sampler(runtime, { ...memory, maxRows }, turns);
-    const budget = trainingBudget(config, memory.activationBytes);
+    const budget = trainingBudget(config, memory.activationBytes, runtime.device.name);
     return new LoadedModel(runtime, budget, sampler, folder);
   }
 

@@ -1,6 +1,6 @@
-import type { BufferPool } from "../execution/buffer-pool.js";
 import type { AdapterSet, FrozenAdapter } from "./adapter-set.js";
 import { decodedRow, type Decoder, type DecoderOutput } from "./decoder.js";
+import type { KvMemory } from "./kv-memory.js";
 import { KvRows, type KvShape } from "./kv-rows.js";
 import { at } from "../util/at.js";
 import type { Drawn, Sequence } from "./sequence.js";
@@ -43,7 +43,7 @@ export class DecodeGroup {
     limitOf: (tokens: number) => number,
     maxRows: number,
     shape: KvShape,
-    pool: BufferPool,
+    memory: KvMemory,
     decoder: Decoder,
     join: (adapters: readonly FrozenAdapter[]) => AdapterSet,
   ) {
@@ -52,7 +52,7 @@ export class DecodeGroup {
     this.#maxRows = maxRows;
     this.#decoder = decoder;
     this.#join = join;
-    this.#rows = new KvRows(shape, this.limit, 0, pool);
+    this.#rows = new KvRows(shape, this.limit, 0, memory);
   }
 
   get sequences(): readonly Sequence[] {

@@ -3,10 +3,13 @@ import type { CompiledGraph } from "../graph/compile.js";
 import type { DimBindings } from "../graph/dim.js";
 import { embedTokens } from "../model/embed-tokens.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
+import type { RotaryAngles } from "../model/rotary-tables.js";
 import { at } from "../util/at.js";
 import { int64From } from "../util/int64.js";
 import type { AdapterSet } from "./adapter-set.js";
 import { decoderPart, headPrefix, ofLayer, type DecoderPart } from "./graphs/decoder.js";
+import { DeviceLayers } from "./device-layers.js";
+import type { KvMemory } from "./kv-memory.js";
 import type { KvRows } from "./kv-rows.js";
 import { promptBlock } from "./prefix-cache.js";
 
@@ -98,11 +101,14 @@ export class Decoder {
   readonly #parts: readonly DecoderPart[];
   /** Rows that the head takes at once. */
   readonly #headRows: number;
+  readonly #deviceLayers: DeviceLayers | undefined;
   readonly #arrays = new Map<string, Float32Array>();
   readonly #knownCaches = new WeakMap<KvRows, { sequences: number; ports: PortValues }>();
 
   constructor(model: ModelRuntime, { programBytes, tableBytes = Infinity }: DecoderLimits = {}) {
     this.#model = model;
+    const { resident } = model;
+    this.#deviceLayers = resident && new DeviceLayers(model, resident);
     const fitting = Math.floor(tableBytes / (tablesPerRow * 4 * model.config.vocabSize));
     this.#headRows = Math.max(1, fitting);
     const canJoin = this.#headRows >= mostHeadRows;
@@ -139,7 +145,57 @@ export class Decoder {
     }
   }
 
+  /** Memory for caches, where it is not the processor's. */
+  get memory(): KvMemory | undefined {
+    return this.#deviceLayers?.memory;
+  }
+
+  /** Whether all that was asked of memory on a device has been done. */
+  get isSettled(): boolean {
+    return this.#deviceLayers?.memory.isSettled ?? true;
+  }
+
+  /** Does what was asked of memory on a device. */
+  async settle(): Promise<void> {
+    await this.#deviceLayers?.memory.settle();
+  }
+
+  /** Lets go of what a device holds of joined adapters. */
+  forget(adapters: AdapterSet): void {
+    this.#deviceLayers?.forget(adapters);
+  }
+
+  /** The layers and the head on a device. */
+  async #readThere(layers: DeviceLayers, input: DecoderInput, use: UseOutput): Promise<void> {
+    const { cache, newTokens, adapters, adapterIds, head } = input;
+    const prepared = this.#prepare(input);
+    const membership = Object.fromEntries(
+      Object.entries(adapters.membership(adapterIds, adapterIds)).filter(
+        ([name]) => !name.startsWith(headPrefix),
+      ),
+    );
+    const embedded = this.#embed(input.tokens);
+    const { rotary, own, sizes } = prepared;
+    const read = { embedded, cache, adapters, rotary, own: { ...own, ...membership }, sizes };
+    await layers.run(read, async (hidden) => {
+      if (head.length === 0) return;
+      const { config, programs, resident } = this.#model;
+      const part = { first: config.layers, end: config.layers, head: true };
+      const program = await programs.get("decoder head", () => decoderPart(config, part));
+      const { outer } = (await resident?.weights()) ?? this.#model.weights;
+      const factors = await layers.factors(adapters);
+      for (let first = 0; first < head.length; first += this.#headRows) {
+        const rows = head.slice(first, first + this.#headRows);
+        const run = this.#withHead(prepared, input, rows);
+        await program.run([{ hidden }, outer, factors, ...run.feeds], run.output, run.sizes);
+        use(run.output, first);
+      }
+    });
+    for (let row = 0; row < adapterIds.length; row++) cache.extend(row, newTokens);
+  }
+
   async #read(input: DecoderInput, use: UseOutput): Promise<void> {
+    if (this.#deviceLayers !== undefined) return this.#readThere(this.#deviceLayers, input, use);
     const { cache, newTokens, adapterIds } = input;
     const sequences = adapterIds.length;
     const prepared = this.#prepare(input);
@@ -194,7 +250,8 @@ export class Decoder {
   }
 
   /** What all parts read, and the sizes of it. */
-  #prepare({ newTokens, cache, adapters, adapterIds, wholeTokens }: DecoderInput): PreparedRun {
+  #prepare(input: DecoderInput): PreparedRun & PreparedParts {
+    const { newTokens, cache, adapters, adapterIds, wholeTokens } = input;
     const sequences = adapterIds.length;
     const lengths = Array.from(cache.lengths(sequences), (length) => length + newTokens);
     const longest = Math.max(...lengths);
@@ -204,13 +261,15 @@ export class Decoder {
         rotary.row(length - newTokens + token, wholeTokens ?? length),
       ),
     );
-    const ownFeeds = {
+    const own = {
       positions: int64From(positions),
       lastPlaces: Int32Array.from(lengths, (length) => length - 1),
       longest: Int32Array.of(longest),
     };
     return {
-      feeds: [adapters.feeds, rotary.feeds, ownFeeds],
+      feeds: [adapters.feeds, rotary.feeds, own],
+      rotary,
+      own,
       sizes: {
         sequences,
         newTokens,
@@ -228,6 +287,9 @@ export class Decoder {
     const ports: Record<string, Float32Array> = {};
     for (let layer = 0; layer < cache.shape.layers; layer++) {
       const [keys, values] = [cache.keys(layer, sequences), cache.values(layer, sequences)];
+      if (!(keys instanceof Float32Array) || !(values instanceof Float32Array)) {
+        throw new Error("the cache lies on a device");
+      }
       ports[ofLayer(layer, "keys")] = keys;
       ports[ofLayer(layer, "values")] = values;
       ports[ofLayer(layer, "extendedKeys")] = keys;
@@ -239,7 +301,7 @@ export class Decoder {
 
   #program(part: DecoderPart): Promise<Program> {
     const { config, weights, programs } = this.#model;
-    const compile = (): CompiledGraph => decoderPart(config, weights, part);
+    const compile = (): CompiledGraph => decoderPart(config, part, weights);
     // With more threads than heads, ONNX Runtime divides the keys of a lone sequence among threads, and
     // adds them up in another order than beside others.
     const maxThreads = isHeadAlone(part) ? Infinity : config.heads;
@@ -277,6 +339,12 @@ function inverseTemperature({ temperature }: HeadRow): number {
 interface PreparedRun {
   readonly feeds: readonly PortValues[];
   readonly sizes: DimBindings;
+}
+
+/** The parts of what a run reads that change from run to run, or with its length. */
+interface PreparedParts {
+  readonly rotary: RotaryAngles;
+  readonly own: PortValues;
 }
 
 function isHeadAlone({ first, end }: DecoderPart): boolean {

@@ -1,4 +1,4 @@
-import type { BufferPool } from "../execution/buffer-pool.js";
+import type { KvArray, KvMemory } from "./kv-memory.js";
 
 /** Sizes of a model's keys and values. */
 export interface KvShape {
@@ -20,28 +20,28 @@ export class KvRows {
   readonly shape: KvShape;
   readonly capacity: number;
   readonly rowCapacity: number;
-  readonly #keys: readonly Float32Array[];
-  readonly #values: readonly Float32Array[];
+  readonly #keys: readonly KvArray[];
+  readonly #values: readonly KvArray[];
   readonly #lengths: Int32Array;
-  readonly #pool: BufferPool | undefined;
+  readonly #memory: KvMemory | undefined;
 
-  /** With a pool, the memory comes from there and goes back with `release`. */
-  constructor(shape: KvShape, capacity: number, rowCapacity: number, pool?: BufferPool) {
+  /** The memory comes from `memory` and goes back with `release`; without one it is the processor's. */
+  constructor(shape: KvShape, capacity: number, rowCapacity: number, memory?: KvMemory) {
     this.shape = shape;
     this.capacity = capacity;
     this.rowCapacity = rowCapacity;
     const size = rowCapacity * this.#rowSize();
-    const arrays = (): Float32Array[] =>
-      Array.from({ length: shape.layers }, () => pool?.take(size) ?? new Float32Array(size));
+    const arrays = (): KvArray[] =>
+      Array.from({ length: shape.layers }, () => memory?.take(size) ?? new Float32Array(size));
     this.#keys = arrays();
     this.#values = arrays();
     this.#lengths = new Int32Array(rowCapacity);
-    this.#pool = pool;
+    this.#memory = memory;
   }
 
   /** Gives the memory back; the store must not be used any more. */
   release(): void {
-    this.#pool?.giveBack(...this.#keys, ...this.#values);
+    this.#memory?.giveBack(...this.#keys, ...this.#values);
   }
 
   /** Tokens in a row. */
@@ -50,13 +50,13 @@ export class KvRows {
   }
 
   /** Keys of the first `rows` rows. */
-  keys(layer: number, rows: number): Float32Array {
-    return this.#array(this.#keys, layer).subarray(0, rows * this.#rowSize());
+  keys(layer: number, rows: number): KvArray {
+    return this.#firstRows(this.#array(this.#keys, layer), rows);
   }
 
   /** Values of the first `rows` rows. */
-  values(layer: number, rows: number): Float32Array {
-    return this.#array(this.#values, layer).subarray(0, rows * this.#rowSize());
+  values(layer: number, rows: number): KvArray {
+    return this.#firstRows(this.#array(this.#values, layer), rows);
   }
 
   /** Tokens in each of the first `rows` rows. */
@@ -79,13 +79,22 @@ export class KvRows {
     const { kvHeads, headWidth } = this.shape;
     const place = this.length(row);
     const end = this.#endAfter(row, count);
+    const heads = Array.from({ length: kvHeads }, (_, head) => ({
+      from: (from * kvHeads + head) * source.capacity + start,
+      to: (row * kvHeads + head) * this.capacity + place,
+    }));
+    // Only memory of a device knows how to copy what lies there.
+    const memory = this.#memory?.copy === undefined ? source.#memory : this.#memory;
     for (let layer = 0; layer < this.shape.layers; layer++) {
       for (const kind of ["keys", "values"] as const) {
         const [input, output] = [source.#of(kind, layer), this.#of(kind, layer)];
-        for (let head = 0; head < kvHeads; head++) {
-          const first = ((from * kvHeads + head) * source.capacity + start) * headWidth;
-          const target = ((row * kvHeads + head) * this.capacity + place) * headWidth;
-          output.set(input.subarray(first, first + count * headWidth), target);
+        if (input instanceof Float32Array && output instanceof Float32Array) {
+          for (const { from: first, to } of heads) {
+            const part = input.subarray(first * headWidth, (first + count) * headWidth);
+            output.set(part, to * headWidth);
+          }
+        } else {
+          memory?.copy?.(input, output, heads, count, headWidth);
         }
       }
     }
@@ -100,7 +109,7 @@ export class KvRows {
 
   /** A store for another number of rows with copies of the first `rows` rows. */
   resized(rowCapacity: number, rows: number): KvRows {
-    const resized = new KvRows(this.shape, this.capacity, rowCapacity, this.#pool);
+    const resized = new KvRows(this.shape, this.capacity, rowCapacity, this.#memory);
     for (let row = 0; row < rows; row++) resized.copyRow(this, row, row);
     return resized;
   }
@@ -111,11 +120,16 @@ export class KvRows {
     return end;
   }
 
-  #of(kind: "keys" | "values", layer: number): Float32Array {
+  #of(kind: "keys" | "values", layer: number): KvArray {
     return this.#array(kind === "keys" ? this.#keys : this.#values, layer);
   }
 
-  #array(arrays: readonly Float32Array[], layer: number): Float32Array {
+  /** Arrays of a device are not divided: programs read the beginning. */
+  #firstRows(array: KvArray, rows: number): KvArray {
+    return array instanceof Float32Array ? array.subarray(0, rows * this.#rowSize()) : array;
+  }
+
+  #array(arrays: readonly KvArray[], layer: number): KvArray {
     const array = arrays[layer];
     if (array === undefined) throw new RangeError(`no layer ${layer}`);
     return array;

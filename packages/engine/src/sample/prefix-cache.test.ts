@@ -7,8 +7,9 @@ const blockBytes = promptBlock * 2 * 2 * 4;
 
 function block(value: number): KvRows {
   const rows = new KvRows(shape, promptBlock, 1);
-  rows.keys(0, 1).fill(value);
-  rows.values(0, 1).fill(value);
+  for (const array of [rows.keys(0, 1), rows.values(0, 1)]) {
+    if (array instanceof Float32Array) array.fill(value);
+  }
   rows.extend(0, promptBlock);
   return rows;
 }

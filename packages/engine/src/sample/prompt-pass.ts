@@ -2,6 +2,7 @@ import { at } from "../util/at.js";
 import type { AdapterSet, FrozenAdapter } from "./adapter-set.js";
 import { checkLogprobs } from "./check-logprobs.js";
 import { decodedRow, type DecodedRow, type Decoder, type DecoderOutput } from "./decoder.js";
+import type { KvMemory } from "./kv-memory.js";
 import { KvRows, type KvShape } from "./kv-rows.js";
 import { largest } from "./pick-token.js";
 import { promptBlock, type PrefixCache } from "./prefix-cache.js";
@@ -34,6 +35,7 @@ export class PromptPass {
     decoder: Decoder,
     prefixes: PrefixCache,
     shape: KvShape,
+    memory?: KvMemory,
   ) {
     this.#options = options;
     this.#adapter = adapter;
@@ -41,7 +43,7 @@ export class PromptPass {
     this.#decoder = decoder;
     this.#prefixes = prefixes;
     this.#shape = shape;
-    this.#row = new KvRows(shape, options.prompt.length, 1);
+    this.#row = new KvRows(shape, options.prompt.length, 1, memory);
     this.#logprobs = new Float32Array(options.prompt.length).fill(NaN);
     this.#topTokens = [null];
     this.#reuse();
@@ -70,6 +72,11 @@ export class PromptPass {
   /** What the first token of every sample is drawn from, once the prompt has been read. */
   get next(): DecodedRow | undefined {
     return this.#next;
+  }
+
+  /** Gives the memory back; the pass must not be used any more. */
+  release(): void {
+    this.#row.release();
   }
 
   /** Reads one more block. */

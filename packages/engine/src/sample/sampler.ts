@@ -7,6 +7,7 @@ import type { FairTurns } from "../util/fair-turns.js";
 import { AdapterSet, type FrozenAdapter } from "./adapter-set.js";
 import { DecodeGroup, groupLimit, type DrawnToken } from "./decode-group.js";
 import { Decoder } from "./decoder.js";
+import type { KvMemory } from "./kv-memory.js";
 import { kvBytesPerToken, type KvRows, type KvShape } from "./kv-rows.js";
 import { PrefixCache } from "./prefix-cache.js";
 import { PromptPass } from "./prompt-pass.js";
@@ -51,7 +52,7 @@ export class Sampler {
   readonly #prefixes: PrefixCache;
   readonly #shape: KvShape;
   /** Keeps the memory of groups that are over for those to come. */
-  readonly #pool: BufferPool;
+  readonly #memory: KvMemory;
   readonly #adapterSets = new Map<string, AdapterSet>();
   readonly #owners = new Map<Sequence, SampleJob>();
   /** Running sequences whose tokens so far are being read again. */
@@ -68,8 +69,9 @@ export class Sampler {
     this.#options = options;
     this.#turns = turns;
     this.#shape = { layers, kvHeads, headWidth: cachedHeadWidth(model.config) };
-    this.#pool = new BufferPool(Math.min(options.kvBytes, freelyKeptBytes));
     this.#decoder = new Decoder(model, options);
+    this.#memory =
+      this.#decoder.memory ?? new BufferPool(Math.min(options.kvBytes, freelyKeptBytes));
     this.#usualLength = usualLength(model.config);
     this.#prefixes = new PrefixCache(this.#shape, options.prefixBytes, this.#usualLength);
   }
@@ -86,6 +88,11 @@ export class Sampler {
   /** Fails all requests and waits until nothing runs any more. */
   async close(reason: unknown): Promise<void> {
     for (const job of this.#jobs) job.fail(reason);
+    await this.idle();
+  }
+
+  /** Resolves when nothing runs any more and all memory that is over has been given back. */
+  async idle(): Promise<void> {
     await this.#loop;
   }
 
@@ -93,7 +100,7 @@ export class Sampler {
   forget(adapterId: string): void {
     this.#prefixes.drop(adapterId);
     for (const key of this.#adapterSets.keys()) {
-      if (key.split(" ").includes(adapterId)) this.#adapterSets.delete(key);
+      if (key.split(" ").includes(adapterId)) this.#dropSet(key);
     }
   }
 
@@ -105,7 +112,12 @@ export class Sampler {
         this.#startSamples();
         const read = this.#nextReading();
         const [group] = this.#groups;
-        if (read === undefined && group === undefined) break;
+        if (read === undefined && group === undefined) {
+          if (this.#decoder.isSettled) break;
+          // Requests may arrive meanwhile. Nobody waits for this, so that a failure is that of the next one.
+          await this.#decoder.settle().catch(() => {});
+          continue;
+        }
         await turn.take();
         if (read !== undefined && (group === undefined || this.#promptsFirst)) {
           await read();
@@ -137,6 +149,7 @@ export class Sampler {
       if (drawn !== undefined) this.#report([{ sequence, ...drawn }]);
       if (sequence.ended) this.#end(sequence);
       else this.#place(sequence, pass.row, 0);
+      pass.release();
     } catch (error) {
       this.#owners.get(sequence)?.fail(error);
     }
@@ -187,6 +200,7 @@ export class Sampler {
       this.#decoder,
       this.#prefixes,
       this.#shape,
+      this.#decoder.memory,
     );
   }
 
@@ -232,7 +246,7 @@ export class Sampler {
         (length) => groupLimit(length, this.#usualLength),
         this.#options.maxRows,
         this.#shape,
-        this.#pool,
+        this.#memory,
         this.#decoder,
         (adapters) => this.#adapterSet(adapters),
       );
@@ -256,13 +270,15 @@ export class Sampler {
         this.#owners.delete(sequence);
       }
     }
-    for (const sequence of this.#readAgain.keys()) {
+    for (const [sequence, pass] of this.#readAgain) {
       if (this.#owners.get(sequence)?.settled === false) continue;
+      pass.release();
       this.#readAgain.delete(sequence);
       this.#owners.delete(sequence);
     }
     for (const group of this.#groups) if (group.sequences.length === 0) group.release();
     this.#groups = this.#groups.filter(({ sequences }) => sequences.length > 0);
+    for (const { settled, prompt } of this.#jobs) if (settled) prompt?.release();
     this.#jobs = this.#jobs.filter(({ settled }) => !settled);
   }
 
@@ -274,9 +290,16 @@ export class Sampler {
     this.#adapterSets.set(key, set);
     const [oldest] = this.#adapterSets.keys();
     if (this.#adapterSets.size > keptAdapterSets && oldest !== undefined) {
-      this.#adapterSets.delete(oldest);
+      this.#dropSet(oldest);
     }
     return set;
+  }
+
+  #dropSet(key: string): void {
+    const set = this.#adapterSets.get(key);
+    this.#adapterSets.delete(key);
+    if (set !== undefined) this.#decoder.forget(set);
+    if (!this.#decoder.isSettled) this.#loop ??= this.#run();
   }
 
   #reservedTokens({ options }: SampleCall): number {

@@ -1,8 +1,9 @@
+import type { PortValues } from "../execution/program.js";
 import { int64From } from "../util/int64.js";
 
 /** Feeds and sizes that tell a graph how packed tokens are arranged for attention. */
 interface ArrangementFeeds {
-  readonly feeds: Readonly<Record<string, BigInt64Array>>;
+  readonly feeds: PortValues;
   readonly sizes: Readonly<Record<string, number>>;
 }
 

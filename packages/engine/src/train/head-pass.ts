@@ -1,6 +1,6 @@
 import type { ModelConfig } from "../files/model-config.js";
-import type { ModelWeights } from "../model/model-weights.js";
-import type { BufferPool } from "../execution/buffer-pool.js";
+import type { FedWeights } from "../model/model-weights.js";
+import type { ValueMemory, Values } from "../execution/device-array.js";
 import type { PortValues } from "../execution/program.js";
 import { int64From } from "../util/int64.js";
 import type { GradientSum } from "./gradient-sum.js";
@@ -29,17 +29,17 @@ const maxChunkRows = 2048;
  * Every row gets its log-probability. The backward product, twice the work, runs for rows that have a
  * gradient only: those are gathered, and their gradients scattered back.
  */
-export class HeadRunner {
+export class HeadRunner<V extends Values> {
   readonly #config: ModelConfig;
-  readonly #weights: ModelWeights;
+  readonly #weights: FedWeights;
   readonly #programs: TrainingPrograms;
-  readonly #pool: BufferPool;
+  readonly #pool: ValueMemory<V>;
 
   constructor(
     config: ModelConfig,
-    weights: ModelWeights,
+    weights: FedWeights,
     programs: TrainingPrograms,
-    pool: BufferPool,
+    pool: ValueMemory<V>,
   ) {
     this.#config = config;
     this.#weights = weights;
@@ -48,11 +48,11 @@ export class HeadRunner {
   }
 
   /** Fills the table's log-probabilities and loss terms. */
-  async forward(pass: HeadPass, hidden: Float32Array, table: RowTable): Promise<void> {
+  async forward(pass: HeadPass, hidden: V, table: RowTable): Promise<void> {
     const program = await this.#programs.headLoss(pass.loss);
     for (const rows of this.#chunks(table.allRows())) {
       await pass.pause();
-      const input = this.#gather(hidden, rows);
+      const input = await this.#gather(hidden, rows);
       const results = { logprobs: table.results(rows.length), terms: table.results(rows.length) };
       await program.run(
         this.#feeds(pass, input, table, rows),
@@ -67,21 +67,22 @@ export class HeadRunner {
   /** Like `forward`, and also adds gradients; returns that of the hidden states if it is wanted. */
   async backward(
     pass: HeadPass,
-    hidden: Float32Array,
+    hidden: V,
     table: RowTable,
     gradients: GradientSum,
     inputGradient: boolean,
-  ): Promise<Float32Array | undefined> {
+  ): Promise<V | undefined> {
     await this.#scoreInactive(pass, hidden, table);
     const active = table.activeRows();
     if (active.length === 0) return undefined;
     const program = await this.#programs.headBackward(pass.loss, inputGradient);
-    const ofHidden = inputGradient ? this.#pool.take(hidden.length).fill(0) : undefined;
+    const ofHidden = inputGradient ? await this.#pool.take(hidden.length) : undefined;
+    if (ofHidden !== undefined) await this.#pool.clear(ofHidden);
     const hiddenName = gradientName("hidden");
     for (const rows of this.#chunks(active)) {
       await pass.pause();
-      const input = this.#gather(hidden, rows);
-      const ofInput = this.#pool.take(input.length);
+      const input = await this.#gather(hidden, rows);
+      const ofInput = await this.#pool.take(input.length);
       const results = { logprobs: table.results(rows.length), terms: table.results(rows.length) };
       const sizes = this.#sizes(pass, table, rows);
       const own = new Set(["logprobs", "terms", hiddenName]);
@@ -100,19 +101,19 @@ export class HeadRunner {
         ),
       );
       table.store(rows, results.logprobs, results.terms);
-      if (ofHidden !== undefined) this.#scatter(ofHidden, rows, ofInput);
+      if (ofHidden !== undefined) await this.#scatter(ofHidden, rows, ofInput);
       this.#pool.giveBack(input, ofInput);
     }
     return ofHidden;
   }
 
-  async #scoreInactive(pass: HeadPass, hidden: Float32Array, table: RowTable): Promise<void> {
+  async #scoreInactive(pass: HeadPass, hidden: V, table: RowTable): Promise<void> {
     const inactive = table.inactiveRows();
     if (inactive.length === 0) return;
     const program = await this.#programs.headForward();
     for (const rows of this.#chunks(inactive)) {
       await pass.pause();
-      const input = this.#gather(hidden, rows);
+      const input = await this.#gather(hidden, rows);
       const logprobs = table.results(rows.length);
       await program.run(
         this.#feeds(pass, input, table, rows),
@@ -131,7 +132,7 @@ export class HeadRunner {
       yield rows.subarray(start, start + step);
   }
 
-  #feeds(pass: HeadPass, hidden: Float32Array, table: RowTable, rows: Int32Array): PortValues {
+  #feeds(pass: HeadPass, hidden: V, table: RowTable, rows: Int32Array): PortValues {
     return {
       ...this.#weights.outer,
       ...pass.feeds,
@@ -145,19 +146,14 @@ export class HeadRunner {
     return { rows: rows.length, targetsPerRow: table.targetsPerRow, rank: pass.rank };
   }
 
-  #gather(hidden: Float32Array, rows: Int32Array): Float32Array {
+  async #gather(hidden: V, rows: Int32Array): Promise<V> {
     const width = this.#config.hiddenSize;
-    const gathered = this.#pool.take(rows.length * width);
-    for (const [index, row] of rows.entries()) {
-      gathered.set(hidden.subarray(row * width, (row + 1) * width), index * width);
-    }
+    const gathered = await this.#pool.take(rows.length * width);
+    await this.#pool.copyRows(hidden, rows, gathered, [...rows.keys()], width);
     return gathered;
   }
 
-  #scatter(target: Float32Array, rows: Int32Array, gathered: Float32Array): void {
-    const width = this.#config.hiddenSize;
-    for (const [index, row] of rows.entries()) {
-      target.set(gathered.subarray(index * width, (index + 1) * width), row * width);
-    }
+  async #scatter(target: V, rows: Int32Array, gathered: V): Promise<void> {
+    await this.#pool.copyRows(gathered, [...rows.keys()], target, rows, this.#config.hiddenSize);
   }
 }

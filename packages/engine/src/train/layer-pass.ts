@@ -1,5 +1,5 @@
-import type { RotaryAngles } from "../model/rotary-tables.js";
-import type { PortValues } from "../execution/program.js";
+import type { Values } from "../execution/device-array.js";
+import type { PortData, PortValues } from "../execution/program.js";
 import type { LongArrangement, ShortArrangement } from "./arrangement.js";
 import type { GradientTarget } from "./gradient-sum.js";
 
@@ -20,8 +20,10 @@ export interface LayerParameters {
 export interface LayerPass<A = ShortArrangement | LongArrangement> {
   readonly tokenCount: number;
   /** Where the angles of each token stand in the tables. */
-  readonly positions: BigInt64Array;
-  readonly rotary: RotaryAngles;
+  readonly positions: PortData;
+  /** Angles of all rotations. */
+  readonly tables: PortValues;
+  readonly tableRows: number;
   readonly arrangement: A;
   readonly parameters: LayerParameters;
   /** Called between programs: lets other work in, and throws when the pass was cancelled. */
@@ -34,17 +36,17 @@ export interface LayerPass<A = ShortArrangement | LongArrangement> {
 export type Keep = "nothing" | "inputs" | "everything";
 
 /** Values by their names in the graphs. */
-export type Activations = Record<string, Float32Array>;
+export type Activations<V extends Values = Float32Array> = Record<string, V>;
 
 /** Hidden states after the last layer, and what was kept of each step on the way. */
-export interface ForwardResult {
-  readonly hidden: Float32Array;
-  readonly kept: readonly Activations[];
+export interface ForwardResult<V extends Values> {
+  readonly hidden: V;
+  readonly kept: readonly Activations<V>[];
 }
 
 /** The positions of a pass's tokens and their angles, as feeds. */
-export function rotaryFeeds({ positions, rotary }: LayerPass<unknown>): PortValues {
-  return { positions, ...rotary.feeds };
+export function rotaryFeeds({ positions, tables }: LayerPass<unknown>): PortValues {
+  return { positions, ...tables };
 }
 
 /** A value that the graphs always give. */

@@ -1,4 +1,4 @@
-import type { BufferPool } from "../execution/buffer-pool.js";
+import type { ValueMemory, Values } from "../execution/device-array.js";
 import { at } from "../util/at.js";
 import type { Activations, ForwardResult, Keep, LayerPass } from "./layer-pass.js";
 
@@ -9,37 +9,37 @@ export interface Stretch {
 }
 
 /** How stretches of layers are passed. */
-export interface StretchPasses<A> {
+export interface StretchPasses<A, V extends Values> {
   readonly stretches: readonly Stretch[];
   /** The hidden states after a stretch, and, if they are wanted, the values that `backward` reads. */
   forward(
     pass: LayerPass<A>,
     stretch: Stretch,
-    hidden: Float32Array,
+    hidden: V,
     withActivations: boolean,
-  ): Promise<Activations & { readonly next: Float32Array }>;
+  ): Promise<Activations<V> & { readonly next: V }>;
   /** Adds the gradients of a stretch and returns that of its input, if it has to flow on. */
   backward(
     pass: LayerPass<A>,
     stretch: Stretch,
-    activations: Activations,
-    gradient: Float32Array,
-  ): Promise<Float32Array | undefined>;
+    activations: Activations<V>,
+    gradient: V,
+  ): Promise<V | undefined>;
 }
 
 /** Runs all layers of a model forwards and backwards. */
-export class LayerRunner<A> {
-  readonly #passes: StretchPasses<A>;
-  readonly #pool: BufferPool;
+export class LayerRunner<A, V extends Values> {
+  readonly #passes: StretchPasses<A, V>;
+  readonly #pool: ValueMemory<V>;
 
-  constructor(passes: StretchPasses<A>, pool: BufferPool) {
+  constructor(passes: StretchPasses<A, V>, pool: ValueMemory<V>) {
     this.#passes = passes;
     this.#pool = pool;
   }
 
   /** Takes `hidden` over. */
-  async forward(pass: LayerPass<A>, hidden: Float32Array, keep: Keep): Promise<ForwardResult> {
-    const kept: Activations[] = [];
+  async forward(pass: LayerPass<A>, hidden: V, keep: Keep): Promise<ForwardResult<V>> {
+    const kept: Activations<V>[] = [];
     let current = hidden;
     for (const stretch of this.#passes.stretches) {
       const input = current;
@@ -48,7 +48,7 @@ export class LayerRunner<A> {
       pass.advance(stretch.layers);
       current = next;
       if (keepsAll) kept.push({ ...values, hidden: input });
-      else this.#pool.giveBack(...Object.values(values));
+      else this.#pool.giveBack(...Object.values<V>(values));
       if (keep === "inputs") kept.push({ hidden: input });
       if (keep === "nothing") this.#pool.giveBack(input);
     }
@@ -58,10 +58,10 @@ export class LayerRunner<A> {
   /** Adds the gradients of all layers; takes `kept` and `gradient` over. Returns that of the input. */
   async backward(
     pass: LayerPass<A>,
-    kept: readonly Activations[],
-    gradient: Float32Array,
-  ): Promise<Float32Array | undefined> {
-    let current: Float32Array | undefined = gradient;
+    kept: readonly Activations<V>[],
+    gradient: V,
+  ): Promise<V | undefined> {
+    let current: V | undefined = gradient;
     for (const [index, stretch] of [...this.#passes.stretches.entries()].toReversed()) {
       if (current === undefined) throw new Error("no gradient flows into the layers that are left");
       const ofNext = current;
@@ -74,7 +74,11 @@ export class LayerRunner<A> {
   }
 
   /** Computes what was not kept. */
-  async #complete(pass: LayerPass<A>, stretch: Stretch, kept: Activations): Promise<Activations> {
+  async #complete(
+    pass: LayerPass<A>,
+    stretch: Stretch,
+    kept: Activations<V>,
+  ): Promise<Activations<V>> {
     const { hidden, ...values } = kept;
     if (hidden === undefined) throw new Error("the input of a stretch was not kept");
     if (Object.keys(values).length > 0) return kept;

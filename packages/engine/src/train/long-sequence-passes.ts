@@ -1,6 +1,6 @@
 import { layerKind } from "../files/layer-kinds.js";
 import type { LayerKind, ModelConfig } from "../files/model-config.js";
-import type { ModelWeights } from "../model/model-weights.js";
+import type { FedWeights } from "../model/model-weights.js";
 import type { BufferPool } from "../execution/buffer-pool.js";
 import type { PortValues, Program } from "../execution/program.js";
 import { sitesOf } from "../model/sites.js";
@@ -16,10 +16,10 @@ import type { TrainingBudget } from "./training-budget.js";
 import type { TrainingPrograms } from "./training-programs.js";
 
 /** Passes one long sequence through the layers: each in two parts, with attention in blocks between. */
-export class LongSequencePasses implements StretchPasses<LongArrangement> {
+export class LongSequencePasses implements StretchPasses<LongArrangement, Float32Array> {
   readonly stretches: readonly Stretch[];
   readonly #config: ModelConfig;
-  readonly #weights: ModelWeights;
+  readonly #weights: FedWeights;
   readonly #trained: Trained;
   readonly #programs: TrainingPrograms;
   readonly #pool: BufferPool;
@@ -28,7 +28,7 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
 
   constructor(
     config: ModelConfig,
-    weights: ModelWeights,
+    weights: FedWeights,
     trained: Trained,
     programs: TrainingPrograms,
     pool: BufferPool,
@@ -155,7 +155,7 @@ export class LongSequencePasses implements StretchPasses<LongArrangement> {
   #call(pass: LayerPass<LongArrangement>, program: Program, feeds: PortValues): ProgramCall {
     const sizes = {
       tokens: pass.tokenCount,
-      positions: pass.rotary.rows,
+      positions: pass.tableRows,
       rank: pass.parameters.rank,
     };
     return { program, feeds, sizes, chunkTokens: this.#chunkTokens, pause: pass.pause };

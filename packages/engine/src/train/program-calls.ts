@@ -1,5 +1,5 @@
 import type { DimBindings } from "../graph/dim.js";
-import type { BufferPool } from "../execution/buffer-pool.js";
+import { DeviceArray, type ValueMemory, type Values } from "../execution/device-array.js";
 import type { PortValues, Program } from "../execution/program.js";
 import type { GradientTarget } from "./gradient-sum.js";
 import type { Activations, LayerParameters } from "./layer-pass.js";
@@ -16,15 +16,15 @@ export interface ProgramCall {
 }
 
 /** Makes a call with arrays from the pool for its results, or for those that are wanted. */
-export async function compute(
-  pool: BufferPool,
+export async function compute<V extends Values>(
+  pool: ValueMemory<V>,
   call: ProgramCall,
   wanted?: readonly string[],
-): Promise<Activations> {
+): Promise<Activations<V>> {
   const { program } = call;
-  const results: Activations = {};
+  const results: Activations<V> = {};
   for (const [name, length] of program.resultLengths(call.sizes)) {
-    if (wanted?.includes(name) ?? true) results[name] = pool.take(length);
+    if (wanted?.includes(name) ?? true) results[name] = await pool.take(length);
   }
   for (const { feeds, rowsOf, sizes } of runsOf(call)) {
     await call.pause();
@@ -34,18 +34,18 @@ export async function compute(
 }
 
 /** Makes a call of a backward program: gradients of parameters are added up, the others returned. */
-export async function computeGradients(
-  pool: BufferPool,
+export async function computeGradients<V extends Values>(
+  pool: ValueMemory<V>,
   call: ProgramCall,
   parameters: LayerParameters,
   targetOf: (resultName: string) => GradientTarget | undefined,
-): Promise<Activations> {
+): Promise<Activations<V>> {
   const { program } = call;
-  const values: Activations = {};
+  const values: Activations<V> = {};
   const targets: GradientTarget[] = [];
   for (const [name, length] of program.resultLengths(call.sizes)) {
     const target = targetOf(name);
-    if (target === undefined) values[name] = pool.take(length);
+    if (target === undefined) values[name] = await pool.take(length);
     else targets.push(target);
   }
   for (const { feeds, rowsOf, sizes } of runsOf(call)) {
@@ -77,8 +77,9 @@ function* runsOf({ program, feeds, sizes, chunkTokens }: ProgramCall): Iterable<
     const rowsOf = (values: PortValues): PortValues =>
       Object.fromEntries(
         Object.entries(values).map(([name, data]) => {
+          if (data instanceof DeviceArray || !rowPorts.has(name)) return [name, data];
           const width = data.length / tokens;
-          return [name, rowPorts.has(name) ? data.subarray(start * width, end * width) : data];
+          return [name, data.subarray(start * width, end * width)];
         }),
       );
     yield { feeds: rowsOf(feeds), sizes: { ...sizes, tokens: end - start }, rowsOf };

@@ -1,7 +1,7 @@
 import { layerKind } from "../files/layer-kinds.js";
 import type { ModelConfig } from "../files/model-config.js";
-import type { ModelWeights } from "../model/model-weights.js";
-import type { BufferPool } from "../execution/buffer-pool.js";
+import type { FedWeights } from "../model/model-weights.js";
+import type { ValueMemory, Values } from "../execution/device-array.js";
 import type { PortData, PortValues, Program } from "../execution/program.js";
 import type { KeptKind } from "../graph/kept-values.js";
 import { at } from "../util/at.js";
@@ -22,21 +22,21 @@ import type { SegmentShape, TrainingPrograms } from "./training-programs.js";
  * Starting a program costs about as much as a small layer, so small models run all their layers in one;
  * large models run one layer at a time, which lets other work in between.
  */
-export class SegmentPasses implements StretchPasses<ShortArrangement> {
+export class SegmentPasses<V extends Values> implements StretchPasses<ShortArrangement, V> {
   readonly stretches: readonly Stretch[];
   readonly #config: ModelConfig;
-  readonly #weights: ModelWeights;
+  readonly #weights: FedWeights;
   readonly #trained: Trained;
   readonly #programs: TrainingPrograms;
-  readonly #pool: BufferPool;
+  readonly #pool: ValueMemory<V>;
   readonly #keptKind: KeptKind;
 
   constructor(
     config: ModelConfig,
-    weights: ModelWeights,
+    weights: FedWeights,
     trained: Trained,
     programs: TrainingPrograms,
-    pool: BufferPool,
+    pool: ValueMemory<V>,
     budget: Pick<TrainingBudget, "layersPerSegment" | "keptKind">,
   ) {
     this.#config = config;
@@ -51,7 +51,7 @@ export class SegmentPasses implements StretchPasses<ShortArrangement> {
   async forward(
     pass: LayerPass<ShortArrangement>,
     segment: Stretch,
-    hidden: Float32Array,
+    hidden: V,
     withActivations: boolean,
   ) {
     const program = await this.#programs.segmentForward(this.#shape(pass, segment));
@@ -64,9 +64,9 @@ export class SegmentPasses implements StretchPasses<ShortArrangement> {
   async backward(
     pass: LayerPass<ShortArrangement>,
     segment: Stretch,
-    activations: Activations,
-    gradient: Float32Array,
-  ): Promise<Float32Array | undefined> {
+    activations: Activations<V>,
+    gradient: V,
+  ): Promise<V | undefined> {
     const program = await this.#programs.segmentBackward(this.#shape(pass, segment));
     const feeds = {
       ...this.#feeds(pass, segment),
@@ -110,7 +110,7 @@ export class SegmentPasses implements StretchPasses<ShortArrangement> {
     const sizes = {
       ...pass.arrangement.sizes,
       tokens: pass.tokenCount,
-      positions: pass.rotary.rows,
+      positions: pass.tableRows,
       rank: pass.parameters.rank,
     };
     return { program, feeds, sizes, pause: pass.pause };

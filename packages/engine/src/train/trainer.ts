@@ -1,4 +1,7 @@
 import { EngineError } from "../errors.js";
+import type { ValueMemory, Values } from "../execution/device-array.js";
+import { DeviceScope } from "../execution/device-scope.js";
+import type { PortValues } from "../execution/program.js";
 import { embedTokens } from "../model/embed-tokens.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import { at } from "../util/at.js";
@@ -13,17 +16,34 @@ import { SegmentPasses } from "./segment-passes.js";
 import { lossMetrics } from "./metrics.js";
 import type { MergedWeights } from "./merged-weights.js";
 import { packMicroBatch, planMicroBatches, type MicroBatch } from "./micro-batch.js";
-import { viewsAt } from "../model/parameter-layout.js";
+import { viewsAt, type Place } from "../model/parameter-layout.js";
 import type { PassParameters, PassRequest, PassResult } from "./pass.js";
 import { RowTable } from "./row-table.js";
 import { TrainingPrograms } from "./training-programs.js";
 import type { TrainingBudget } from "./training-budget.js";
 
+/** Runs a micro-batch, with the values between programs where they belong. */
+type RunBatch<A> = (
+  arrangement: A,
+  batch: MicroBatch,
+  table: RowTable,
+  sum: GradientSum | undefined,
+  report: (fraction: number) => void,
+) => Promise<void>;
+
 /** What runs passes with one set of weights. */
 interface PassRunners {
-  readonly short: LayerRunner<ShortArrangement>;
-  readonly long: LayerRunner<LongArrangement>;
-  readonly head: HeadRunner;
+  readonly short: RunBatch<ShortArrangement>;
+  readonly long: RunBatch<LongArrangement>;
+}
+
+/** What a pass reads besides its batch, and what runs it. */
+interface Way<A, V extends Values> {
+  readonly layers: LayerRunner<A, V>;
+  readonly head: HeadRunner<V>;
+  readonly memory: ValueMemory<V>;
+  /** Parameters of a place. */
+  readonly feeds: (place: Place) => PortValues;
 }
 
 /** Computes losses and gradients of one kind of trained parameters. */
@@ -47,12 +67,23 @@ export class Trainer {
   }
 
   async run(request: PassRequest): Promise<PassResult> {
+    const { resident, pool } = this.#model;
+    if (resident === undefined) return this.#run(request, pool);
+    const scope = new DeviceScope(resident.memory, pool);
+    try {
+      return await this.#run(request, scope);
+    } finally {
+      scope.end();
+    }
+  }
+
+  async #run<V extends Values>(request: PassRequest, memory: ValueMemory<V>): Promise<PassResult> {
     const { data, parameters, pause, onProgress } = request;
     const { heads, kvHeads } = this.#model.config;
     const sum =
       request.gradient && new GradientSum(parameters.layout, request.gradient, this.#model.pool);
     const totalTokens = data.reduce((total, datum) => total + datum.tokens.length, 0);
-    const runners = await this.#runners(request, totalTokens);
+    const runners = await this.#runners(request, totalTokens, memory);
     const found: { logprobs: Float32Array; terms: Float32Array }[] = [];
     let doneTokens = 0;
     for (const members of planMicroBatches(data, this.#budget)) {
@@ -63,7 +94,12 @@ export class Trainer {
         const done = doneTokens + Math.floor(fraction * batch.tokens.length);
         onProgress?.({ doneTokens: done, totalTokens });
       };
-      await this.#runMicroBatch(request, runners, batch, table, sum, report);
+      const { arrangement } = batch;
+      if (arrangement.kind === "short") {
+        await runners.short(arrangement, batch, table, sum, report);
+      } else {
+        await runners.long(arrangement, batch, table, sum, report);
+      }
       let member = 0;
       for (const result of table.byDatum()) {
         const index = at(members, member++);
@@ -87,98 +123,111 @@ export class Trainer {
    * width, and spares every token the adapter's own products. Whether it is done depends on the call
    * alone, so that results repeat.
    */
-  async #runners(request: PassRequest, totalTokens: number): Promise<PassRunners> {
-    const { config, pool, programs } = this.#model;
+  async #runners<V extends Values>(
+    request: PassRequest,
+    totalTokens: number,
+    memory: ValueMemory<V>,
+  ): Promise<PassRunners> {
+    const { config, pool, programs, resident } = this.#model;
+    const { parameters } = request;
     const { mergeFromTokens } = this.#budget;
     const trained = this.#trained;
     const merge = trained.kind === "adapter" && totalTokens >= mergeFromTokens;
     const weights = merge
-      ? await this.#merged.fill(request.parameters, trained.sites, request.pause)
-      : this.#model.trainingWeights;
+      ? await this.#merged.fill(parameters, trained.sites, request.pause)
+      : ((await resident?.weights()) ?? this.#model.trainingWeights);
     const way = merge ? { ...trained, merged: true } : trained;
     const made = new TrainingPrograms(config, programs, way);
-    const short = new SegmentPasses(config, weights, way, made, pool, this.#budget);
+    const feeds =
+      (await resident?.parameters(parameters)) ??
+      ((place: Place) => viewsAt(parameters.layout, parameters.values, place));
+    const short = new SegmentPasses(config, weights, way, made, memory, this.#budget);
     const long = new LongSequencePasses(config, weights, way, made, pool, this.#budget);
-    return {
-      short: new LayerRunner(short, pool),
-      long: new LayerRunner(long, pool),
+    const shortWay = {
+      layers: new LayerRunner(short, memory),
+      head: new HeadRunner(config, weights, made, memory),
+      memory,
+      feeds,
+    };
+    // Blocks of a long sequence are views, which only arrays of the processor's have.
+    const longWay = {
+      layers: new LayerRunner(long, pool),
       head: new HeadRunner(config, weights, made, pool),
+      memory: pool,
+      feeds,
+    };
+    return {
+      short: (...batch) => this.#runThrough(request, shortWay, ...batch),
+      long: (...batch) => this.#runThrough(request, longWay, ...batch),
     };
   }
 
-  async #runMicroBatch(
+  async #runThrough<A extends ShortArrangement | LongArrangement, V extends Values>(
     request: PassRequest,
-    runners: PassRunners,
+    { layers, head, memory, feeds }: Way<A, V>,
+    arrangement: A,
     batch: MicroBatch,
     table: RowTable,
     sum: GradientSum | undefined,
     report: (fraction: number) => void,
-  ): Promise<void> {
-    const pass = this.#layerPass(request, batch, sum, report);
-    const { arrangement } = batch;
-    const { short, long, head } = runners;
-    if (arrangement.kind === "short") {
-      await this.#runThrough(request, short, head, { ...pass, arrangement }, batch, table, sum);
-    } else {
-      await this.#runThrough(request, long, head, { ...pass, arrangement }, batch, table, sum);
-    }
-  }
-
-  async #runThrough<A extends ShortArrangement | LongArrangement>(
-    request: PassRequest,
-    layers: LayerRunner<A>,
-    head: HeadRunner,
-    pass: LayerPass<A>,
-    batch: MicroBatch,
-    table: RowTable,
-    sum: GradientSum | undefined,
   ): Promise<void> {
     const { pool } = this.#model;
     const { parameters, pause } = request;
     const backward = sum !== undefined && table.activeRows().length > 0;
     const throughLayers = backward && this.#trainsLayers();
     const keep = throughLayers ? this.#keep(batch) : "nothing";
-    const embedded = this.#embed(batch.tokens, parameters);
+    const pass = await this.#layerPass(request, memory, feeds, batch, arrangement, sum, report);
+    const embedded = await memory.bring(this.#embed(batch.tokens, parameters));
     const { hidden, kept } = await layers.forward(pass, embedded, keep);
     const headPass = {
       loss: request.loss,
       rank: parameters.rank,
-      feeds: { ...this.#sharedFeeds(parameters), ...this.#outerFeeds(parameters) },
+      feeds: { ...this.#sharedFeeds(parameters), ...outerFeeds(feeds("outer")) },
       pause,
     };
     if (backward) {
       const gradient = await head.backward(headPass, hidden, table, sum, throughLayers);
       const ofInput = gradient && (await layers.backward(pass, kept, gradient));
       if (ofInput !== undefined) {
-        sum.addEmbeddingRows(batch.tokens, ofInput, this.#model.config.embeddingScale);
-        pool.giveBack(ofInput);
+        const rows = await memory.fetch(ofInput);
+        sum.addEmbeddingRows(batch.tokens, rows, this.#model.config.embeddingScale);
+        pool.giveBack(rows);
       }
     } else {
       await head.forward(headPass, hidden, table);
     }
-    pool.giveBack(hidden);
+    memory.giveBack(hidden);
   }
 
-  #layerPass(
+  async #layerPass<A extends ShortArrangement | LongArrangement, V extends Values>(
     request: PassRequest,
+    memory: ValueMemory<V>,
+    feeds: Way<A, V>["feeds"],
     batch: MicroBatch,
+    arrangement: A,
     sum: GradientSum | undefined,
     report: (fraction: number) => void,
-  ): LayerPass {
+  ): Promise<LayerPass<A>> {
     const { parameters, pause } = request;
     // The head counts as one more layer.
     const toPass = (this.#model.config.layers + 1) * (sum === undefined ? 1 : 2);
     let passed = 0;
     const rotary = this.#model.rotary(Math.max(...batch.lengths));
+    const own = { positions: rotary.rowsOf(batch.lengths) };
+    const { positions } = await memory.place(own);
     return {
       tokenCount: batch.tokens.length,
-      positions: rotary.rowsOf(batch.lengths),
-      rotary,
-      arrangement: batch.arrangement,
+      positions: positions ?? own.positions,
+      tables: (await this.#model.resident?.rotary(rotary)) ?? rotary.feeds,
+      tableRows: rotary.rows,
+      arrangement:
+        arrangement.kind === "short"
+          ? { ...arrangement, feeds: await memory.place(arrangement.feeds) }
+          : arrangement,
       parameters: {
         rank: parameters.rank,
         shared: this.#sharedFeeds(parameters),
-        feeds: (layer) => viewsAt(parameters.layout, parameters.values, layer),
+        feeds,
         collect: async (targets, work) => {
           if (sum === undefined) throw new Error("a forward pass has no gradients");
           await sum.collect(targets, work);
@@ -195,12 +244,6 @@ export class Trainer {
   #sharedFeeds(parameters: PassParameters): Record<string, Float32Array> {
     const { kind } = this.#trained;
     return kind === "adapter" ? { "lora.scale": Float32Array.of(parameters.scale) } : {};
-  }
-
-  /** Parameters outside the layers; a tied unembedding is fed the embedding. */
-  #outerFeeds({ layout, values }: PassParameters): Record<string, Float32Array> {
-    const { embedding, ...feeds } = viewsAt(layout, values, "outer");
-    return embedding === undefined ? feeds : { head: embedding, ...feeds };
   }
 
   #embed(tokens: Int32Array, parameters: PassParameters): Float32Array {
@@ -221,6 +264,11 @@ export class Trainer {
     const bytes = batch.tokens.length * this.#budget.keptBytesPerToken;
     return bytes <= this.#budget.activationBytes ? "everything" : "inputs";
   }
+}
+
+/** Parameters outside the layers; a tied unembedding is fed the embedding. */
+function outerFeeds({ embedding, ...feeds }: PortValues): PortValues {
+  return embedding === undefined ? feeds : { head: embedding, ...feeds };
 }
 
 function refuseNonFinite(terms: Float32Array, index: number): void {

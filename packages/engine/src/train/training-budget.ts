@@ -1,3 +1,4 @@
+import type { DeviceName } from "../execution/device.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { KeptKind } from "../graph/kept-values.js";
 import { layerSitesOf, siteWidths, type Site, type SiteWidths } from "../model/sites.js";
@@ -35,8 +36,31 @@ const defaultChunkTokens = 512;
 /** A program of this many operations takes about 100 ms, for which other work can wait. */
 const operationsPerProgram = 2e10;
 
-/** Plans passes of a model whose activations may take `activationBytes`. */
-export function trainingBudget(config: ModelConfig, activationBytes: number): TrainingBudget {
+/** Longest sequence whose attention a GPU computes at once: its values cannot be divided into views. */
+const gpuWholeTokens = 2048;
+
+/**
+ * Plans passes of a model whose activations may take `activationBytes`. On a GPU one program serves all
+ * layers, each of which is computed again on the way back: memory is scarcer there than time.
+ */
+export function trainingBudget(
+  config: ModelConfig,
+  activationBytes: number,
+  device: DeviceName = "cpu",
+): TrainingBudget {
+  const budget = processorBudget(config, activationBytes);
+  if (device === "cpu") return budget;
+  return {
+    ...budget,
+    wholeTokens: gpuWholeTokens,
+    layersPerSegment: 1,
+    keptKind: "dear",
+    mergeFromTokens: Infinity,
+    keptBytesPerToken: Infinity,
+  };
+}
+
+function processorBudget(config: ModelConfig, activationBytes: number): TrainingBudget {
   const layersAtOnce = layersPerSegment(config);
   // The values of a model that is too large for segments leave the caches: computing them again is as fast.
   const keptKind = layersAtOnce > 1 ? "all" : "dear";

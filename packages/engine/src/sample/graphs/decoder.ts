@@ -30,13 +30,13 @@ export const headPrefix = "head.";
 
 /**
  * A part of the model with a key-value cache, for decoding and for prompts alike: `newTokens` rows of each
- * of `sequences`. Weights are stored in the model: the runtime packs them for its kernels once, and packed
+ * of `sequences`. Weights that are given are stored in the model: the runtime packs them for its kernels once, and packed
  * products give a row the same bits in every batch.
  */
 export function decoderPart(
   config: ModelConfig,
-  weights: ModelWeights,
   part: DecoderPart,
+  weights?: ModelWeights,
 ): CompiledGraph {
   const graph = new Graph();
   const rows = sequenceRows();
@@ -53,8 +53,10 @@ export function decoderPart(
     const kind = layerKind(config, layer);
     const prefix = ofLayer(layer, "");
     const { weights: tensors, sites } = declareLayerWeights(graph, config, layerWeightKeys, prefix);
-    for (const [key, data] of Object.entries(at(weights.layers, layer))) {
-      stored[ofLayer(layer, key)] = data;
+    if (weights !== undefined) {
+      for (const [key, data] of Object.entries(at(weights.layers, layer))) {
+        stored[ofLayer(layer, key)] = data;
+      }
     }
     const project = samplingProjector(graph, config, sites, rows, membership, prefix);
     const inputs = attentionInputs(config, kind, tensors, project, hidden, rotation);
@@ -74,7 +76,7 @@ export function decoderPart(
   if (!part.head) return compileGraph(graph, { outputs: { ...outputs, next: hidden }, stored });
   return compileGraph(graph, {
     outputs: { ...outputs, ...decoderHead(graph, config, hidden) },
-    stored: { ...stored, ...weights.outer },
+    stored: { ...stored, ...weights?.outer },
   });
 }
 
