@@ -47,7 +47,7 @@ describe("a server with keys", () => {
       expect([route, response.status]).toEqual([route, 401]);
     }
     await tab.close();
-  });
+  }, 60_000);
 
   it("4, 5: a code logs in once and leaves no trace in the address, cookies or storage", async () => {
     const code = await codeFor(mine);
@@ -75,7 +75,7 @@ describe("a server with keys", () => {
     });
     await second.page.getByLabel("Key").waitFor();
     await second.close();
-  });
+  }, 60_000);
 
   it("logs in by a key that is given in the form, and says when it is wrong", async () => {
     const tab = await StudioTab.open(`${keyed.url}/studio`, { allowedFailures: refusals });
@@ -89,7 +89,7 @@ describe("a server with keys", () => {
       .first()
       .waitFor();
     await tab.close();
-  });
+  }, 60_000);
 
   it("11: shows an owner nothing of another", async () => {
     const tab = await StudioTab.open(`${keyed.url}/studio#code=${await codeFor(theirs)}`);
@@ -101,7 +101,7 @@ describe("a server with keys", () => {
     });
     expect(foreign.status).toBe(404);
     await tab.close();
-  });
+  }, 60_000);
 });
 
 describe("a server without keys", () => {
@@ -157,7 +157,7 @@ describe("a server without keys", () => {
     other.close();
     const views = await fetch(`${open.url}/studio/api/views`);
     expect(((await views.json()) as { views: unknown[] }).views).toEqual([]);
-  });
+  }, 60_000);
 
   it("7: refuses names that are not its own, for everything", async () => {
     const page = await (await fetch(`${open.url}/studio`)).text();
@@ -175,7 +175,7 @@ describe("a server without keys", () => {
       });
       expect([path, status]).toEqual([path, 403]);
     }
-  });
+  }, 60_000);
 
   it("9, 10: shows names as text, with what cannot be seen as escapes", async () => {
     const evil = `<img src=x onerror="document.title='owned'">`;
@@ -198,5 +198,5 @@ describe("a server without keys", () => {
     expect(text).toContain("\\u202e");
     expect(await tab.isTooWide()).toBe(false);
     await tab.close();
-  });
+  }, 60_000);
 });

@@ -116,9 +116,9 @@ export function MetricCard({
   return (
     <figure ref={box} class="card metric" data-metric={name} aria-label={name}>
       <figcaption>
-        <h3 class="cut" title={keys.join(", ")}>
+        <h2 class="cut" title={keys.join(", ")}>
           <Name>{name}</Name>
-        </h3>
+        </h2>
         {runs.length === 1 && <Reading series={shown} />}
         <span class="actions">
           <button

@@ -84,6 +84,7 @@ export class StudioServer {
     const training = await service.createLoraTrainingClient({
       baseModel: "tinker-ts/sprout",
       rank: 4,
+      seed: 1,
     });
     for (let step = 0; step < steps; step++) await trainStep(training);
     return training;

@@ -47,11 +47,11 @@ export function ResumeLines({ run }: { readonly run: StudioRunDetail }) {
   const path = JSON.stringify(last.path);
   return (
     <div class="stack resume-lines">
-      <h3>TypeScript</h3>
+      <h2>TypeScript</h2>
       <Command>{`const training = await service.createTrainingClientFromStateWithOptimizer(${path});`}</Command>
-      <h3>Python</h3>
+      <h2>Python</h2>
       <Command>{`training = service.create_training_client_from_state_with_optimizer(${path})`}</Command>
-      <h3>Look at it</h3>
+      <h2>Look at it</h2>
       <Command>{`npx tinker-ts checkpoint info ${last.path} --base-url ${hello.value?.address ?? location.origin}`}</Command>
     </div>
   );

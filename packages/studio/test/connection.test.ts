@@ -1,0 +1,67 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { closeBrowser, StudioTab } from "./support/browser.js";
+import { StudioServer, trainStep } from "./support/server.js";
+
+let server: StudioServer;
+beforeAll(async () => {
+  server = await StudioServer.start();
+}, 60_000);
+afterAll(async () => {
+  await closeBrowser();
+  await server.close();
+});
+
+describe("the connection", () => {
+  it("54: is told to be lost while the page stays, and fills the gap when it is back", async () => {
+    const training = await server.train(2);
+    const tab = await StudioTab.open(`${server.url}/studio`, { allowedFailures: [/./] });
+    await tab.page.getByRole("row", { name: /sprout.* 2 / }).waitFor();
+    await server.kill();
+    await tab.page
+      .getByText(/reconnecting|offline/i)
+      .first()
+      .waitFor({ timeout: 5000 });
+    expect(await tab.page.getByRole("row", { name: /sprout.* 2 / }).count()).toBe(1);
+    await server.start();
+    await trainStep(training);
+    await tab.page.getByRole("row", { name: /sprout.* 3 / }).waitFor();
+    await tab.page.getByText("live", { exact: true }).waitFor();
+    const series = await fetch(`${server.url}/studio/api/runs`);
+    const { runs } = (await series.json()) as { runs: { step: number }[] };
+    expect(runs.map(({ step }) => step)).toEqual([3]);
+    await tab.close();
+  }, 60_000);
+
+  it("55: hidden tabs hold no connection, so eight open ones all work", async () => {
+    const first = await StudioTab.open(`${server.url}/studio`);
+    const pages = [first.page];
+    const show = async (page: Page, isShown: boolean): Promise<void> => {
+      // A headless browser shows all of its tabs; this is what others tell a tab behind.
+      const state = isShown ? "visible" : "hidden";
+      await page.evaluate(
+        `Object.defineProperty(document, "visibilityState", { value: "${state}", configurable: true });
+         Object.defineProperty(document, "hidden", { value: ${!isShown}, configurable: true });
+         document.dispatchEvent(new Event("visibilitychange"))`,
+      );
+    };
+    for (let tab = 1; tab < 8; tab++) {
+      await show(pages.at(-1)!, false);
+      const page = await first.context.newPage();
+      await page.goto(`${server.url}/studio`);
+      pages.push(page);
+    }
+    for (const page of [pages.at(-1)!, pages[0]!, pages[4]!]) {
+      await show(page, true);
+      await page
+        .getByRole("link", { name: /sprout/ })
+        .first()
+        .waitFor();
+      await page.getByRole("link", { name: "Machine" }).click();
+      await page.getByRole("heading", { name: "Memory" }).waitFor();
+      await page.goBack();
+      await show(page, false);
+    }
+    await first.close();
+  }, 90_000);
+});

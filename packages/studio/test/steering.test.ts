@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { TrainingClient } from "tinker-ts";
+import { closeBrowser, StudioTab } from "./support/browser.js";
+import { StudioServer, trainStep } from "./support/server.js";
+
+let server: StudioServer;
+beforeAll(async () => {
+  server = await StudioServer.start();
+}, 60_000);
+afterAll(async () => {
+  await closeBrowser();
+  await server.close();
+});
+
+const open = (training: TrainingClient): Promise<StudioTab> =>
+  StudioTab.open(`${server.url}/studio/runs/${encodeURIComponent(training.modelId)}`);
+
+describe("a run", () => {
+  it("18: a new name and tags reach a second page without a reload", async () => {
+    const training = await server.train(1);
+    const [tab, other] = await Promise.all([
+      open(training),
+      StudioTab.open(`${server.url}/studio`),
+    ]);
+    await tab.page.getByRole("button", { name: "Rename" }).click();
+    await tab.page.getByRole("textbox", { name: "Rename" }).fill("garden, lr 1e-3");
+    await tab.page.getByRole("button", { name: "Save", exact: true }).click();
+    await other.page.getByText("garden, lr 1e-3").first().waitFor();
+    await tab.page.getByRole("button", { name: "add tags" }).click();
+    await tab.page.getByRole("dialog").getByRole("textbox").fill("sft, first");
+    await tab.page.getByRole("button", { name: "Save", exact: true }).click();
+    await other.page.getByText("first", { exact: true }).first().waitFor();
+    await Promise.all([tab.close(), other.close()]);
+  }, 60_000);
+
+  it("20: pauses after the running request; the client waits, also over a restart, and goes on", async () => {
+    const training = await server.train(1);
+    const tab = await open(training);
+    await tab.page.getByRole("button", { name: /Pause/ }).click();
+    await tab.page.getByRole("button", { name: /Resume/ }).waitFor();
+    let isDone = false;
+    const step = trainStep(training).then(() => {
+      isDone = true;
+    });
+    await server.kill();
+    await server.start();
+    await expect
+      .poll(() => tab.page.getByRole("button", { name: /Resume/ }).isEnabled(), { timeout: 15_000 })
+      .toBe(true);
+    expect(isDone).toBe(false);
+    await tab.page.getByRole("button", { name: /Resume/ }).click();
+    await step;
+    // The connection was lost on purpose.
+    tab.complaints.length = 0;
+    await tab.close();
+  }, 60_000);
+
+  it("21: is cut off only after a question, and the loop's error says who did it", async () => {
+    const training = await server.train(1);
+    const tab = await open(training);
+    await tab.page.getByRole("button", { name: /Stop/ }).click();
+    await tab.page.getByRole("button", { name: /Just stop/ }).click();
+    await tab.page.getByRole("button", { name: "Just stop", exact: true }).click();
+    await tab.page
+      .getByText(/stopped/)
+      .first()
+      .waitFor();
+    await expect(trainStep(training)).rejects.toThrow(/studio/);
+    await tab.close();
+  }, 60_000);
+
+  it("22: saves now a checkpoint that can be loaded, and training is as if it had not", async () => {
+    const [plain, saved] = [await server.train(1), await server.train(1)];
+    const tab = await open(saved);
+    await tab.page.getByRole("button", { name: "Save now" }).click();
+    const said = await tab.page.getByText(/Saved tinker:\/\//).innerText();
+    const path = /tinker:\/\/\S+/.exec(said)![0];
+    const logprobs: number[][] = [];
+    for (const training of [plain, saved]) {
+      await trainStep(training);
+      const sampling = await training.saveWeightsAndGetSamplingClient();
+      logprobs.push([...(await sampling.computeLogprobs([5, 8, 13, 21]))] as number[]);
+    }
+    expect(logprobs[1]).toEqual(logprobs[0]);
+    const loaded = await server.client().createTrainingClientFromState(path);
+    await trainStep(loaded);
+    await tab.close();
+  }, 60_000);
+});

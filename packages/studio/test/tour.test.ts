@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { closeBrowser, StudioTab } from "./support/browser.js";
+import { StudioServer } from "./support/server.js";
+
+let server: StudioServer;
+let run = "";
+beforeAll(async () => {
+  server = await StudioServer.start();
+  const training = await server.train(3);
+  await training.saveWeightsForSampler("tour");
+  await server.train(2);
+  const { runs } = (await (await fetch(`${server.url}/studio/api/runs`)).json()) as {
+    runs: { id: string }[];
+  };
+  run = encodeURIComponent(runs.at(-1)!.id);
+}, 120_000);
+afterAll(async () => {
+  await closeBrowser();
+  await server.close();
+});
+
+/** Every screen, and what is on it when it is there. */
+const screens = (): readonly (readonly [string, RegExp])[] => [
+  ["", /sprout/],
+  [`/runs/${run}`, /nll/],
+  [`/runs/${run}?tab=rollouts`, /rollout/i],
+  [`/runs/${run}?tab=data`, /trained/i],
+  [`/runs/${run}?tab=log`, /log/i],
+  [`/runs/${run}?tab=config`, /rank/],
+  [`/runs/${run}?tab=files`, /checkpoint|file/i],
+  [`/compare?runs=${run}`, /nll/],
+  ["/playground", /sprout/],
+  ["/checkpoints", /tour/],
+  ["/machine", /memory/i],
+];
+
+const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
+const views = [
+  { name: "wide and light", width: 1280, height: 800, theme: "light" },
+  { name: "wide and dark", width: 1280, height: 800, theme: "dark" },
+  { name: "on a phone", width: 390, height: 844, theme: "light" },
+] as const;
+
+describe.each(isFull ? views : views.slice(0, 1))("8, 56, 57: every screen, $name,", (view) => {
+  it("keeps the rules: no error, no foreign request, nothing for axe to find, no sideways scroll", async () => {
+    const wrong: unknown[] = [];
+    for (const [path, shown] of screens()) {
+      const tab = await StudioTab.open(`${server.url}/studio${path}`, view);
+      await expect
+        .poll(() => tab.page.locator("main").innerText(), { timeout: 20_000, message: path })
+        .toMatch(shown);
+      if (await tab.isTooWide()) wrong.push([path, "moves sideways"]);
+      for (const found of await tab.violations()) wrong.push([path, found]);
+      await tab.close();
+    }
+    expect(wrong).toEqual([]);
+  }, 120_000);
+});
+
+describe("the keyboard", () => {
+  it("56: goes to every screen, lists its keys, and opens a run", async () => {
+    const tab = await StudioTab.open(`${server.url}/studio`);
+    await tab.page
+      .getByRole("link", { name: /sprout/ })
+      .first()
+      .waitFor();
+    const goes = { c: "compare", p: "playground", k: "checkpoints", m: "machine", r: "" };
+    for (const [key, path] of Object.entries(goes)) {
+      await tab.page.keyboard.press("g");
+      await tab.page.keyboard.press(key);
+      await expect
+        .poll(() => new URL(tab.page.url()).pathname.replace(/\/$/, ""))
+        .toBe(`/studio${path && `/${path}`}`);
+    }
+    await tab.page.keyboard.press("?");
+    await tab.page.getByRole("dialog").waitFor();
+    expect(await tab.violations()).toEqual([]);
+    await tab.page.keyboard.press("Escape");
+    await tab.page.getByRole("dialog").waitFor({ state: "detached" });
+    await tab.page.keyboard.press("j");
+    await tab.page.keyboard.press("Enter");
+    await expect.poll(() => new URL(tab.page.url()).pathname).toMatch(/\/runs\//);
+    await tab.close();
+  }, 60_000);
+});
