@@ -38,10 +38,11 @@ interface Check {
 
 async function examine(
   env: Record<string, string>,
+  ...options: readonly string[]
 ): Promise<{ code: number; checks: Map<string, Check> }> {
   const dataDir = path.join(folder, "data");
   const surroundings = { env: { TINKER_TS_DATA_DIR: dataDir, ...env } };
-  const { code, out } = await runCommand(["doctor", "--json"], surroundings);
+  const { code, out } = await runCommand(["doctor", "--json", ...options], surroundings);
   const { checks } = JSON.parse(out) as { checks: Check[] };
   return { code, checks: new Map(checks.map((check) => [check.check, check])) };
 }
@@ -54,6 +55,21 @@ it("finds nothing wrong where all is well", async () => {
   expect(checks.get("Dialect")?.finding).toBe("protobuf and JSON");
   expect(checks.get("Key")?.finding).toBe("accepted");
   expect(code).toBe(0);
+});
+
+it("says what the processor makes of int8 weights, and what a model takes in memory", async () => {
+  const { code, checks } = await examine({}, "--model", modelFolder);
+  expect(checks.get("Engine")?.finding).toMatch(/int8 weights: /);
+  for (const weights of ["f32", "int8"]) {
+    expect(checks.get(`Memory, ${weights}`)).toMatchObject({
+      state: "ok",
+      finding: expect.stringMatching(/to train, .* to sample, .* for both, of .* GB$/) as string,
+    });
+  }
+  expect(code).toBe(0);
+  const missing = await examine({}, "--model", "/nowhere/at/all");
+  expect(missing.checks.get("Memory")).toMatchObject({ state: "broken" });
+  expect(missing.code).toBe(1);
 });
 
 it("tells what a server could not account for, and how to bring it back", async () => {

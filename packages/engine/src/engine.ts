@@ -8,6 +8,7 @@ import type { NamedTensors } from "./files/peft/adapter.js";
 import type { Precision } from "./files/precision.js";
 import { findModel } from "./find-model.js";
 import type { LoadProgress } from "./model/model-weights.js";
+import type { Int8Support } from "./model/int8-probe.js";
 import { WorkerClient } from "./runtime/worker-client.js";
 
 /** Settings of an engine. */
@@ -101,6 +102,14 @@ export class Engine {
     const request = { folder, precision };
     const info = await this.#client.call("loadModel", request, { signal, onEvent: onProgress });
     return new BaseModel(this.#client, info);
+  }
+
+  /**
+   * What this processor makes of int8 weights: loading a model with them finds it out too, and uses 32 bits
+   * where they are of no use, as `model.precision` then says.
+   */
+  async checkInt8(): Promise<Int8Support> {
+    return this.#client.call("checkInt8", null);
   }
 
   /** Makes a model of a configuration, to train all its weights or to use weights from memory. */

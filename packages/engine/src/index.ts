@@ -62,6 +62,12 @@ export { FullTuning } from "./full-tuning.js";
 export type { LoadProgress } from "./model/model-weights.js";
 export type { DeviceName } from "./execution/device.js";
 export type { DeviceTimes } from "./runtime/device-times.js";
+export type { Int8Support } from "./model/int8-probe.js";
+export {
+  estimateMemory,
+  type EstimateOptions,
+  type MemoryEstimate,
+} from "./runtime/memory-estimate.js";
 export type { StepMetrics } from "./runtime/protocol.js";
 export type { CheckedPart, DeviceCheck } from "./runtime/self-check.js";
 export type { Grammar, Rule } from "./constrain/grammar.js";

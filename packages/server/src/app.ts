@@ -21,7 +21,13 @@ import { BodyBudget } from "./http/body-budget.js";
 import { TurnBudget } from "./http/turn-budget.js";
 import { resolveLimits } from "./limits.js";
 import type { LogLevel } from "./log/logger.js";
-import { resolveDataDir, resolveLogger, resolvePublicUrl, type AppOptions } from "./options.js";
+import {
+  resolveDataDir,
+  resolveLogger,
+  resolvePrecision,
+  resolvePublicUrl,
+  type AppOptions,
+} from "./options.js";
 import { studioPages } from "./studio/pages.js";
 import { systemClock, type Clock } from "./time/clock.js";
 
@@ -63,6 +69,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     models: {
       models: options.models ?? { [embeddedModelId]: embeddedModelId },
       allowAnyModel: options.allowAnyModel ?? setting.allowAnyModel,
+      precision: resolvePrecision(options),
     },
     limits,
     clock,

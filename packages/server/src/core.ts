@@ -75,7 +75,11 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const context: Context = { store, ledger, passes, clock, logger, limits, metrics, recorder };
 
   const folders = new StateFolders(path.join(options.dataDir, "checkpoints"), loadKit);
-  const bases = new BaseModels(options.models, loadKit, logger);
+  const bases = new BaseModels(
+    { ...options.models, precisionOf: (runId) => store.models.get(runId)?.precision },
+    loadKit,
+    logger,
+  );
   const snapshots = new Snapshots(context, loadKit);
   const weights = new SamplerWeights(
     bases,

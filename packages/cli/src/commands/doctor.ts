@@ -7,10 +7,17 @@ const marks = { ok: "ok", warning: "warning", broken: "broken", skipped: "skippe
 export const command = defineCommand({
   summary: "Checks Node, the engine, the server and its dialect, the key and the disk.",
   details: ["Ends with 1 when something is broken, and says what to do about it."],
-  options: {},
+  options: {
+    model: {
+      type: "string",
+      placeholder: "NAME",
+      description: "Also says what this model takes in memory: a folder, or an id of the hub",
+    },
+  },
   arguments: {},
-  async run(context) {
-    const findings = await runChecks(context);
+  examples: ["doctor", "doctor --model Qwen/Qwen3-0.6B"],
+  async run(context, { options }) {
+    const findings = await runChecks(context, options.model);
     const { style } = context.output;
     context.output.result({
       json: () => ({

@@ -49,6 +49,16 @@ export const command = defineCommand({
       min: 1,
       description: "Threads of the engine; all cores by default",
     },
+    weights: {
+      type: "string",
+      choices: ["f32", "int8"],
+      description: "What base models are computed with (TINKER_TS_WEIGHTS, else f32)",
+    },
+    activations: {
+      type: "string",
+      choices: ["int8", "int16"],
+      description: "Digits that meet int8 weights: one is faster, two finer (int16 by default)",
+    },
     durability: {
       type: "string",
       choices: ["process", "power"],
@@ -82,7 +92,7 @@ export const command = defineCommand({
     const models = readModels(options.model, terminal);
     const aliases = readAliases(options.alias);
     const { startServer } = await import("@tinker-ts/server");
-    const { threads, publicUrl } = options;
+    const { threads, publicUrl, weights, activations } = options;
     const dataDir = options.data ?? (terminal.env["TINKER_TS_DATA_DIR"] || undefined);
     const server = await startServer({
       host: options.host,
@@ -95,6 +105,8 @@ export const command = defineCommand({
       limits: { sessionTimeoutMs: options.sessionTimeout * 1000 },
       ...(models ? { models } : {}),
       ...(dataDir === undefined ? {} : { dataDir: path.resolve(terminal.cwd, dataDir) }),
+      ...(weights === undefined ? {} : { weights }),
+      ...(activations === undefined ? {} : { activations }),
       ...(threads === undefined ? {} : { threads }),
       ...(publicUrl === undefined ? {} : { publicUrl }),
       ...(options.allowAnyModel ? { allowAnyModel: true } : {}),

@@ -1,3 +1,4 @@
+import type { Int8Support } from "@tinker-ts/engine";
 import { broken, ok, type Finding } from "./finding.js";
 
 /** Starts the engine, which loads its native library. */
@@ -6,8 +7,10 @@ export async function checkEngine(): Promise<Finding> {
     const { Engine } = await import("@tinker-ts/engine");
     const startedAt = performance.now();
     const engine = await Engine.create();
+    const startMs = Math.round(performance.now() - startedAt);
+    const int8 = await engine.checkInt8();
     await engine.close();
-    return ok("Engine", `starts in ${Math.round(performance.now() - startedAt)} ms`);
+    return ok("Engine", `starts in ${startMs} ms; int8 weights: ${describeInt8(int8)}`);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return broken(
@@ -16,4 +19,11 @@ export async function checkEngine(): Promise<Finding> {
       `Install @tinker-ts/engine for this platform (${process.platform} ${process.arch}): npm install @tinker-ts/engine. Servers elsewhere work without it.`,
     );
   }
+}
+
+function describeInt8({ digitBits, speedup, isUsed }: Int8Support): string {
+  if (digitBits === null) return "not exact on this processor, 32 bits are used in their place";
+  if (!isUsed) return "slower than 32 bits on this processor, which are used in their place";
+  const bits = digitBits === 7 ? ", with activations in 7 bits" : "";
+  return `products ${speedup.toFixed(1)} times as fast as in 32 bits${bits}`;
 }

@@ -1,16 +1,18 @@
 import type { CommandContext } from "../command.js";
 import { checkDisk, checkLostAndFound } from "./check-disk.js";
 import { checkEngine } from "./check-engine.js";
+import { checkMemory } from "./check-memory.js";
 import { checkServer } from "./check-server.js";
 import { broken, ok, type Finding } from "./finding.js";
 
 const oldestNode = [20, 19] as const;
 
 /** Looks at everything that commands need, one thing after the other. */
-export async function runChecks(context: CommandContext): Promise<Finding[]> {
+export async function runChecks(context: CommandContext, model?: string): Promise<Finding[]> {
   return [
     checkNode(),
     await checkEngine(),
+    ...(model === undefined ? [] : await checkMemory(model)),
     await checkDisk(context.terminal.env),
     ...(await checkLostAndFound(context.terminal.env)),
     ...(await checkServer(context)),

@@ -13,8 +13,10 @@ import { checkSampleOptions } from "../sample/request.js";
 import { SerialQueue } from "../util/serial-queue.js";
 import { FairTurns } from "../util/fair-turns.js";
 import { timeDevice } from "./device-times.js";
+import { probeInt8, type Int8Support } from "../model/int8-probe.js";
 import { LoadedModel } from "./loaded-model.js";
-import { planMemory, weightBytesOf } from "./memory-plan.js";
+import { estimateMemory, weightBytesOf } from "./memory-estimate.js";
+import { planMemory } from "./memory-plan.js";
 import type { CallName, EngineCalls, WorkerSettings } from "./protocol.js";
 import { checkDevice } from "./self-check.js";
 import { TrainedParameters } from "./trained-parameters.js";
@@ -49,6 +51,7 @@ export class EngineCore {
   readonly #snapshots = new Map<number, { adapter: FrozenAdapter; model: LoadedModel }>();
   /** Of models that are loaded or being loaded. */
   readonly #weightBytes = new Map<number, number>();
+  #int8Support: Promise<Int8Support> | undefined;
   #nextId = 1;
 
   constructor(settings: WorkerSettings) {
@@ -61,6 +64,7 @@ export class EngineCore {
     this.handlers = {
       checkDevice: () => checkDevice(this.#programs),
       timeDevice: () => timeDevice(this.#programs),
+      checkInt8: () => this.#int8(),
       loadModel: (request, context) => this.#loadModel(request, context),
       createModel: (request, context) => this.#createModel(request, context),
       unloadModel: ({ model }) => this.#unloadModel(model),
@@ -101,8 +105,8 @@ export class EngineCore {
     context: CallContext<"loadModel">,
   ) {
     const opened = await openModelFolder(folder, context.signal);
-    const config = this.#withPrecision(opened.config, precision);
     try {
+      const config = await this.#withPrecision(opened.config, precision);
       return await this.#addModel(config, opened.weights, opened.path, context);
     } finally {
       await opened.close();
@@ -115,17 +119,27 @@ export class EngineCore {
   ) {
     const random = initialWeights(config, seed);
     const source = tensors === null ? random : givenWeights(random, tensors);
-    const computed = this.#withPrecision(config, precision);
+    const computed = await this.#withPrecision(config, precision);
     return this.#addModel(computed, source, null, { ...context, emit: () => {} });
   }
 
-  #withPrecision(config: ModelConfig, precision: Precision): ModelConfig {
+  /** The model with what it is computed with, which is not always what was asked for. */
+  async #withPrecision(config: ModelConfig, precision: Precision): Promise<ModelConfig> {
     if (precision.weights === "f32") return config;
-    if (this.#settings.device === "cpu") return { ...config, precision };
-    throw new EngineError(
-      "invalid_option",
-      'weights is "int8", which the processor alone computes with; use the device "cpu", or weights "f32".',
-    );
+    if (this.#settings.device !== "cpu") {
+      throw new EngineError(
+        "invalid_option",
+        'weights is "int8", which the processor alone computes with; use the device "cpu", or weights "f32".',
+      );
+    }
+    const { digitBits, isUsed } = await this.#int8();
+    if (!isUsed || digitBits === null) return config;
+    return { ...config, precision: { ...precision, digitBits } };
+  }
+
+  #int8(): Promise<Int8Support> {
+    this.#int8Support ??= probeInt8(this.#programs);
+    return this.#int8Support;
   }
 
   async #addModel(
@@ -134,9 +148,13 @@ export class EngineCore {
     folder: string | null,
     context: CallContext<"loadModel">,
   ) {
-    const ownBytes = weightBytesOf(source);
+    const ownBytes = weightBytesOf(config);
     const others = [...this.#weightBytes.values()].reduce((sum, bytes) => sum + bytes, 0);
-    const memory = planMemory(this.#settings.memoryBytes, ownBytes, others);
+    const int8Bytes = estimateMemory(config, { weights: "int8" }).weightBytes;
+    const smaller = { weights: "int8", weightBytes: int8Bytes };
+    const isFloat = config.precision === undefined;
+    const { memoryBytes } = this.#settings;
+    const memory = planMemory(memoryBytes, ownBytes, others, isFloat ? smaller : undefined);
     const id = this.#nextId++;
     this.#weightBytes.set(id, ownBytes);
     try {

@@ -1,5 +1,4 @@
 import { EngineError } from "../errors.js";
-import type { WeightSource } from "../files/weight-source.js";
 
 /** How a model's share of memory is divided. */
 export interface MemoryPlan {
@@ -19,17 +18,18 @@ const smallestShareBytes = 256 << 20;
  * Divides what is left beside the weights. Sampling holds a second copy of them, packed for its kernels.
  * The division depends on the model alone: neither what runs at the moment nor which other models are
  * loaded may change how training is split, or results would not repeat bit for bit. Others count only
- * when it is decided whether there is room at all.
+ * when it is decided whether there is room at all. `smaller` is what the model would take with smaller weights.
  */
 export function planMemory(
   memoryBytes: number,
   weightBytes: number,
   otherWeightBytes: number,
+  smaller?: { readonly weights: string; readonly weightBytes: number },
 ): MemoryPlan {
   if (weightBytes + otherWeightBytes + smallestShareBytes > memoryBytes) {
     const [others, way] =
       otherWeightBytes === 0
-        ? ["", "choose a smaller model"]
+        ? ["", smallerWay(memoryBytes, smaller) ?? "choose a smaller model"]
         : [` and those of other models ${megabytes(otherWeightBytes)} MB`, "unload another model"];
     throw new EngineError(
       "not_enough_memory",
@@ -46,15 +46,16 @@ export function planMemory(
   };
 }
 
-/** Memory that weights take as 32-bit floats. */
-export function weightBytesOf(source: WeightSource): number {
-  let bytes = 0;
-  for (const { shape } of source.tensors.values()) {
-    bytes += 4 * shape.reduce((product, dim) => product * dim, 1);
-  }
-  return bytes;
-}
-
 function megabytes(bytes: number): number {
   return Math.ceil(bytes / 2 ** 20);
+}
+
+/** What would fit, where something does. */
+function smallerWay(
+  memoryBytes: number,
+  smaller: { readonly weights: string; readonly weightBytes: number } | undefined,
+): string | undefined {
+  if (smaller === undefined || smaller.weightBytes + smallestShareBytes > memoryBytes)
+    return undefined;
+  return `load it with weights: "${smaller.weights}", which take ${megabytes(smaller.weightBytes)} MB`;
 }

@@ -3,6 +3,7 @@ import type { DeviceName } from "../execution/device.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { NamedTensors } from "../files/peft/adapter.js";
 import type { Precision } from "../files/precision.js";
+import type { Int8Support } from "../model/int8-probe.js";
 import type { LoadProgress } from "../model/model-weights.js";
 import type { Site } from "../model/sites.js";
 import type { SampleOptions } from "../sample/request.js";
@@ -61,6 +62,8 @@ export interface EngineCalls {
   checkDevice: Call<null, DeviceCheck>;
   /** Times a training pass on the worker's device and on the processor. */
   timeDevice: Call<null, DeviceTimes>;
+  /** What the processor makes of int8 weights. */
+  checkInt8: Call<null, Int8Support>;
   loadModel: Call<{ folder: string; precision: Precision }, ModelInfo, LoadProgress>;
   createModel: Call<
     { config: ModelConfig; seed: number; tensors: NamedTensors | null; precision: Precision },

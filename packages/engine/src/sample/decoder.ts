@@ -69,8 +69,8 @@ export function decodedRow(output: DecoderOutput, row: number): DecodedRow {
   };
 }
 
-/** Weights that one program may hold: models are serialized with them, and messages end at 2 GB. */
-const defaultProgramBytes = 512 << 20;
+/** Weights that one program may hold: while it is made, they exist three times. */
+const defaultProgramBytes = 128 << 20;
 
 /**
  * A head that is not larger than this part of the layers belongs to their program, which saves a run per
@@ -86,7 +86,7 @@ const mostHeadRows = promptBlock + 1;
 
 /** How a decoder divides its work. */
 export interface DecoderLimits {
-  /** Weights that one program may hold. @default 512 MB */
+  /** Weights that one program may hold. @default 128 MB */
   readonly programBytes?: number;
   /** Memory for what the model says of rows. @default enough for every row of a step */
   readonly tableBytes?: number;

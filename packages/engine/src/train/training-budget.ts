@@ -26,6 +26,9 @@ export interface TrainingBudget {
 }
 
 const defaultMicroBatchTokens = 1024;
+
+/** Activations that a micro-batch may keep before it is halved: from here on they cost more than they save. */
+const mostKeptBytes = 1e9;
 const defaultWholeTokens = 512;
 /** Scores of larger blocks leave the caches: with 512 a step on 4,096 tokens takes a quarter longer. */
 const defaultBlockTokens = 128;
@@ -64,8 +67,10 @@ function processorBudget(config: ModelConfig, activationBytes: number): Training
   const layersAtOnce = layersPerSegment(config);
   // The values of a model that is too large for segments leave the caches: computing them again is as fast.
   const keptKind = layersAtOnce > 1 ? "all" : "dear";
+  const keptBytesPerToken = 4 * config.layers * keptFloatsPerToken(config, keptKind);
+  const isHeavy = defaultMicroBatchTokens * keptBytesPerToken > mostKeptBytes;
   return {
-    microBatchTokens: defaultMicroBatchTokens,
+    microBatchTokens: isHeavy ? defaultMicroBatchTokens / 2 : defaultMicroBatchTokens,
     wholeTokens: defaultWholeTokens,
     blockTokens: defaultBlockTokens,
     chunkTokens: defaultChunkTokens,
@@ -73,7 +78,7 @@ function processorBudget(config: ModelConfig, activationBytes: number): Training
     keptKind,
     mergeFromTokens: mergeFromTokens(config, activationBytes),
     activationBytes,
-    keptBytesPerToken: 4 * config.layers * keptFloatsPerToken(config, keptKind),
+    keptBytesPerToken,
   };
 }
 

@@ -6,6 +6,7 @@ import type { EngineKit, ModelFacts } from "../engine-port/engine-kit.js";
 import type { EnginePort, LoadedModel } from "../engine-port/engine-port.js";
 import { ApiError, notFound } from "../errors/api-error.js";
 import type { Logger } from "../log/logger.js";
+import type { RunPrecision } from "../store/models-table.js";
 import { loadModelText, type ModelText } from "./model-text.js";
 
 /** Where base models come from. */
@@ -14,6 +15,10 @@ export interface BaseModelOptions {
   readonly models: Readonly<Record<string, string>>;
   /** Whether clients may also name any folder of this machine and any model of the hub. */
   readonly allowAnyModel: boolean;
+  /** What models are computed with. */
+  readonly precision: RunPrecision;
+  /** What a run began with, and keeps. */
+  readonly precisionOf?: (runId: string) => RunPrecision | undefined;
 }
 
 /** A base model that can be used. */
@@ -87,10 +92,21 @@ export class BaseModels {
     return this.#known.get(name);
   }
 
-  /** The model in memory. */
-  load(mentioned: string): Promise<LoadedModel> {
+  /** What new runs are computed with. */
+  get precision(): RunPrecision {
+    return this.#options.precision;
+  }
+
+  /**
+   * The model in memory, in the precision that a run began with: its journal repeats to the same bits then,
+   * and what samples from it agrees with what trains it, however the server was started this time.
+   */
+  load(mentioned: string, runId?: string): Promise<LoadedModel> {
     const name = this.check(mentioned);
-    return remember(this.#loaded, name, () => this.#loadNow(name));
+    const own = runId === undefined ? undefined : this.#options.precisionOf?.(runId);
+    const precision = own ?? this.precision;
+    const key = JSON.stringify([name, precision]);
+    return remember(this.#loaded, key, () => this.#loadNow(name, precision));
   }
 
   /** Whether a model is in memory or on its way there. */
@@ -146,13 +162,19 @@ export class BaseModels {
     return found;
   }
 
-  async #loadNow(name: string): Promise<LoadedModel> {
+  async #loadNow(name: string, precision: RunPrecision): Promise<LoadedModel> {
     const { folder } = await this.find(name);
     const startedAt = performance.now();
     this.#engine ??= this.#loadKit().then((kit) => kit.createEngine());
     const engine = await this.#engine;
-    const model = await engine.loadModel(folder, { signal: this.#stopping.signal });
-    this.#logger.info("base model loaded", { model: name, ms: performance.now() - startedAt });
+    const model = await engine.loadModel(folder, { ...precision, signal: this.#stopping.signal });
+    const ms = performance.now() - startedAt;
+    this.#logger.info("base model loaded", { model: name, ...model.precision, ms });
+    if (model.precision.weights !== precision.weights) {
+      this.#logger.warn("int8 weights are of no use on this processor: 32 bits are used instead", {
+        model: name,
+      });
+    }
     return model;
   }
 }

@@ -203,7 +203,7 @@ export class LiveModels {
     await this.#parking.get(modelId);
     const model = store.models.get(modelId);
     if (!model) throw new Error(`model ${modelId} has no record`);
-    const base = await this.#bases.load(model.baseModel);
+    const base = await this.#bases.load(model.baseModel, modelId);
     const { folder: modelFolder } = await this.#bases.find(model.baseModel);
     const { newest: snapshot, damage } = await this.#snapshots.load(modelId, modelFolder);
     const savedApplied = snapshot?.applied ?? 0;

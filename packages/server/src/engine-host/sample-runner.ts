@@ -21,7 +21,7 @@ export function runSample(
   order: Omit<SampleRequest, "adapter">,
 ): Promise<SampleResult> {
   return parts.guard.run(order.onToken ? 1 : 2, async () => {
-    const model = await parts.bases.load(target.baseModel);
+    const model = await parts.bases.load(target.baseModel, target.checkpoint?.runId);
     if (!target.checkpoint) return model.sample(order);
     return parts.weights.use(target.checkpoint, (adapter) => model.sample({ ...order, adapter }));
   });

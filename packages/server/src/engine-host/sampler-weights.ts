@@ -92,7 +92,7 @@ export class SamplerWeights {
   }
 
   async #freeze(checkpoint: CheckpointRecord): Promise<FrozenWeights> {
-    const base = await this.#bases.load(checkpoint.baseModel);
+    const base = await this.#bases.load(checkpoint.baseModel, checkpoint.runId);
     const { folder: modelFolder } = await this.#bases.find(checkpoint.baseModel);
     const state = await this.#read(checkpoint, modelFolder);
     const adapter = await base.createAdapter(adapterOptions(checkpoint.lora));

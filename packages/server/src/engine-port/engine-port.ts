@@ -17,7 +17,10 @@ export interface TrainedAdapter extends Pick<
 }
 
 /** A base model in memory. */
-export interface LoadedModel extends Pick<BaseModel, "contextLength" | "vocabSize" | "sample"> {
+export interface LoadedModel extends Pick<
+  BaseModel,
+  "contextLength" | "vocabSize" | "precision" | "sample"
+> {
   createAdapter(...options: Parameters<BaseModel["createAdapter"]>): Promise<TrainedAdapter>;
 }
 

@@ -114,6 +114,7 @@ export class ModelCreation {
       owner: caller.owner,
       baseModel,
       lora: request.lora,
+      precision: this.#bases.precision,
       userMetadata: request.userMetadata,
       state: "creating",
       stateReason: null,

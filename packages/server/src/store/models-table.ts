@@ -12,6 +12,13 @@ export interface LoraSettings {
   readonly trainUnembed: boolean;
 }
 
+/** What a base model is computed with. */
+export interface RunPrecision {
+  readonly weights: "f32" | "int8";
+  /** How values meet int8 weights. */
+  readonly activations?: "int8" | "int16";
+}
+
 /**
  * - `creating`: accepted, its first request has not finished yet
  * - `live`: can be trained
@@ -27,6 +34,8 @@ export interface Model {
   readonly owner: string;
   readonly baseModel: string;
   readonly lora: LoraSettings;
+  /** What its base model is computed with; a run keeps it, so that its journal repeats bit for bit. */
+  readonly precision: RunPrecision;
   readonly userMetadata: Readonly<Record<string, unknown>> | null;
   readonly state: ModelState;
   readonly stateReason: string | null;
@@ -65,8 +74,9 @@ export class ModelsTable {
   insert(model: Model): void {
     this.#database
       .sql(
-        `INSERT INTO models (model_id, session_id, owner, base_model, lora, user_metadata, state,
-           next_seq, applied, created_at, last_request_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        `INSERT INTO models (model_id, session_id, owner, base_model, lora, precision, user_metadata,
+           state, next_seq, applied, created_at, last_request_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
       .run(
         model.modelId,
@@ -74,6 +84,7 @@ export class ModelsTable {
         model.owner,
         model.baseModel,
         JSON.stringify(model.lora),
+        JSON.stringify(model.precision),
         model.userMetadata ? stringifyJson(model.userMetadata) : null,
         model.state,
         model.nextSeq,
@@ -160,6 +171,7 @@ function read(row: Row): Model {
     owner: row["owner"] as string,
     baseModel: row["base_model"] as string,
     lora: JSON.parse(row["lora"] as string) as LoraSettings,
+    precision: readPrecision(row["precision"]),
     userMetadata:
       row["user_metadata"] === null
         ? null
@@ -171,4 +183,9 @@ function read(row: Row): Model {
     createdAt: Number(row["created_at"]),
     lastRequestAt: Number(row["last_request_at"]),
   };
+}
+
+/** Runs that were made before this was recorded had 32-bit floats. */
+function readPrecision(value: unknown): RunPrecision {
+  return typeof value === "string" ? (JSON.parse(value) as RunPrecision) : { weights: "f32" };
 }

@@ -293,6 +293,9 @@ const steps: readonly string[] = [
   `
   ALTER TABLE requests ADD COLUMN payload_digest BLOB;
   `,
+  `
+  ALTER TABLE models ADD COLUMN precision TEXT;
+  `,
 ];
 
 /** Brings a database to the newest version; refuses one that a newer server has written. */

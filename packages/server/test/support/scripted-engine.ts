@@ -39,6 +39,7 @@ export class ScriptedEngine implements EnginePort {
   async loadModel(): Promise<LoadedModel> {
     return {
       contextLength: facts.contextLength,
+      precision: { weights: "f32" },
       vocabSize: facts.vocabSize,
       sample: (request) => this.#sample(request),
       createAdapter: () => Promise.reject(new Error("nothing is trained here")),

@@ -96,6 +96,7 @@ export class ToyEngine implements EnginePort {
     await this.gates.pass("load");
     return {
       ...facts,
+      precision: { weights: "f32" },
       createAdapter: async (options) => new ToyAdapter(this, options),
       sample: (options) => this.#sample(options),
     };

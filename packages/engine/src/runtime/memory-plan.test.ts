@@ -1,0 +1,56 @@
+import { describe, expect, it } from "vitest";
+import { parseModelConfig } from "../files/model-config.js";
+import { estimateMemory } from "./memory-estimate.js";
+import { planMemory } from "./memory-plan.js";
+
+/** The shape of Qwen3 0.6B. */
+const config = parseModelConfig({
+  architectures: ["Qwen3ForCausalLM"],
+  model_type: "qwen3",
+  vocab_size: 151_936,
+  hidden_size: 1024,
+  intermediate_size: 3072,
+  num_hidden_layers: 28,
+  num_attention_heads: 16,
+  num_key_value_heads: 8,
+  head_dim: 128,
+  rms_norm_eps: 1e-6,
+  max_position_embeddings: 8192,
+  tie_word_embeddings: true,
+});
+
+describe("the estimate of a model's memory", () => {
+  it("counts what is held of the weights", () => {
+    const parameters = 596_049_920;
+    expect(estimateMemory(config).weightBytes).toBe(4 * parameters);
+    const { weightBytes } = estimateMemory(config, { weights: "int8" });
+    // A byte each, another one for embeddings, and some scales.
+    expect(weightBytes / (parameters + 151_936 * 1024)).toBeGreaterThan(1);
+    expect(weightBytes / (parameters + 151_936 * 1024)).toBeLessThan(1.01);
+  });
+
+  it("grows with what is done and with the rank of the adapter", () => {
+    for (const weights of ["f32", "int8"] as const) {
+      const small = estimateMemory(config, { weights, rank: 8 });
+      const large = estimateMemory(config, { weights, rank: 64 });
+      expect(small.weightBytes).toBeLessThan(small.samplingBytes);
+      expect(small.trainingBytes).toBeLessThan(small.bothBytes);
+      expect(small.samplingBytes).toBeLessThan(small.bothBytes);
+      expect(large.trainingBytes).toBeGreaterThan(small.trainingBytes);
+    }
+  });
+});
+
+describe("a model that does not fit", () => {
+  const smaller = { weights: "int8", weightBytes: 700e6 };
+
+  it("is refused with what would fit", () => {
+    expect(() => planMemory(2e9, 2.4e9, 0, smaller)).toThrow(
+      /the model's weights take 2289 MB.*load it with weights: "int8", which take 668 MB/,
+    );
+  });
+
+  it("is not told to use what would not fit either", () => {
+    expect(() => planMemory(0.5e9, 2.4e9, 0, smaller)).toThrow(/choose a smaller model/);
+  });
+});
