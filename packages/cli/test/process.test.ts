@@ -105,6 +105,21 @@ describe("serve", () => {
     expect(ended.out).toMatch(listening);
   });
 
+  it("closes a session that is silent for as long as it is told", async () => {
+    const server = serve("silent", "--session-timeout", "1");
+    const [, url = ""] = await server.sees(listening);
+    const post = (endpoint: string, body: object) =>
+      fetch(`${url}/api/v1/${endpoint}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", "x-api-key": "tml-test" },
+        body: JSON.stringify(body),
+      });
+    const opened = await post("create_session", { tags: [], user_metadata: {}, sdk_version: "x" });
+    expect(opened.status).toBe(200);
+    const closed = /session closed .*no sign of life from its client for 1 s/;
+    await expect.poll(() => server.err, { timeout: 60_000 }).toMatch(closed);
+  });
+
   it("names models as they are told to, by their folder, or by their id", async () => {
     const models = ["--model", modelFolder, "--model", "some/id", "--model", `other=~/model`];
     const server = serve("named", ...models, "--alias", "bot=other");

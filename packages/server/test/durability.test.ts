@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, rmSync, truncateSync } from "node:fs";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { flipBit } from "./support/flip-bit.js";
+import { SqlDatabase } from "../src/store/sql.js";
 import { ManualClock } from "./support/manual-clock.js";
 import { passBody, TestApp } from "./support/test-app.js";
 
@@ -247,3 +248,20 @@ describe("memory", () => {
     await expect.poll(() => app.engine.frozen).toBe(2);
   });
 });
+
+it.each(["saveWeights", "saveWeightsForSampler"] as const)(
+  "leaves no file behind of a %s that could not be committed",
+  async (endpoint) => {
+    const database = new SqlDatabase(path.join(app.dataDir, "server.db"));
+    database.exec(`CREATE TRIGGER fault BEFORE INSERT ON checkpoints
+      BEGIN SELECT RAISE(ABORT, 'a fault of the test'); END`);
+    const body = { modelId: model, seqId: seq++, path: "none" };
+    const { requestId } = await app.call(endpoint, body);
+    expect(await app.result(requestId)).toMatchObject({ category: "server" });
+    expect(list("checkpoints")).toEqual([]);
+    database.exec("DROP TRIGGER fault");
+    database.close();
+    await app.result((await app.call(endpoint, { ...body, seqId: seq++ })).requestId);
+    expect(list("checkpoints")).toHaveLength(1);
+  },
+);

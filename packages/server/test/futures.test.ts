@@ -120,6 +120,14 @@ it("keeps a result for a while after it was fetched, then answers 410", async ()
   expect(app.engine.log).toHaveLength(1);
 });
 
+it("remembers what was fetched when it is stopped right after", async () => {
+  const { requestId } = await app.call("forwardBackward", passBody(model, 1, [[1]]));
+  await app.result(requestId);
+  await app.restart();
+  await clock.advance(minutes(2));
+  expect((await app.fetch("retrieveFuture", { requestId })).status).toBe(410);
+});
+
 it("keeps a result that nobody has fetched for longer", async () => {
   const { requestId } = await app.call("forwardBackward", passBody(model, 1, [[1]]));
   await clock.advance(minutes(5));

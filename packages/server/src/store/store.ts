@@ -102,7 +102,8 @@ export class Store {
   }
 }
 
-function openDatabase(file: string, isSynced: boolean): SqlDatabase {
+/** Opens the database; where it is synced, every commit waits for the disk. */
+export function openDatabase(file: string, isSynced: boolean): SqlDatabase {
   const database = new SqlDatabase(file);
   // It holds the secret that tokens and links are signed with.
   chmodSync(file, 0o600);
