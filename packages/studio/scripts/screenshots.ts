@@ -17,10 +17,12 @@ const looks = [
   { name: "light", width: 1280, height: 800, colorScheme: "light" },
   { name: "dark", width: 1280, height: 800, colorScheme: "dark" },
   { name: "narrow", width: 390, height: 844, colorScheme: "light" },
+  { name: "small", width: 1000, height: 620, colorScheme: "light" }, // those of the documentation
 ] as const;
 
 await buildAssets();
 mkdirSync(folder, { recursive: true });
+const chosen = process.env["LOOKS"]?.split(",");
 const given = process.env["STUDIO_URL"];
 const server = given === undefined ? await startServer() : null;
 const url = given ?? server!.url;
@@ -93,7 +95,7 @@ async function takePictures(baseUrl: string): Promise<void> {
   const rl = named(({ kind }) => kind === "rl");
   const failed = named(({ status }) => status === "failed");
   const chat = async (page: Page): Promise<void> => {
-    const prompt = page.getByRole("textbox", { name: "Prompt" });
+    const prompt = page.getByRole("textbox", { name: "Prompt", exact: true });
     await prompt.fill("In Garden Talk: The red cat hears a tree.");
     await prompt.press("Control+Enter");
     await page.getByRole("button", { name: "Send" }).waitFor();
@@ -124,6 +126,7 @@ async function takePictures(baseUrl: string): Promise<void> {
     args: ["--no-sandbox"],
   });
   for (const { name: look, width, height, colorScheme } of looks) {
+    if (chosen && !chosen.includes(look)) continue;
     const context = await browser.newContext({
       viewport: { width, height },
       colorScheme,
@@ -134,6 +137,7 @@ async function takePictures(baseUrl: string): Promise<void> {
       if (message.type() === "error") console.error(`${look}: ${message.text()}`);
     });
     for (const [name, view, prepare] of views) {
+      if (look === "small" && name !== "run" && name !== "playground") continue;
       await page.goto(`${baseUrl}/studio${view}`);
       await page.getByRole("heading", { level: 1 }).first().waitFor({ state: "attached" });
       await page.locator("[aria-busy=true]").first().waitFor({ state: "detached" });

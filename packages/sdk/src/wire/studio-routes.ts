@@ -50,8 +50,6 @@ export const studioRoutes = {
   spans: { method: "GET", path: `${run}/spans`, query: ["from", "to"] },
   /** A file of a run's folder as text or as a download; the name is the rest of the path. */
   file: { method: "GET", path: `${run}/files/{name}` },
-  /** The run as one HTML file, to keep or to send on. */
-  export: { method: "GET", path: `${run}/export` },
   /** Nothing new of the run is begun until `resume`. */
   pause: { method: "POST", path: `${run}/pause` },
   /** Goes on. */

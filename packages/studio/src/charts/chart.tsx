@@ -41,8 +41,8 @@ export interface ChartProps {
   readonly valueText: (x: number) => string;
 }
 
-/** How values of x are written. */
-export type XKind = "number" | "time" | "span";
+/** How values of x are written; a count has no parts. */
+export type XKind = "count" | "number" | "time" | "span";
 
 /**
  * Curves on a canvas. uPlot has the scales, the axes and the mouse; the curves are drawn here, because each has its
@@ -227,6 +227,7 @@ function makePlot(
         size: 24,
         gap: 4,
         ...(xKind === "time" ? {} : { values: (_, ticks) => ticks.map(xTick(xKind)) }),
+        ...(xKind === "count" ? { incrs: wholeSteps } : {}),
       },
       { ...axis, size: 46, gap: 4, values: (_, ticks) => ticks.map(yTick) },
     ],
@@ -401,12 +402,16 @@ function followGestures(made: uPlot, latest: { readonly current: ChartProps }): 
 function xTick(kind: XKind): (value: number | null) => string {
   return (value) => {
     if (value === null) return "";
-    if (kind === "number") return tick(value);
+    if (kind === "number" || kind === "count") return tick(value);
     if (value < 120) return `${tick(value)} s`;
     if (value < 7200) return `${tick(value / 60)} min`;
     return `${tick(value / 3600)} h`;
   };
 }
+
+const wholeSteps = Array.from({ length: 15 }, (_, power) =>
+  [1, 2, 5].map((digit) => digit * 10 ** power),
+).flat();
 
 function yTick(value: number | null): string {
   return value === null ? "" : tick(value);

@@ -30,6 +30,7 @@ export function CurveToolbar({ otherAxes = [] }: { readonly otherAxes?: readonly
         x
         <select
           class="field x-choice"
+          aria-label="x axis"
           value={xAxis.value}
           onChange={(event) => {
             zoom.value = null;

@@ -32,13 +32,12 @@ export const metricSearch = queryValue("find");
 export const tables = list("table");
 
 /** How x is written. */
-export const xKind: ReadonlySignal<XKind> = computed(() =>
-  xAxis.value === "time"
-    ? "time"
-    : xAxis.value === "relative" || xAxis.value === "active"
-      ? "span"
-      : "number",
-);
+export const xKind: ReadonlySignal<XKind> = computed(() => {
+  const x = xAxis.value;
+  if (x === "time") return "time";
+  if (x === "relative" || x === "active") return "span";
+  return x === "step" || x === "tokens" ? "count" : "number";
+});
 
 /** The x that is pointed at. */
 export const cursor = signal<number | null>(null);

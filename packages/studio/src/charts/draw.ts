@@ -173,9 +173,11 @@ export function signOf(kind: StudioMark["kind"]): string {
 
 /** A line where something happened. */
 export function drawMark(plane: Plane, { x, kind }: StudioMark, colour: string): void {
-  const { context, toX, top, height, ratio, range } = plane;
+  const { context, toX, left, width, top, height, ratio, range } = plane;
   if (x < range[0] || x > range[1]) return;
   const at = Math.round(toX(x)) + 0.5;
+  const half = 5 * ratio;
+  const signAt = Math.min(left + width - half, Math.max(left + half, at)); // whole at the edges too
   context.save();
   context.strokeStyle = colour;
   context.fillStyle = colour;
@@ -189,6 +191,6 @@ export function drawMark(plane: Plane, { x, kind }: StudioMark, colour: string):
   context.globalAlpha = 1;
   context.font = `${9 * ratio}px system-ui, sans-serif`;
   context.textAlign = "center";
-  context.fillText(markSigns[kind], at, top + 8 * ratio);
+  context.fillText(markSigns[kind], signAt, top + 8 * ratio);
   context.restore();
 }

@@ -31,6 +31,7 @@ const firstNames = [
   "eval nll",
   "reward",
   "kl",
+  "kl:sum",
   "entropy",
   "env/all/by_group/frac_mixed",
   "env/all/ac_tokens_per_turn",

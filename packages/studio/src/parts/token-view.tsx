@@ -231,7 +231,19 @@ function offsetAt(box: HTMLElement, event: MouseEvent): number | null {
   for (let sibling = element.previousSibling; sibling; sibling = sibling.previousSibling) {
     before += sibling.textContent?.length ?? 0;
   }
-  return before + spot.offset;
+  // A caret is between two characters; the mouse is on one of them.
+  const isPast = spot.offset > 0 && isWithin(spot.node, spot.offset - 1, event);
+  return before + (isPast ? spot.offset - 1 : spot.offset);
+}
+
+function isWithin(node: Node, offset: number, { clientX, clientY }: MouseEvent): boolean {
+  const range = document.createRange();
+  range.setStart(node, offset);
+  range.setEnd(node, offset + 1);
+  return [...range.getClientRects()].some(
+    ({ left, right, top, bottom }) =>
+      clientX >= left && clientX < right && clientY >= top && clientY < bottom,
+  );
 }
 
 function caretAt(x: number, y: number): { node: Node; offset: number } | null {

@@ -34,7 +34,7 @@ export interface View {
 }
 
 /** The studio in a tab of a fresh browser; what must never happen there is collected. */
-export class StudioTab {
+export class StudioTab implements AsyncDisposable {
   readonly page: Page;
   readonly context: BrowserContext;
   /** Errors on the console, broken rules of the content policy, requests to other origins. */
@@ -54,9 +54,10 @@ export class StudioTab {
       viewport: { width, height },
       colorScheme: theme,
       reducedMotion: "reduce",
-      locale: "en-US",
+      locale: "en-US", // that of a bare machine is none that browsers know
     });
     const page = await context.newPage();
+    page.setDefaultTimeout(15_000); // sooner than that of a test, so that the error says what did not come
     const tab = new StudioTab(context, page);
     const { origin } = new URL(url);
     page.on("console", (message) => {
@@ -93,6 +94,11 @@ export class StudioTab {
     return this.page.evaluate(
       "document.documentElement.scrollWidth > document.documentElement.clientWidth",
     );
+  }
+
+  /** Closes the tab at the end of a block, as `close` does. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 
   /** Closes the tab, and asserts that nothing went wrong in it. */

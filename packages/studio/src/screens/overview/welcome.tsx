@@ -11,7 +11,7 @@ import { OwnRun } from "./no-runs.js";
 
 /** For a newcomer: the first run, and three things to do with it. */
 export function Welcome({ runs }: { readonly runs: readonly StudioRun[] }) {
-  const run = runs.find(({ nll }) => nll !== null) ?? runs[0];
+  const run = runs.find(({ nll, status }) => nll !== null && status !== "failed") ?? runs[0];
   if (!run) return null;
   const { nll, reward } = run;
   const shown = nll ?? reward;

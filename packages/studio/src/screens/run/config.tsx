@@ -2,6 +2,7 @@ import type { StudioRunDetail } from "tinker-ts/wire/studio";
 import { flattened } from "../../data/flatten.js";
 import { Copy } from "../../parts/copy.js";
 import { Name, Words } from "../../parts/words.js";
+import { Controls } from "./controls.js";
 
 /** What a run was configured with. */
 export function ConfigTab({ run }: { readonly run: StudioRunDetail }) {
@@ -21,6 +22,7 @@ export function ConfigTab({ run }: { readonly run: StudioRunDetail }) {
   ];
   return (
     <div class="stack">
+      <Controls run={run} />
       <div class="card scroll-x">
         <table class="table">
           <tbody>

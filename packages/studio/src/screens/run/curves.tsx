@@ -11,6 +11,7 @@ import { pinnedMetrics } from "../../data/settings.js";
 import { Name } from "../../parts/words.js";
 import { count } from "../../text/numbers.js";
 import { moment } from "../../text/times.js";
+import { Spans } from "./spans.js";
 
 /** The curves of a run, one cursor over all of them, and what happened at which step. */
 export function Curves({ run }: { readonly run: StudioRunDetail }) {
@@ -63,6 +64,7 @@ export function Curves({ run }: { readonly run: StudioRunDetail }) {
         </p>
       )}
       <CursorBar run={run} />
+      <Spans run={run} />
       <Events run={run} />
     </div>
   );
@@ -132,7 +134,7 @@ function CursorBar({ run }: { readonly run: StudioRunDetail }) {
   return (
     <div class="cursor-bar card small tabular">
       {xAxis.value === "step" ? "step" : ""}{" "}
-      {xText(xKind.value === "number" ? Math.round(x) : x, xKind.value)}
+      {xText(xKind.value === "count" ? Math.round(x) : x, xKind.value)}
       {steps[kind].length > 0 && xAxis.value === "step" && (
         <span class="muted"> · click: {kind === "rollout" ? "rollouts" : "data"} of this step</span>
       )}

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { StudioRunDetail } from "tinker-ts/wire/studio";
 import { addressOf, callRaw } from "../../data/api.js";
-import { download } from "../../data/download.js";
+import { download, saveFile } from "../../data/download.js";
 import { link } from "../../data/location.js";
 import { useResource } from "../../data/resource.js";
 import { Failure } from "../../parts/failure.js";
@@ -30,12 +30,11 @@ export function FilesTab({ run }: { readonly run: StudioRunDetail }) {
           type="button"
           class="button"
           onClick={() =>
-            void attempt(() =>
-              download(
-                addressOf("export", { params: { id: run.id } }),
-                `${run.name.replace(/[^\w.-]+/g, "-").slice(0, 80) || "run"}.html`,
-              ),
-            )
+            void attempt(async () => {
+              const { exportRun } = await import("./export-run.js");
+              const name = run.name.replace(/[^\w.-]+/g, "-").slice(0, 80) || "run";
+              saveFile(new Blob([await exportRun(run)], { type: "text/html" }), `${name}.html`);
+            })
           }
         >
           Save this run as one HTML file

@@ -16,7 +16,7 @@ import { Name } from "../../parts/words.js";
 import { count, short } from "../../text/numbers.js";
 import { ago, span } from "../../text/times.js";
 import { visible } from "../../text/visible.js";
-import { Failed, ResumeLines } from "./failed.js";
+import { Ended, ResumeLines } from "./ended.js";
 
 /** The name of a run, what it is doing, and what can be asked of it. */
 export function RunHeader({
@@ -95,7 +95,7 @@ export function RunHeader({
           Asked to stop after this step and save; the loop follows when it looks.
         </p>
       )}
-      {(run.status === "failed" || run.status === "stopped") && <Failed run={run} />}
+      {(run.status === "failed" || run.status === "stopped") && <Ended run={run} />}
       {(dialog === "name" || dialog === "tags") && (
         <LabelDialog what={dialog} runs={[run]} close={() => setDialog(null)} done={reload} />
       )}

@@ -63,11 +63,13 @@ export function RewardHistogram({
           key={name}
           type="button"
           aria-pressed={chosen === name}
-          aria-label={`reward ${text}: ${size} rollouts`}
           title={`reward ${text}: ${size}`}
           onClick={() => choose(name)}
         >
-          <span class="tabular small">{count(size)}</span>
+          <span class="tabular small">
+            {count(size)}
+            <span class="unseen"> {size === 1 ? "rollout" : "rollouts"} of reward </span>
+          </span>
           <span
             class="bar"
             style={{ height: `${Math.max(2, Math.round((size / most) * 44))}px` }}

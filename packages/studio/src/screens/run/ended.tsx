@@ -5,8 +5,16 @@ import { Name, Words } from "../../parts/words.js";
 import { count } from "../../text/numbers.js";
 
 /** Why a run ended: the server's own words, the step, the last good checkpoint, how to go on. */
-export function Failed({ run }: { readonly run: StudioRunDetail }) {
+export function Ended({ run }: { readonly run: StudioRunDetail }) {
   const last = run.checkpoints.findLast(({ kind }) => kind === "training");
+  // A client that went away is how most runs end; that is no news.
+  if (run.status === "stopped" && !last) {
+    return run.statusReason ? (
+      <p class="muted small">
+        ended: <Words>{run.statusReason}</Words>
+      </p>
+    ) : null;
+  }
   return (
     <section
       class={`notice ${run.status === "failed" ? "error" : ""} failed-run`}

@@ -1,0 +1,76 @@
+import { useState } from "preact/hooks";
+import type { StudioRunDetail } from "tinker-ts/wire/studio";
+import { call } from "../../data/api.js";
+import { connection } from "../../data/events.js";
+import { attempt } from "../../parts/toast.js";
+import { Name } from "../../parts/words.js";
+
+/** What the loop was asked for; it reads this after a step, and what it does with it is its own affair. */
+export function Controls({ run }: { readonly run: StudioRunDetail }) {
+  const [key, setKey] = useState("");
+  const [value, setValue] = useState("");
+  if (!run.hasControls) return null;
+  const isAway = connection.value.state === "waiting";
+  const set = (values: Readonly<Record<string, string | number | boolean | null>>): void =>
+    void attempt(
+      () => call("controls", { params: { id: run.id }, body: { values } }),
+      "Asked. The loop sees it with its next line.",
+    );
+  return (
+    <section class="card padded stack" aria-label="Controls">
+      <h2>Controls</h2>
+      <p class="muted small">
+        Values that the loop has agreed to read, such as <code>learning_rate</code>. The server
+        never changes a request by itself.
+      </p>
+      <ul class="stack">
+        {Object.entries(run.controls.values).map(([name, asked]) => (
+          <li key={name} class="row">
+            <span class="mono">
+              <Name>{name}</Name> = <Name>{String(asked)}</Name>
+            </span>
+            <button
+              type="button"
+              class="button plain"
+              disabled={isAway}
+              onClick={() => set({ [name]: null })}
+            >
+              take back
+            </button>
+          </li>
+        ))}
+      </ul>
+      <form
+        class="row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          set({ [key.trim()]: meant(value) });
+          setValue("");
+        }}
+      >
+        <input
+          class="field mono"
+          aria-label="Name"
+          placeholder="name"
+          value={key}
+          onInput={(event) => setKey(event.currentTarget.value)}
+        />
+        <input
+          class="field mono"
+          aria-label="Value"
+          placeholder="value"
+          value={value}
+          onInput={(event) => setValue(event.currentTarget.value)}
+        />
+        <button type="submit" class="button" disabled={isAway || key.trim() === "" || value === ""}>
+          Ask
+        </button>
+      </form>
+    </section>
+  );
+}
+
+function meant(text: string): string | number | boolean {
+  if (text === "true" || text === "false") return text === "true";
+  return text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
+}

@@ -1,0 +1,146 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { closeBrowser, StudioTab } from "./support/browser.js";
+import { logLines, runAddress } from "./support/log-lines.js";
+import { StudioServer, trainStep } from "./support/server.js";
+import type { TrainingClient } from "tinker-ts";
+
+const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
+
+describe("from one thing to the next", () => {
+  let server: StudioServer;
+  let training: TrainingClient;
+
+  beforeAll(async () => {
+    server = await StudioServer.start();
+    training = await server.train(4);
+    await training.saveWeightsForSampler("end");
+  }, 60_000);
+
+  afterAll(async () => {
+    await closeBrowser();
+    await server.close();
+  });
+
+  it("34: a click on a point leads to what that step was trained on", async () => {
+    await using tab = await StudioTab.open(runAddress(server, training.modelId));
+    const { page } = tab;
+    const over = page.locator('[data-metric="nll"] .u-over');
+    await over.waitFor();
+    const box = (await over.boundingBox())!;
+    await page.mouse.click(box.x + 2, box.y + box.height / 2);
+    await page.locator(".tokens").waitFor();
+    expect(page.url()).toContain("tab=data");
+    expect(await page.getByTestId("step").textContent()).toBe("0");
+    await page.keyboard.press("]");
+    await expect.poll(() => page.getByTestId("step").textContent()).toBe("1");
+  });
+
+  it("saves a run as one file that is text and pictures only", async () => {
+    const attack = "<script>alert(1)</script>";
+    await logLines(server, "to-export", [
+      { kind: "open", name: attack, config: { [attack]: attack } },
+      ...[3, 2, 1].map((nll, step) => ({ kind: "metrics", step, metrics: { nll } })),
+    ]);
+    await using tab = await StudioTab.open(runAddress(server, "to-export", "?tab=files"));
+    const { page } = tab;
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Save this run as one HTML file" }).click(),
+    ]);
+    const parts: Buffer[] = [];
+    for await (const part of await file.createReadStream()) parts.push(part as Buffer);
+    const html = Buffer.concat(parts).toString("utf8");
+    expect(html).toContain("&lt;script&gt;alert(1)&lt;/script&gt;");
+    expect(html).not.toContain("<script");
+    expect(html).toMatch(/<path class="line" d="M[\d.]+ [\d.]+L/);
+    // It opens without a server and shows its curve.
+    await page.goto("about:blank");
+    await page.setContent(html);
+    expect(await page.locator("svg path").count()).toBeGreaterThan(0);
+  });
+
+  it.runIf(isFull)("26: what is shown of a run does not depend on others beside it", async () => {
+    for (const [run, factor] of [
+      ["alone", 1],
+      ["beside", 3],
+    ] as const) {
+      await logLines(server, run, [
+        { kind: "open", name: run },
+        ...Array.from({ length: 3000 }, (_, step) => ({
+          kind: "metrics",
+          step: step * factor,
+          metrics: { nll: Math.sin(step) },
+        })),
+      ]);
+    }
+    const rows = async (query: string): Promise<string[]> => {
+      await using tab = await StudioTab.open(`${server.url}/studio/compare?${query}&table=nll`);
+      const all = tab.page.locator('[data-metric="nll"] tbody tr');
+      await all.first().waitFor();
+      return (await all.allTextContents())
+        .filter((text) => !text.startsWith("beside"))
+        .map((text) => text.replace(/^alone/, ""));
+    };
+    expect(await rows("runs=alone,beside")).toEqual(await rows("runs=alone"));
+  });
+
+  it.runIf(isFull)(
+    "41: a rollout of 50,000 tokens opens in pages; text and everything kept are there",
+    async () => {
+      const tokens = Array.from({ length: 50_000 }, (_, index) => 300 + (index % 1000));
+      await logLines(server, "long", [
+        { kind: "open", name: "long", models: [training.modelId] },
+        {
+          kind: "rollouts",
+          step: 1,
+          rollouts: [
+            {
+              group: 0,
+              index: 0,
+              reward: 1,
+              tokens,
+              mask: tokens.map(() => 1),
+              model: training.modelId,
+            },
+          ],
+        },
+      ]);
+      await using tab = await StudioTab.open(runAddress(server, "long", "?tab=rollouts"));
+      const { page } = tab;
+      await page.locator(".exhibit-row").first().click();
+      await page.getByText("tokens 0–3,999 of 50,000").waitFor();
+      await page.getByRole("button", { name: "▸", exact: true }).last().click();
+      await page.getByText("tokens 4,000–7,999 of 50,000").waitFor();
+      for (const form of ["text", "raw"]) {
+        await page.getByRole("button", { name: form, exact: true }).click();
+        await page.locator(".plain-text").waitFor();
+      }
+    },
+    60_000,
+  );
+
+  it.runIf(isFull)("51: chatting goes on while a model trains, and so does its curve", async () => {
+    const end = new AbortController();
+    const loop = (async () => {
+      while (!end.signal.aborted) await trainStep(training);
+    })();
+    try {
+      await using tab = await StudioTab.open(
+        `${server.url}/studio/playground?columns=tinker-ts/sprout&max=20`,
+      );
+      const field = tab.page.getByRole("textbox", { name: "Prompt", exact: true });
+      await field.fill("Hello.");
+      await field.press("Control+Enter");
+      await tab.page.locator(".said").first().waitFor();
+      const run = await tab.context.newPage();
+      await run.goto(runAddress(server, training.modelId));
+      const step = (): Promise<string | null> => run.locator(".run-header").textContent();
+      await run.locator(".run-header").waitFor();
+      const before = await step();
+      await expect.poll(step).not.toBe(before);
+    } finally {
+      end.abort();
+      await loop;
+    }
+  });
+});

@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { closeBrowser, StudioTab } from "./support/browser.js";
+import { ask, logLines, runAddress } from "./support/log-lines.js";
+import { StudioServer } from "./support/server.js";
+import { Datum, ModelInput, type Tokenizer } from "tinker-ts";
+import type { StudioRuns } from "tinker-ts/wire/studio";
+
+describe("what is trained on", () => {
+  let server: StudioServer;
+  let tokenizer: Tokenizer;
+  let model = "";
+  const sentence = "Grüße 🌱 und 木, the cat sat.";
+
+  beforeAll(async () => {
+    server = await StudioServer.start();
+    const service = server.client();
+    const training = await service.createLoraTrainingClient({
+      baseModel: "tinker-ts/sprout",
+      rank: 4,
+    });
+    tokenizer = await training.getTokenizer();
+    const ids = tokenizer.encode(sentence);
+    const weights = Array.from(
+      { length: ids.length - 1 },
+      (_, index) => [0, 1, 0.5, -1][index % 4]!,
+    );
+    const datum = new Datum({
+      modelInput: ModelInput.fromInts(ids.slice(0, -1)),
+      lossFnInputs: {
+        target_tokens: ids.slice(1),
+        weights: weights,
+      },
+    });
+    await training.trainStep([datum], "cross_entropy", { adamParams: { learningRate: 1e-4 } });
+    model = training.modelId;
+  }, 60_000);
+
+  afterAll(async () => {
+    await closeBrowser();
+    await server.close();
+  });
+
+  const runOf = async (): Promise<string> =>
+    (await ask<StudioRuns>(server, "runs")).runs.find(({ models }) => models.includes(model))!.id;
+
+  it("39, 40: whole characters, the share that is trained, and four kinds of weights that look different", async () => {
+    await using tab = await StudioTab.open(runAddress(server, await runOf(), "?tab=data"));
+    const { page } = tab;
+    const tokens = page.locator(".tokens");
+    await tokens.waitFor();
+    expect(await tokens.textContent()).toBe(sentence);
+    const ids = tokenizer.encode(sentence);
+    const trained = ids.slice(1).filter((_, index) => index % 4 !== 0).length;
+    await page.getByText(`${trained} of ${ids.length} tokens trained`).waitFor();
+    const looks = await page.locator(".legend .token").evaluateAll((all) =>
+      all.map((one) => {
+        const { backgroundColor, borderBottomStyle, color } = getComputedStyle(one);
+        return [backgroundColor, borderBottomStyle, color].join();
+      }),
+    );
+    expect(new Set(looks).size).toBe(looks.length);
+    expect(looks.length).toBeGreaterThanOrEqual(4);
+    expect(await tab.violations()).toEqual([]);
+  });
+
+  it("37, 38: colours by logprob too; keys and mouse read a token", async () => {
+    await using tab = await StudioTab.open(runAddress(server, await runOf(), "?tab=data"));
+    const { page } = tab;
+    const tokens = page.locator(".tokens");
+    await tokens.focus();
+    await page.keyboard.press("Home");
+    await page.keyboard.press("ArrowRight");
+    const text = await tokens.getAttribute("aria-valuetext");
+    const ids = tokenizer.encode(sentence);
+    expect(text).toContain(`id ${ids[1]}`);
+    expect(text).toMatch(/weight 0,/);
+    expect(text).toMatch(/logprob −/);
+    const box = (await tokens.boundingBox())!;
+    await page.mouse.move(box.x + 18, box.y + 20);
+    await expect.poll(() => page.locator("dl.facts").textContent()).toContain(`id${ids[0]}`);
+    await page.getByLabel("colour by").selectOption("logprob");
+    await page.getByText("logprob above −0.1").or(page.getByText("below −3")).first().waitFor();
+    expect(page.url()).toContain("colour=logprob");
+    await page.getByRole("button", { name: "raw" }).click();
+    await page.locator(".plain-text").waitFor();
+  });
+
+  it("35, 36: rollouts by step and group, filtered by reward, equal to what was logged", async () => {
+    const ids = [...tokenizer.encode("17 and 23 are 40.")];
+    const rollouts = () =>
+      [0, 1].flatMap((group) =>
+        [0, 1, 2].map((index) => ({
+          group,
+          index,
+          reward: group === 0 ? (index === 0 ? 1 : 0) : 0,
+          advantage: group === 0 ? (index === 0 ? 0.5 : -0.25) : 0,
+          stop: "stop",
+          tokens: ids,
+          mask: ids.map((_, place) => (place < 3 ? 0 : 1)),
+          logprobs: ids.map((_, place) => (place < 3 ? 0 : -0.5)),
+          model,
+        })),
+      );
+    await logLines(server, "rl", [
+      { kind: "open", name: "rl" },
+      { kind: "rollouts", step: 2, rollouts: rollouts() },
+      { kind: "rollouts", step: 7, rollouts: rollouts() },
+      { kind: "metrics", step: 7, metrics: { "env/all/reward/total": 0.17 } },
+    ]);
+    await using tab = await StudioTab.open(runAddress(server, "rl", "?tab=rollouts"));
+    const { page } = tab;
+    const rows = page.locator(".exhibit-row");
+    await expect.poll(() => rows.count()).toBe(6);
+    expect(await page.getByTestId("step").textContent()).toBe("7");
+    await page.getByText("those between were not kept").waitFor();
+    await page.keyboard.press("[");
+    await expect.poll(() => page.getByTestId("step").textContent()).toBe("2");
+    await page.keyboard.press("]");
+    await expect.poll(() => page.getByTestId("step").textContent()).toBe("7");
+    const groups = page.locator(".group-line");
+    await expect.poll(() => groups.count()).toBe(2);
+    expect(await groups.nth(0).textContent()).toContain("3 · mean 0.333 ± 0.471");
+    expect(await groups.nth(0).getByText("no gradient").count()).toBe(0);
+    expect(await groups.nth(1).getByText("no gradient").count()).toBe(1);
+    await page.getByRole("button", { name: /1 rollout of reward 1$/ }).click();
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(await rows.first().textContent()).toContain("reward 1 A +0.500");
+    expect(await rows.first().textContent()).toContain(`${ids.length} tokens · stop`);
+    await page.keyboard.press("j");
+    await page.locator(".tokens").waitFor();
+    expect(await page.locator(".tokens").textContent()).toBe("17 and 23 are 40.");
+    expect(await tab.violations()).toEqual([]);
+    await page.keyboard.press("Escape");
+    await page.locator(".tokens").waitFor({ state: "detached" });
+  });
+});
