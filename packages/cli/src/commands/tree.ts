@@ -16,6 +16,8 @@ export const commandTree: CommandGroup = group(
     train: group("Fine-tuning.", {
       sft: leaf("Fine-tunes a model on conversations", () => import("./train/sft.js")),
       rl: leaf("Trains a model by rewards", () => import("./train/rl.js")),
+      dpo: leaf("Trains a model on preferences", () => import("./train/dpo.js")),
+      distill: leaf("Trains a student on what a teacher knows", () => import("./train/distill.js")),
     }),
     recipe: group("Methods, each shown on a small task.", {
       list: leaf("Lists the recipes", () => import("./recipe/list.js")),

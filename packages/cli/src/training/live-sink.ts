@@ -7,7 +7,7 @@ type ConsoleSink = typeof import("tinker-ts/run-log").consoleSink;
 export function liveSink(
   { output, terminal }: CommandContext,
   consoleSink: ConsoleSink,
-  totalSteps: number,
+  totalSteps: number | undefined,
 ): readonly RunSink[] {
   if (!output.isLoud) return [];
   const stream = {

@@ -1,5 +1,5 @@
-import type { Message, Renderer } from "@tinker-ts/cookbook/renderers";
-import type { SamplingClient } from "tinker-ts";
+import type { Message, Renderer, SupervisedExample } from "@tinker-ts/cookbook/renderers";
+import type { Datum, SamplingClient } from "tinker-ts";
 
 /** A question and what models said to it. */
 export interface Sample {
@@ -34,4 +34,14 @@ export async function answerAll(
     return renderer.parseResponse(sequences[0]!.tokens).message;
   });
   return Promise.all(answers);
+}
+
+/** A datum as the sequence that it was made of, after it was cut. */
+export function sequenceOf({ modelInput, lossFnInputs }: Datum): SupervisedExample {
+  const targets = lossFnInputs["target_tokens"]!.data;
+  const weights = lossFnInputs["weights"]!.data as ArrayLike<number>;
+  return {
+    input: modelInput.appendInt(Number(targets.at(-1))),
+    weights: Float32Array.from([0, ...Array.from(weights)]),
+  };
 }

@@ -1,3 +1,11 @@
+export {
+  defineDistillation,
+  readDistillModule,
+  type Distillation,
+  type DistillKind,
+  type DistillModule,
+  type DistillSetup,
+} from "./distill-setup.js";
 export { trainOffPolicy, type OffPolicyOptions } from "./off-policy.js";
 export {
   promptGroup,

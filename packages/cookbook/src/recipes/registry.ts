@@ -18,6 +18,16 @@ export const recipes: readonly RecipeEntry[] = [
     summary: "Careless with sums becomes careful, by rewards alone",
     load: async () => (await import("./sums.js")).recipe,
   },
+  {
+    name: "teacher",
+    summary: "A student comes near to a teacher, token by token of its own answers",
+    load: async () => (await import("./teacher.js")).recipe,
+  },
+  {
+    name: "instruction",
+    summary: "An instruction is followed without being seen (prompt distillation)",
+    load: async () => (await import("./instruction.js")).recipe,
+  },
 ];
 
 /** Loads a recipe by its name. */

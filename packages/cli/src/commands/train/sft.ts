@@ -1,7 +1,5 @@
 import path from "node:path";
 import type { PreparedData, TrainOptions, TrainResult } from "@tinker-ts/cookbook/supervised";
-import type { SupervisedExample } from "@tinker-ts/cookbook/renderers";
-import type { Datum } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../../command.js";
 import { orLocal } from "../../connect/or-local.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
@@ -10,7 +8,7 @@ import { commandLine } from "../../parse/command-line.js";
 import { dataSource } from "../../parse/data-source.js";
 import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../../parse/option-spec.js";
 import { hasColours } from "../../terminal/style.js";
-import { answerAll, questionsOf, type Sample } from "../../training/samples.js";
+import { answerAll, questionsOf, sequenceOf, type Sample } from "../../training/samples.js";
 import { estimateSeconds, formatSeconds } from "../../training/estimate.js";
 import { tellInterruption } from "../../training/interruption.js";
 import { liveSink } from "../../training/live-sink.js";
@@ -284,16 +282,6 @@ async function showPlan(
       ],
     }),
   });
-}
-
-/** A datum as the sequence that it was made of, after it was cut. */
-function sequenceOf({ modelInput, lossFnInputs }: Datum): SupervisedExample {
-  const targets = lossFnInputs["target_tokens"]!.data;
-  const weights = lossFnInputs["weights"]!.data as ArrayLike<number>;
-  return {
-    input: modelInput.appendInt(Number(targets.at(-1))),
-    weights: Float32Array.from([0, ...Array.from(weights)]),
-  };
 }
 
 async function trainAndTell(
