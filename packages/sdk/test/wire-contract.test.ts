@@ -10,6 +10,15 @@ describe("points of the contract that are easy to get wrong", () => {
     expect(decodeJson("OptimStepResponse", {})).toEqual({ metrics: null });
   });
 
+  it("metrics that are not finite are text in JSON, and numbers again at the other end", () => {
+    const metrics = { most: Infinity, least: -Infinity, none: Number.NaN, one: 1 };
+    const json = encodeJson("OptimStepResponse", { metrics });
+    expect(json).toEqual({
+      metrics: { most: "Infinity", least: "-Infinity", none: "NaN", one: 1 },
+    });
+    expect(decodeJson("OptimStepResponse", json)).toEqual({ metrics });
+  });
+
   it("prompt_logprobs of a request is unset, false or true", () => {
     const request = { prompt: [1], samplingParams: {} };
     expect(encodeJson("SampleRequest", request)).not.toHaveProperty("prompt_logprobs");
