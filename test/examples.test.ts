@@ -49,6 +49,18 @@ it("reinforcement turns what happens now and then into what always happens", asy
   expect(output).toContain("round 20");
 }, 240_000);
 
+// A short run of learning with int8 weights is among the engine's tests.
+it.runIf(process.env["TINKER_TS_TEST_FULL"] === "1").each(["int8", "int16"])(
+  "quickstart and reinforcement reach their goals with int8 weights and activations in %s",
+  async (activations) => {
+    const precision = { TINKER_TS_WEIGHTS: "int8", TINKER_TS_ACTIVATIONS: activations };
+    const taught = await run("quickstart", precision);
+    expect(taught).toMatch(/right before: +\d %\n +right now: +(9\d|100) %/);
+    expect(await run("reinforcement", precision)).toContain("round 20");
+  },
+  600_000,
+);
+
 it("sft turns a file of conversations into an adapter", async () => {
   const output = await run("sft", {});
   expect(output).toMatch(/^Saved tinker:\/\/\S+\/sampler_weights\/final/m);

@@ -2,7 +2,7 @@ import type { BaseModel, Engine, Snapshot } from "@tinker-ts/engine";
 import { randomIntegers } from "./data.js";
 import { readSpeed } from "./machine.js";
 import { heading, line, percent } from "./measure.js";
-import { createBenchModel, linearOperations, type BenchModelName } from "./models.js";
+import { createBenchModel, linearOperations } from "./models.js";
 
 const promptTokens = 128;
 const rank = 32;
@@ -42,7 +42,7 @@ export async function benchDecoding(engine: Engine): Promise<void> {
  * bunches, so the mean over a request is taken, and the best of a few requests.
  */
 async function stepTime(
-  name: BenchModelName,
+  name: keyof typeof requests,
   model: BaseModel,
   adapter: Snapshot,
   batch: number,

@@ -15,7 +15,7 @@ const common = {
   eosTokenIds: [],
 } as const satisfies Partial<ModelConfig>;
 
-/** The two models that everything is measured on: one that fits into caches, and one that does not. */
+/** What everything is measured on: a model that fits into caches, one that does not, and a real shape. */
 export const benchModels = {
   S: {
     ...common,
@@ -36,6 +36,17 @@ export const benchModels = {
     headDim: 128,
     intermediateSize: 3072,
     vocabSize: 32_000,
+  },
+  "0.6B": {
+    ...common,
+    tiedEmbeddings: true,
+    hiddenSize: 1024,
+    layers: 28,
+    heads: 16,
+    kvHeads: 8,
+    headDim: 128,
+    intermediateSize: 3072,
+    vocabSize: 151_936,
   },
 } as const satisfies Record<string, ModelConfig>;
 

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { embeddedModelId } from "@tinker-ts/engine";
+import { embeddedModelId, type PrecisionOptions } from "@tinker-ts/engine";
 import { heading, line, megabytes } from "./measure.js";
 
 function runScript(name: string, args: readonly string[] = []): string {
@@ -17,6 +17,16 @@ export function benchLongContext(): void {
   const output: { ms: number; peakBytes: number } = JSON.parse(runScript("long-context.ts"));
   line("first step", `${(output.ms / 1000).toFixed(1)} s`);
   line("peak memory of the process", megabytes(output.peakBytes), "goal: at most 6144 MB");
+}
+
+/** Peaks of a process that trains, that then samples too, and of one that samples alone. */
+export function precisionMemory(
+  model: string,
+  options: PrecisionOptions,
+): { readonly training: number; readonly both: number; readonly sampling: number } {
+  const peaks = (kind: string): { training: number; both: number } =>
+    JSON.parse(runScript("precision-memory.ts", [model, kind, JSON.stringify(options)]));
+  return { ...peaks("both"), sampling: peaks("sampling").both };
 }
 
 /** From nothing to the first finished step on the embedded model. */

@@ -2,7 +2,7 @@ import type { Adapter, BaseModel, Datum, Engine } from "@tinker-ts/engine";
 import { padded, randomDatum, randomIntegers } from "./data.js";
 import { productSpeed } from "./machine.js";
 import { bestMs, gigaflops, heading, line, meanMs, megabytes, percent } from "./measure.js";
-import { createBenchModel, trainingOperations, type BenchModelName } from "./models.js";
+import { createBenchModel, trainingOperations } from "./models.js";
 
 const rank = 32;
 const crossEntropy = { lossFn: "cross_entropy" } as const;
@@ -16,7 +16,7 @@ async function step(adapter: Adapter, data: readonly Datum[]): Promise<void> {
 }
 
 async function measureSteps(
-  name: BenchModelName,
+  name: keyof typeof budgetMs,
   model: BaseModel,
   lengths: readonly number[],
   time = bestMs,

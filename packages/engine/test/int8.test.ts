@@ -1,4 +1,12 @@
-import { Engine, type BaseModel, type Datum, type LoadModelOptions } from "@tinker-ts/engine";
+import {
+  embeddedModelFolder,
+  Engine,
+  openModelFolder,
+  type BaseModel,
+  type Datum,
+  type LoadModelOptions,
+  type NamedTensor,
+} from "@tinker-ts/engine";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { families, fixtureData, readExpected, readTensors } from "./support/fixture-model.js";
 import { fixture } from "./support/fixtures.js";
@@ -100,6 +108,64 @@ it.each(families)("keeps close to 32 bits, and trainer to sampler, on %s", async
   }
 });
 
+/** The embedded model with some channels 30 times as large, and what reads them as much smaller. */
+async function sproutWithOutliers() {
+  const opened = await openModelFolder(embeddedModelFolder);
+  const { config } = opened;
+  const tensors = new Map<string, NamedTensor>();
+  for (const [name, { shape }] of opened.weights.tensors) {
+    tensors.set(name, { data: await opened.weights.read(name), shape });
+  }
+  await opened.close();
+  const factor = 30;
+  const scaleRows = (name: string, rows: readonly number[], by: number): void => {
+    const { data, shape } = tensors.get(name) ?? { data: new Float32Array(), shape: [] };
+    const columns = shape[1] ?? 1;
+    for (const row of rows) {
+      for (let i = row * columns; i < (row + 1) * columns; i++) data[i] = (data[i] ?? 0) * by;
+    }
+  };
+  const scaleColumns = (name: string, columns: readonly number[], by: number): void => {
+    const { data, shape } = tensors.get(name) ?? { data: new Float32Array(), shape: [] };
+    const width = shape[1] ?? 1;
+    for (let start = 0; start < data.length; start += width) {
+      for (const column of columns) data[start + column] = (data[start + column] ?? 0) * by;
+    }
+  };
+  for (let layer = 0; layer < config.layers; layer++) {
+    const named = (name: string): string => `model.layers.${layer}.${name}.weight`;
+    const channels = [3, 80, 155].map((channel) => (channel + 7 * layer) % config.hiddenSize);
+    const inner = [1, 2, 3, 4, 5].map((i) => (97 * i + 13 * layer) % config.intermediateSize);
+    scaleRows(named("input_layernorm"), channels, factor);
+    scaleRows(named("post_attention_layernorm"), channels, factor);
+    const readers = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"];
+    for (const reader of [...readers, "mlp.gate_proj", "mlp.up_proj"]) {
+      scaleColumns(named(reader), channels, 1 / factor);
+    }
+    scaleRows(named("mlp.up_proj"), inner, factor);
+    scaleColumns(named("mlp.down_proj"), inner, 1 / factor);
+  }
+  return { config, tensors };
+}
+
+it("keeps gradients with two digits where some channels are far larger than others", async () => {
+  const { config, tensors } = await sproutWithOutliers();
+  const data = [1, 2, 3].map((seed) => {
+    const tokens = Array.from({ length: 64 }, (_, i) => (7 * i * i + 13 * i + 131 * seed) % 2000);
+    const shape = [tokens.length];
+    return { tokens, inputs: { target_tokens: { data: [...tokens.slice(1), 1], shape } } };
+  });
+  const gradients: Float32Array[] = [];
+  for (const options of [{}, twoDigits]) {
+    const model = await engine.createModel(config, { tensors, ...options });
+    const adapter = await model.createAdapter({ rank: 8, seed: 3 });
+    gradients.push((await logprobsAndGradient(adapter, data)).gradient);
+    await model.unload();
+  }
+  const [exact = new Float32Array(), rounded = new Float32Array()] = gradients;
+  expect(cosine(rounded, exact)).toBeGreaterThan(0.985);
+});
+
 describe("a model with int8 weights", () => {
   it.each([oneDigit, twoDigits])(
     "samples the same alone and beside others (%o)",
@@ -128,6 +194,27 @@ describe("a model with int8 weights", () => {
       for (const [i, value] of (alone.outputs[0]?.logprobs ?? []).entries()) {
         expect(Math.abs(value - (beside[i] ?? NaN))).toBeLessThan(5e-4);
       }
+    }
+  });
+
+  it.each([oneDigit, twoDigits])("learns as it does in 32 bits (%o)", async (precision) => {
+    const data = fixtureData(readExpected("qwen3"), "cross_entropy");
+    const losses: number[][] = [];
+    for (const options of [{}, precision]) {
+      const { model, adapter } = await loadedAdapter("qwen3", options);
+      const found: number[] = [];
+      for (let step = 0; step < 12; step++) {
+        const { metrics } = await adapter.forwardBackward(data, { lossFn: "cross_entropy" });
+        await adapter.optimStep({ learningRate: 5e-3 });
+        found.push(metrics["loss:sum"] ?? NaN);
+      }
+      losses.push(found);
+      await model.unload();
+    }
+    const [exact = [], rounded = []] = losses;
+    expect(rounded.at(-1)).toBeLessThan(0.5 * (rounded[0] ?? 0));
+    for (const [step, loss] of exact.entries()) {
+      expect(Math.abs((rounded[step] ?? NaN) - loss)).toBeLessThan(0.05 * (exact[0] ?? NaN));
     }
   });
 

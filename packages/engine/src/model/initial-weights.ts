@@ -39,5 +39,7 @@ function initialValues(
   const residual = /(o_proj|down_proj)\.weight$/.test(name);
   const scale = residual ? deviation / Math.sqrt(2 * config.layers) : deviation;
   const random = new RandomStream(seed, ...Buffer.from(name));
-  return Float32Array.from({ length }, () => scale * random.nextNormal());
+  const values = new Float32Array(length);
+  for (let i = 0; i < length; i++) values[i] = scale * random.nextNormal();
+  return values;
 }

@@ -69,7 +69,11 @@ export function estimateMemory(
     passBytes +
     bytesPerParameter * adapterBytes +
     turnedHead;
-  const sampling = packedBytesOf(config) + 2 * 4 * adapterBytes;
+  // While the largest program is made, its weights exist as a message, as what was read of it and, in 8 bits,
+  // turned; the packed ones come on top.
+  const copies = config.precision === undefined ? 2 : 3;
+  const making = copies * bytesIn(config)(outerWeightSpecs(config).embedding);
+  const sampling = packedBytesOf(config) + 2 * 4 * adapterBytes + making;
   const base = processBytes + weightBytes;
   return {
     weightBytes,
