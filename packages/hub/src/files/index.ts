@@ -1,5 +1,6 @@
 // What this project's own packages share about files. It is not meant for others: names here change
 // without a new major version.
+export { ArrivingFile, type FileAnswer } from "./arriving-file.js";
 export { writeFileAtomically, writeFolderAtomically } from "./atomic.js";
 export {
   isMissing,

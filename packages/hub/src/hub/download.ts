@@ -1,8 +1,9 @@
 import { createHash, type Hash } from "node:crypto";
 import { constants, createReadStream } from "node:fs";
-import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
+import { mkdir, open, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { HubError } from "../errors.js";
+import { ArrivingFile } from "../files/arriving-file.js";
 import { isMissing } from "../files/json.js";
 import { fileSize } from "../files/paths.js";
 import type { HubResponse } from "./http.js";
@@ -69,11 +70,12 @@ async function fetchVerified(
     const partBytes = (await handle.stat()).size;
     const usableBytes = partBytes > file.sizeBytes ? 0 : partBytes;
     if (usableBytes < partBytes) await handle.truncate(0);
-    const state: DownloadState = { position: usableBytes, hash: startHash(file) };
-    if (state.hash) await feed(state.hash, incomplete, usableBytes, options.signal);
-    await fetchRest(file, handle, state, options);
+    const arriving = new ArrivingFile(handle, usableBytes);
+    const hash = startHash(file);
+    if (hash) await feed(hash, incomplete, usableBytes, options.signal);
+    const whole = await fetchRest(file, arriving, hash, options);
     await handle.sync();
-    if (!state.hash || state.hash.digest("hex") === file.etag) return true;
+    if (!whole || whole.digest("hex") === file.etag) return true;
   } finally {
     await handle.close();
   }
@@ -81,58 +83,55 @@ async function fetchVerified(
   return false;
 }
 
-/** `hash` has seen the bytes before `position`. */
-interface DownloadState {
-  position: number;
-  hash: Hash | null;
-}
-
+/** Fetches what is missing; `hash` has seen what is not, and the one returned has seen everything. */
 async function fetchRest(
   file: RemoteFile,
-  handle: FileHandle,
-  state: DownloadState,
+  arriving: ArrivingFile,
+  hash: Hash | null,
   options: DownloadOptions,
-): Promise<void> {
-  options.onBytes(state.position);
-  let before = state.position;
+): Promise<Hash | null> {
+  options.onBytes(arriving.position);
+  let seen = hash;
+  let before = arriving.position;
   const attempt = async () => {
-    before = state.position;
-    if (state.position === file.sizeBytes) return;
-    const response = await options.request(state.position);
-    state.position = startOf(file, response, state.position);
-    if (state.position === 0) state.hash = startHash(file);
-    for await (const chunk of response.chunks()) {
-      if (state.position + chunk.length > file.sizeBytes) throw tooLong(file);
-      await writeAt(handle, chunk, state.position);
-      state.hash?.update(chunk);
-      state.position += chunk.length;
-      options.onBytes(state.position);
-    }
-    if (state.position < file.sizeBytes) {
-      const missingBytes = file.sizeBytes - state.position;
+    before = arriving.position;
+    if (arriving.position === file.sizeBytes) return;
+    const response = await options.request(arriving.position);
+    checkAnswer(file, response, arriving);
+    if (arriving.position === 0) seen = startHash(file);
+    await arriving.take(response.chunks(), (part) => {
+      if (arriving.position > file.sizeBytes) throw tooLong(file);
+      seen?.update(part);
+      options.onBytes(arriving.position);
+    });
+    if (arriving.position < file.sizeBytes) {
+      const missingBytes = file.sizeBytes - arriving.position;
       throw new PassingFailure(`${file.name} ended ${missingBytes} bytes early`);
     }
   };
   await retry(options.retryPolicy, attempt, {
     signal: options.signal,
-    madeProgress: () => state.position > before,
+    madeProgress: () => arriving.position > before,
   });
+  return seen;
 }
 
-/** The position at which an answer starts: the one asked for, or zero if the server ignored it. */
-function startOf(file: RemoteFile, response: HubResponse, askedByte: number): number {
-  if (response.status === 200) return 0;
-  const range = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get("content-range") ?? "");
-  const [, start, total] = range ?? [];
-  if (response.status === 206 && Number(start) === askedByte) {
-    if (Number(total) === file.sizeBytes) return askedByte;
+/** Refuses an answer that is neither the file nor the part of it that was asked for. */
+function checkAnswer(file: RemoteFile, response: HubResponse, arriving: ArrivingFile): void {
+  const { status, headers } = response;
+  const askedByte = arriving.position;
+  const contentRange = headers.get("content-range");
+  const total = status === 206 ? /\/(\d+)$/.exec(contentRange ?? "")?.[1] : String(file.sizeBytes);
+  const isPart = status === 200 || status === 206;
+  if (isPart && total !== undefined && arriving.begin({ status, contentRange })) {
+    if (Number(total) === file.sizeBytes) return;
     response.cancel();
     throw tooLong(file);
   }
   response.cancel();
   throw new HubError(
     "hub_failed",
-    `${file.name}: the hub answered ${response.status} to a request from byte ${askedByte}.`,
+    `${file.name}: the hub answered ${status} to a request from byte ${askedByte}.`,
   );
 }
 
@@ -161,12 +160,5 @@ async function feed(
   for await (const chunk of stream) {
     signal?.throwIfAborted();
     hash.update(chunk);
-  }
-}
-
-async function writeAt(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
-  for (let done = 0; done < bytes.length;) {
-    const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, position + done);
-    done += bytesWritten;
   }
 }

@@ -1,10 +1,10 @@
 import { rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { ArgumentError } from "../errors/argument-error.js";
-import { DependencyError } from "../errors/dependency-error.js";
 import type { Connection } from "../session/connection.js";
 import { downloadFile, type DownloadProgress } from "./download-file.js";
 import { extractArchive } from "./extract-archive.js";
+import { importFiles } from "./import-files.js";
 
 /** Where a checkpoint goes. */
 export interface CheckpointTarget {
@@ -54,14 +54,6 @@ export async function downloadCheckpointTo(
     signal.throwIfAborted();
   });
   return { directory, files, archiveBytes };
-}
-
-async function importFiles(): Promise<typeof import("@tinker-ts/hub/files")> {
-  try {
-    return await import("@tinker-ts/hub/files");
-  } catch (cause) {
-    throw new DependencyError("@tinker-ts/hub", "to download checkpoints", { cause });
-  }
 }
 
 async function exists(file: string): Promise<boolean> {

@@ -1,10 +1,11 @@
 import { open, type FileHandle } from "node:fs/promises";
+import type { ArrivingFile } from "@tinker-ts/hub/files";
 import { APIConnectionError, APIStatusError } from "../errors/api-error.js";
 import { ArgumentError } from "../errors/argument-error.js";
 import { retry, type RetryPolicy } from "../runtime/retry.js";
 import type { Connection } from "../session/connection.js";
-import type { HttpResponse } from "../transport/message.js";
 import { openUrl } from "../transport/open-url.js";
+import { importFiles } from "./import-files.js";
 
 const maxAttempts = 5;
 const firstDelayMs = 1_000;
@@ -33,9 +34,10 @@ export interface FileDownload {
  * again where it broke, if the server can do that; a file of another length than promised is refused.
  */
 export async function downloadFile(download: FileDownload): Promise<number> {
+  const { ArrivingFile } = await importFiles();
   const file = await open(download.file, "w");
   try {
-    const sizeBytes = await new Downloader(download, file).run();
+    const sizeBytes = await new Downloader(download, file, new ArrivingFile(file)).run();
     await file.sync();
     return sizeBytes;
   } finally {
@@ -46,16 +48,16 @@ export async function downloadFile(download: FileDownload): Promise<number> {
 class Downloader implements RetryPolicy {
   readonly #download: FileDownload;
   readonly #file: FileHandle;
+  readonly #arriving: ArrivingFile;
   #url: string | undefined;
-  #receivedBytes = 0;
-  #totalBytes: number | null = null;
   #etag: string | undefined;
   #bytesBefore = 0;
   #failuresInARow = 0;
 
-  constructor(download: FileDownload, file: FileHandle) {
+  constructor(download: FileDownload, file: FileHandle, arriving: ArrivingFile) {
     this.#download = download;
     this.#file = file;
+    this.#arriving = arriving;
   }
 
   async run(): Promise<number> {
@@ -63,9 +65,9 @@ class Downloader implements RetryPolicy {
     const { clock } = connection.runtime;
     const attempt = async (): Promise<number> => {
       this.#url ??= await getUrl();
-      this.#bytesBefore = this.#receivedBytes;
+      this.#bytesBefore = this.#arriving.position;
       await this.#receive(this.#url);
-      return this.#receivedBytes;
+      return this.#arriving.position;
     };
     return retry(attempt, this, { clock, signal });
   }
@@ -73,7 +75,7 @@ class Downloader implements RetryPolicy {
   /** Broken connections and servers in trouble; 401, 403 and 410 mean that the address has expired. */
   shouldRetry(error: unknown): boolean {
     // An attempt that brought something counts as a first one.
-    if (this.#receivedBytes > this.#bytesBefore) this.#failuresInARow = 0;
+    if (this.#arriving.position > this.#bytesBefore) this.#failuresInARow = 0;
     if (++this.#failuresInARow >= maxAttempts) return false;
     if (!(error instanceof APIStatusError)) return error instanceof APIConnectionError;
     const { isRetryable, status } = error;
@@ -86,13 +88,13 @@ class Downloader implements RetryPolicy {
 
   onFailure(error: unknown): void {
     if (error instanceof APIStatusError) this.#url = undefined;
-    if (isRangeRefused(error)) this.#receivedBytes = 0;
+    if (isRangeRefused(error)) this.#arriving.restart();
   }
 
   async #receive(url: string): Promise<void> {
     const { connection, signal, onProgress } = this.#download;
     const { runtime, send, baseUrl } = connection;
-    const headers = rangeHeaders(this.#receivedBytes, this.#etag);
+    const headers = rangeHeaders(this.#arriving.position, this.#etag);
     const address = readAddress(url, baseUrl.origin);
     const response = await openUrl(send, address, {
       headers,
@@ -100,41 +102,32 @@ class Downloader implements RetryPolicy {
       signal,
       runtime,
     });
-    this.#startAt(firstByteOf(response));
-    this.#etag = response.headers["etag"];
-    const length = response.headers["content-length"];
-    this.#totalBytes = length === undefined ? null : this.#receivedBytes + Number(length);
-    for await (const part of response.parts ?? []) {
-      await this.#file.write(part, 0, part.byteLength, this.#receivedBytes);
-      this.#receivedBytes += part.byteLength;
-      onProgress({ receivedBytes: this.#receivedBytes, totalBytes: this.#totalBytes });
+    const { status, parts = nothing(), headers: told } = response;
+    const arriving = this.#arriving;
+    if (!arriving.begin({ status, contentRange: told["content-range"] ?? null })) {
+      arriving.restart();
+      // Whoever stops reading hangs up.
+      for await (const _ of parts) break;
+      throw new APIConnectionError("The server sent another part of the file than asked for.");
     }
-    await this.#file.truncate(this.#receivedBytes);
-    if (this.#totalBytes !== null && this.#receivedBytes !== this.#totalBytes) {
+    this.#etag = told["etag"];
+    const length = told["content-length"];
+    const totalBytes = length === undefined ? null : arriving.position + Number(length);
+    await arriving.take(parts, () => onProgress({ receivedBytes: arriving.position, totalBytes }));
+    await this.#file.truncate(arriving.position);
+    if (totalBytes !== null && arriving.position !== totalBytes) {
       throw new APIConnectionError(
-        `The download has ${this.#receivedBytes} bytes instead of the ${this.#totalBytes} promised.`,
+        `The download has ${arriving.position} bytes instead of the ${totalBytes} promised.`,
       );
     }
   }
-
-  /** What arrives goes where it belongs; a part that was not asked for means to begin anew. */
-  #startAt(firstByte: number): void {
-    const isAsked = firstByte === this.#receivedBytes;
-    this.#receivedBytes = isAsked ? firstByte : 0;
-    if (isAsked || firstByte === 0) return;
-    throw new APIConnectionError("The server sent another part of the file than asked for.");
-  }
 }
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
 
 function rangeHeaders(firstByte: number, etag: string | undefined): Record<string, string> {
   if (firstByte === 0) return {};
   return { range: `bytes=${firstByte}-`, ...(etag === undefined ? {} : { "if-range": etag }) };
-}
-
-/** A part that does not say where it belongs belongs nowhere. */
-function firstByteOf({ status, headers }: HttpResponse): number {
-  if (status !== 206) return 0;
-  return Number(/^bytes (\d+)-/.exec(headers["content-range"] ?? "")?.[1] ?? Number.NaN);
 }
 
 /** The file is shorter than what was received of it: it is another one now. */

@@ -1,7 +1,7 @@
-import { mkdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import type { Connection } from "../session/connection.js";
 import { downloadFile, type DownloadProgress } from "./download-file.js";
+import { importFiles } from "./import-files.js";
 
 /** A file on disk. */
 export interface DownloadedFile {
@@ -19,14 +19,11 @@ export async function downloadTo(
   signal: AbortSignal,
 ): Promise<DownloadedFile> {
   const file = path.resolve(target.file);
-  const part = `${file}.${crypto.randomUUID()}.part`;
-  await mkdir(path.dirname(file), { recursive: true });
-  try {
-    const { onProgress } = target;
-    const sizeBytes = await downloadFile({ connection, getUrl, file: part, onProgress, signal });
-    await rename(part, file);
-    return { file, sizeBytes };
-  } finally {
-    await rm(part, { force: true });
-  }
+  const { onProgress } = target;
+  const { writeFileAtomically } = await importFiles();
+  let sizeBytes = 0;
+  await writeFileAtomically(file, async (part) => {
+    sizeBytes = await downloadFile({ connection, getUrl, file: part, onProgress, signal });
+  });
+  return { file, sizeBytes };
 }
