@@ -13,7 +13,9 @@ const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: strin
     dynamic: ["@tinker-ts/engine", "@tinker-ts/hub"],
   },
   studio: { allowed: ["tinker-ts/wire/studio"] },
-  cookbook: { allowed: ["tinker-ts", "tinker-ts/run-log", "@tinker-ts/hub"] },
+  cookbook: {
+    allowed: ["tinker-ts", "tinker-ts/run-log", "@tinker-ts/hub", "@tinker-ts/hub/files"],
+  },
   cli: {
     allowed: [],
     dynamic: [

@@ -1,5 +1,6 @@
-import { copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { copyFile, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { writeFolderAtomically } from "@tinker-ts/hub/files";
 import { AdapterFolder } from "./adapter.js";
 import { addProduct } from "./apply-change.js";
 import { familyOf, type Family, type ModelConfig } from "./families.js";
@@ -47,24 +48,20 @@ export async function mergeAdapter(options: MergeOptions): Promise<void> {
   const config = JSON.parse(configText) as ModelConfig;
   const shards = await openShards(base);
   const adapter = await AdapterFolder.open(options.adapter);
-  const temporary = `${path.resolve(output)}.${process.pid}.tmp`;
   try {
     const tensors = new Map(shards.flatMap((shard) => [...shard.tensors]));
     const family = familyOf(config, tensors.keys());
     const plan = planMerge(adapter, tensors, family);
     checkTypes(plan, tensors);
-    await mkdir(temporary, { recursive: true });
     const parts = partsEmbeddings(plan, tensors, family);
-    await writeShards({ ...options, temporary, shards, adapter, plan, family, parts });
-    await copyCompanions(base, temporary);
     const untied = { ...config, tie_word_embeddings: false };
     const isTied = plan.has(`${family.head}.weight`) && config["tie_word_embeddings"] === true;
     const text = parts || isTied ? JSON.stringify(untied, null, 2) : configText;
-    await writeFile(path.join(temporary, "config.json"), text);
-    await rename(temporary, path.resolve(output));
-  } catch (error) {
-    await rm(temporary, { recursive: true, force: true });
-    throw error;
+    await writeFolderAtomically(output, false, async (temporary) => {
+      await writeShards({ ...options, temporary, shards, adapter, plan, family, parts });
+      await copyCompanions(base, temporary);
+      await writeFile(path.join(temporary, "config.json"), text);
+    });
   } finally {
     await Promise.all([adapter.close(), ...shards.map((shard) => shard.close())]);
   }

@@ -1,5 +1,6 @@
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { writeFolderAtomically } from "@tinker-ts/hub/files";
 import { AdapterFolder, type FloatTensor } from "./adapter.js";
 import {
   familyOf,
@@ -62,31 +63,24 @@ export async function exportPeft(options: PeftOptions): Promise<PeftResult> {
   ) as ModelConfig;
   const family = servedFamily(familyOf(config, await moduleNames(options.base)));
   const adapter = await AdapterFolder.open(options.adapter);
-  const temporary = `${path.resolve(output)}.${process.pid}.tmp`;
   try {
     const all = toModules(adapter, family);
     const modules = all.filter(({ module }) => includeUnembed || module !== family.head);
-    await mkdir(temporary, { recursive: true });
-    await writeSafetensors(
-      path.join(temporary, "adapter_model.safetensors"),
-      modules.flatMap(toTensors),
-      signal,
-    );
     const targetModules = [
       ...new Set(modules.map(({ module }) => module.split(".").at(-1)!)),
     ].toSorted();
     const baseModel = options.baseModel ?? adapter.baseModel ?? null;
     const text = JSON.stringify(peftConfig(adapter, modules, targetModules, baseModel), null, 2);
-    await writeFile(path.join(temporary, "adapter_config.json"), `${text}\n`);
-    await rename(temporary, path.resolve(output));
+    await writeFolderAtomically(output, false, async (temporary) => {
+      const file = path.join(temporary, "adapter_model.safetensors");
+      await writeSafetensors(file, modules.flatMap(toTensors), signal);
+      await writeFile(path.join(temporary, "adapter_config.json"), `${text}\n`);
+    });
     const kept = new Set(modules);
     return {
       targetModules,
       leftOut: all.filter((module) => !kept.has(module)).map(({ module }) => module),
     };
-  } catch (error) {
-    await rm(temporary, { recursive: true, force: true });
-    throw error;
   } finally {
     await adapter.close();
   }
