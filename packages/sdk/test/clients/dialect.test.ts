@@ -87,6 +87,18 @@ describe("a server that refuses protobuf bodies", () => {
     },
   );
 
+  it("and whose refusal of JSON is about its form too is told by its first one", async ({
+    service,
+  }) => {
+    const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
+    const second = json({ detail: "what is this" }, 422);
+    service.server.script("forwardBackward", json({ detail: "no protobuf, please" }, 415), second);
+    await expect(training.forwardBackward([datum], "cross_entropy")).rejects.toMatchObject({
+      status: 415,
+      body: { detail: "no protobuf, please" },
+    });
+  });
+
   it("with words about the form gets JSON for as long as any other request", async ({
     service,
   }) => {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, vi } from "vitest";
 import type { FakeService } from "../support/fake-service.js";
+import type { RouteName } from "../../src/wire/routes.js";
 import { bare, json } from "../support/scripted-server.js";
 import { serviceTest as it } from "../support/service-test.js";
 import { settle } from "../support/test-clock.js";
@@ -22,7 +23,7 @@ describe("tokens", () => {
       return json({ jwt: jwt({ sub: "user:1", email: "", exp, n: count++ }) });
     });
   };
-  const keysOf = (service: FakeService, endpoint: "createSession" | "authToken" | "optimStep") =>
+  const keysOf = (service: FakeService, endpoint: RouteName) =>
     service.server.requestsTo(endpoint).map(({ headers }) => headers["x-api-key"]!);
 
   it("are exchanged for the key and used from then on", async ({ service }) => {
@@ -39,11 +40,19 @@ describe("tokens", () => {
 
   it("are renewed five minutes before they expire", async ({ service }) => {
     enable(service, 3600);
-    await service.client().createSamplingClient({ baseModel: "m" });
+    service.server.handle("getServerCapabilities", () => json({ supported_models: [] }));
+    const client = service.client();
+    await client.createSamplingClient({ baseModel: "m" });
+    await client.getServerCapabilities();
     await service.clock.advance(3_299_000);
     expect(service.server.requestsTo("authToken")).toHaveLength(1);
     await service.clock.advance(1_000);
     await service.server.until(() => service.server.requestsTo("authToken").length === 2);
+    await settle(10);
+    await client.getServerCapabilities();
+    const [first, second] = keysOf(service, "getServerCapabilities");
+    expect(second).toMatch(/^eyJ/);
+    expect(second).not.toBe(first);
   });
 
   it("that are about to expire are renewed by whoever needs one, once for all", async ({
