@@ -1,5 +1,13 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -61,6 +69,35 @@ it("a model trains and samples there", () => {
     env: { ...process.env, TINKER_TS_DATA_DIR: path.join(project, "data") },
   });
   expect(output).toBe("true 3\n");
+}, 60_000);
+
+it("an engine whose library is not there says what to install, to programs and to doctor", () => {
+  const library = path.join(project, "node_modules/@tinker-ts/engine/onnxruntime");
+  const code = `
+    import { ServiceClient } from "tinker-ts";
+    const service = new ServiceClient({ baseUrl: "local:" });
+    await service.createLoraTrainingClient({ baseModel: "tinker-ts/sprout" }).catch((error) => {
+      console.log(error.message);
+    });
+    await service.close();`;
+  const run = (...line: string[]): string =>
+    spawnSync(process.execPath, line, {
+      cwd: project,
+      encoding: "utf8",
+      env: { ...process.env, TINKER_TS_DATA_DIR: path.join(project, "data-without") },
+    }).stdout;
+  renameSync(library, `${library}.away`);
+  try {
+    expect(run("--input-type=module", "--eval", code)).toContain("npm install onnxruntime-node@");
+    const doctor = run("node_modules/@tinker-ts/cli/bin/tinker-ts.js", "doctor", "--json");
+    const { checks } = JSON.parse(doctor) as { checks: { check: string; state: string }[] };
+    expect(checks.find(({ check }) => check === "Engine")).toMatchObject({
+      state: "broken",
+      finding: expect.stringContaining("npm install onnxruntime-node@"),
+    });
+  } finally {
+    renameSync(`${library}.away`, library);
+  }
 }, 60_000);
 
 it("the program runs there, by its own name and by that of the client", () => {

@@ -138,6 +138,10 @@ export class WorkerClient {
 }
 
 function crashed(cause: Error): EngineError {
+  // It never began to work, and a new one would not either.
+  if ("code" in cause && cause.code === "runtime_missing") {
+    return new EngineError("runtime_missing", cause.message, { category: "internal", cause });
+  }
   return new EngineError(
     "engine_failed",
     `the engine has stopped working: ${cause.message}. Create a new one and load what it held again.`,

@@ -42,6 +42,10 @@ export function toFailure(error: unknown, logger: Logger): Failure {
   if (isEngineRefusal(error)) {
     return failed(inApiWords(error.message), "user");
   }
+  // Whoever installed the server can mend it, and with local: that is the caller.
+  if (isEngineError(error) && error.code === "runtime_missing") {
+    return failed(error.message, "server");
+  }
   const reference = randomBytes(4).toString("hex");
   logger.error("a request failed in the server", {
     reference,
