@@ -9,8 +9,9 @@ export function checkOptions(given: unknown, known: readonly string[], field = "
     if (given === undefined) return;
     throw new ArgumentError(field || "options", `must be an object with ${known.join(", ")}`);
   }
-  for (const [name, value] of Object.entries(given)) {
-    if (value === undefined || known.includes(name)) continue;
+  for (const name in given) {
+    if (known.includes(name) || !Object.hasOwn(given, name)) continue;
+    if ((given as Readonly<Record<string, unknown>>)[name] === undefined) continue;
     const meant = closestTo(name, known);
     throw new ArgumentError(
       field ? `${field}.${name}` : name,

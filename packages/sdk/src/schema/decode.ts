@@ -112,8 +112,9 @@ function collectUnknown(
   cursor: Cursor,
 ): void {
   let unknownFields: Record<string, unknown> | undefined;
-  for (const key of Object.keys(source)) {
+  for (const key in source) {
     if (node.byWireName.has(key) || source[key] === undefined) continue;
+    if (!Object.hasOwn(source, key)) continue;
     if (node.ignored.has(key)) continue;
     cursor.within(key, () => {
       if (node.strict) cursor.fail(`unknown field; ${node.name} has ${listFields(node)}`);

@@ -100,8 +100,9 @@ function encodeObject(node: ObjectNode, value: unknown, cursor: Cursor): Record<
       );
     }
   }
-  for (const key of Object.keys(source)) {
-    if (node.fields.has(key) || source[key] === undefined) continue;
+  // Walks the object itself: a list of its keys would be made for every object of every request.
+  for (const key in source) {
+    if (node.fields.has(key) || source[key] === undefined || !Object.hasOwn(source, key)) continue;
     if (key === "unknownFields" && !node.strict) appendUnknown(node, source[key], wire, cursor);
     else
       cursor.within(key, () => cursor.fail(`unknown field; ${node.name} has ${listNames(node)}`));

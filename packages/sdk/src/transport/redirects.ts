@@ -27,23 +27,25 @@ const harmlessHeaders = new Set([
  * when that server then wants a credential, the error says why it got none.
  */
 export function withRedirects(send: Send, inspect: Inspect = (response) => response): Send {
-  const follow = (
+  const goOn = (
+    response: HttpResponse,
     request: HttpRequest,
     left: number,
     firstOrigin: string,
-  ): Promise<HttpResponse> => {
-    const goOn = (response: HttpResponse): HttpResponse | Promise<HttpResponse> => {
-      const target = left > 0 && request.followsRedirects && targetOf(response, request);
-      if (target) return follow(redirected(request, target), left - 1, firstOrigin);
-      const isUnauthorized = response.status === 401 || response.status === 403;
-      if (!isUnauthorized || request.origin === firstOrigin) return response;
-      throw keptBack(response, request, firstOrigin);
-    };
-    return send(request).then((received) => {
-      const response = inspect(received, request);
-      return "status" in response ? goOn(response) : response.then(goOn);
-    });
+  ): HttpResponse | Promise<HttpResponse> => {
+    const target = left > 0 && request.followsRedirects && targetOf(response, request);
+    if (target) return follow(redirected(request, target), left - 1, firstOrigin);
+    const isUnauthorized = response.status === 401 || response.status === 403;
+    if (!isUnauthorized || request.origin === firstOrigin) return response;
+    throw keptBack(response, request, firstOrigin);
   };
+  const follow = (request: HttpRequest, left: number, firstOrigin: string): Promise<HttpResponse> =>
+    send(request).then((received) => {
+      const response = inspect(received, request);
+      return "status" in response
+        ? goOn(response, request, left, firstOrigin)
+        : response.then((inspected) => goOn(inspected, request, left, firstOrigin));
+    });
   return (request) => follow(request, maxRedirects, request.origin);
 }
 

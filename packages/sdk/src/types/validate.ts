@@ -59,15 +59,25 @@ function complete<S extends Schema>(
   input: InputOf<S>,
   field: string,
 ): ValueOf<S> {
-  if (schema.node.kind === "object") {
-    const known = [...schema.node.fields.keys(), ...(schema.node.strict ? [] : ["unknownFields"])];
-    checkOptions(input, known, field);
-  }
+  checkOptions(input, namesOf(schema), field);
   try {
     return decodeWith(schema, typeName, encodeWith(schema, typeName, input)) as ValueOf<S>;
   } catch (error) {
     throw ArgumentError.within(field, error);
   }
+}
+
+const knownNames = new WeakMap<Schema, readonly string[]>();
+
+/** The fields of an object; made once for each kind of it. */
+function namesOf(schema: Schema): readonly string[] {
+  const known = knownNames.get(schema);
+  if (known) return known;
+  const { node } = schema;
+  const fields = node.kind === "object" ? [...node.fields.keys()] : [];
+  const names = node.kind === "object" && node.strict ? fields : [...fields, "unknownFields"];
+  knownNames.set(schema, names);
+  return names;
 }
 
 function checker(field: string) {

@@ -100,6 +100,17 @@ export class Sampler {
   }
 
   #encode(call: SampleCall, seqId?: number): EncodedBody {
-    return jsonBody(encodeJson("SampleRequest", { ...this.target, ...call, seqId }));
+    const { prompt, numSamples, samplingParams, promptLogprobs, topkPromptLogprobs } = call;
+    // Field by field: merging objects takes more memory than all of the rest.
+    const request = {
+      ...this.target,
+      seqId,
+      prompt,
+      numSamples,
+      samplingParams,
+      promptLogprobs,
+      topkPromptLogprobs,
+    };
+    return jsonBody(encodeJson("SampleRequest", request));
   }
 }
