@@ -48,6 +48,7 @@ await service.close();
 
 const where = isHere ? " --base-url local:" : "";
 display.title(`Done in ${display.seconds}. What next:`);
+display.say("npx tinker-ts studio");
 display.say(`npx tinker-ts chat --model ${path}${where}`);
 display.say(`npx tinker-ts checkpoint list${where}`);
 display.say("npx tinker-ts serve");

@@ -239,8 +239,8 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
       "studio",
       "time",
     ],
-    "start-server.ts": ["app.ts", "engine-host", "options.ts"],
-    "local-handler.ts": ["app.ts", "engine-host", "options.ts"],
+    "start-server.ts": ["app.ts", "engine-host", "http", "options.ts"],
+    "local-handler.ts": ["app.ts", "engine-host", "http", "options.ts"],
     "index.ts": ["auth", "limits.ts", "local-handler.ts", "log", "options.ts", "start-server.ts"],
   },
   cli: {

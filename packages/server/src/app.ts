@@ -112,6 +112,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
         authenticator,
         readBytes,
         version,
+        logFolders: options.logFolders ?? [],
         publicUrl,
         threads: options.threads,
       }),

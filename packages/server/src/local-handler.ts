@@ -1,5 +1,6 @@
-import { openApp } from "./app.js";
+import { openApp, type App } from "./app.js";
 import { loadEngineKit } from "./engine-host/load-engine-kit.js";
+import { listen, type Listening } from "./http/listen.js";
 import type { AppOptions } from "./options.js";
 
 /** The API in this process, without a port. */
@@ -26,6 +27,7 @@ export async function createLocalHandler(options: AppOptions = {}): Promise<Loca
     closesOldSessions: true,
     loadKit: loadEngineKit,
   });
+  const studio = await openStudio(app);
   return {
     async fetch(request) {
       const staysAlive = setTimeout(() => {}, foreverMs);
@@ -35,6 +37,29 @@ export async function createLocalHandler(options: AppOptions = {}): Promise<Loca
         clearTimeout(staysAlive);
       }
     },
-    close: () => app.close(),
+    async close() {
+      const stopped = studio?.stop();
+      await app.close();
+      studio?.hangUp();
+      await stopped;
+    },
   };
+}
+
+/**
+ * Lets a browser look into this process, when `TINKER_TS_STUDIO` is 1 or a port. It does not keep the process
+ * alive: the studio is there as long as the program is.
+ */
+async function openStudio(app: App): Promise<Listening | undefined> {
+  const wanted = process.env["TINKER_TS_STUDIO"] ?? "";
+  if (wanted === "" || wanted === "0") return undefined;
+  const port = wanted === "1" ? 0 : Number(wanted);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new RangeError(`TINKER_TS_STUDIO: must be 1 or a port, got ${wanted}`);
+  }
+  const listening = await listen((request) => app.handle(request), "127.0.0.1", port);
+  listening.unref();
+  app.announce(listening.url);
+  process.stderr.write(`studio ${listening.url}/studio\n`);
+  return listening;
 }

@@ -56,6 +56,8 @@ export interface AppOptions {
    * exact. @default TINKER_TS_ACTIVATIONS, else "int16"
    */
   readonly activations?: "int8" | "int16";
+  /** Folders of runs that others have written, such as the Python cookbook; shown in the studio. @default none */
+  readonly logFolders?: readonly string[];
   /** Threads of the engine. @default all cores */
   readonly threads?: number;
   /** Memory the engine may use for weights and activations. @default decided by the engine */

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
-import { createAdaptorServer } from "@hono/node-server";
 import { openApp } from "./app.js";
 import { loadEngineKit } from "./engine-host/load-engine-kit.js";
+import { listen, type Listening } from "./http/listen.js";
 import type { AppOptions } from "./options.js";
 
 /** How the server is set up and where it listens. */
@@ -19,9 +19,6 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-/** Longer than clients keep idle connections, so that none is closed under a request. */
-const keepAliveMs = 75_000;
-
 /** Starts a Tinker API server. */
 export async function startServer(options: StartServerOptions = {}): Promise<RunningServer> {
   const { host = "127.0.0.1", port = 8080 } = options;
@@ -36,27 +33,21 @@ export async function startServer(options: StartServerOptions = {}): Promise<Run
     closesOldSessions: false,
     loadKit: loadEngineKit,
   });
-  const server = createAdaptorServer({ fetch: (request) => app.handle(request) });
-  if ("keepAliveTimeout" in server) server.keepAliveTimeout = keepAliveMs;
+  let listening: Listening;
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(port, host, resolve);
-    });
+    listening = await listen((request) => app.handle(request), host, port);
   } catch (error) {
     await app.close();
     throw error;
   }
-  const url = urlOf(host, server.address());
+  const { url } = listening;
   app.announce(url);
   return {
     url,
     async close() {
-      const stopped = new Promise<void>((resolve) => {
-        server.close(() => resolve());
-      });
+      const stopped = listening.stop();
       await app.close();
-      if ("closeAllConnections" in server) server.closeAllConnections();
+      listening.hangUp();
       await stopped;
     },
   };
@@ -64,9 +55,4 @@ export async function startServer(options: StartServerOptions = {}): Promise<Run
 
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
-}
-
-function urlOf(host: string, address: ReturnType<import("node:net").Server["address"]>): string {
-  const port = typeof address === "object" && address !== null ? address.port : 0;
-  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

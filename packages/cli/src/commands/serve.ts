@@ -1,6 +1,7 @@
 import path from "node:path";
 import { defineCommand, type CommandContext } from "../command.js";
 import { CliError } from "../errors/cli-error.js";
+import { folders, recordingOptions } from "../parse/recording-options.js";
 import { Interrupted } from "../terminal/interrupted.js";
 
 /** `serve` */
@@ -8,6 +9,7 @@ export const command = defineCommand({
   summary: "Serves the Tinker API on this machine with the embedded engine.",
   details: [
     "Prints one line, 'listening on http://HOST:PORT', when it is ready; the log goes to stderr.",
+    "The studio shows runs in a browser, at http://HOST:PORT/studio.",
     "OpenAI's clients find it at http://HOST:PORT/v1.",
     "Everything is kept in the data directory: a server that is started again goes on where it was.",
     "Ctrl-C finishes what runs first; a second one ends it at once.",
@@ -75,6 +77,7 @@ export const command = defineCommand({
     corsOrigin: { type: "string", multiple: true, description: "A web page that may call" },
     publicUrl: { type: "string", placeholder: "URL", description: "Where clients reach it" },
     allowAnyModel: { type: "flag", description: "Clients may name any folder or hub id" },
+    ...recordingOptions,
     logLevel: {
       type: "string",
       choices: ["debug", "info", "warn", "error", "silent"],
@@ -102,6 +105,8 @@ export const command = defineCommand({
       corsOrigins: options.corsOrigin,
       logLevel: options.logLevel,
       aliases,
+      capture: options.capture,
+      logFolders: folders(options.logs, terminal.cwd),
       limits: { sessionTimeoutMs: options.sessionTimeout * 1000 },
       ...(models ? { models } : {}),
       ...(dataDir === undefined ? {} : { dataDir: path.resolve(terminal.cwd, dataDir) }),
@@ -112,6 +117,7 @@ export const command = defineCommand({
       ...(options.allowAnyModel ? { allowAnyModel: true } : {}),
     }).catch(explain);
     output.line(`listening on ${server.url}`);
+    output.note(`studio ${server.url}/studio`);
     output.note(`OpenAI's clients: baseURL ${server.url}/v1`);
     await aborted(signal);
     await server.close();

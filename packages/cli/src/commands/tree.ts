@@ -10,6 +10,7 @@ export const commandTree: CommandGroup = group(
   {
     quickstart: leaf("Trains a small model in front of your eyes", () => import("./quickstart.js")),
     serve: leaf("Serves the Tinker API on this machine", () => import("./serve.js")),
+    studio: leaf("Shows runs in a browser", () => import("./studio.js")),
     models: leaf("Lists the models that can be trained", () => import("./models.js")),
     chat: leaf("Talks to a base model or a checkpoint", () => import("./chat.js")),
     sample: leaf("Continues a prompt", () => import("./sample.js")),

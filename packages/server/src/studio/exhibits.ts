@@ -18,6 +18,7 @@ import {
 import { toNumber, toPlain } from "../recording/numbers.js";
 import { readContent } from "../store/content.js";
 import type { ExhibitBatch } from "../store/exhibits-table.js";
+import type { LogFolders } from "./log-folders.js";
 import type { Studio } from "./studio.js";
 
 /** Which exhibits are wanted. */
@@ -43,15 +44,18 @@ const maxTextTokens = 250_000;
 export class Exhibits {
   readonly #core: Core;
   readonly #studio: Studio;
+  readonly #folders: LogFolders;
 
-  constructor(core: Core, studio: Studio) {
+  constructor(core: Core, studio: Studio, folders: LogFolders) {
     this.#core = core;
     this.#studio = studio;
+    this.#folders = folders;
   }
 
   async list(owner: string, query: ExhibitsQuery): Promise<StudioExhibits> {
     const { exhibits } = this.#core.context.store;
     const log = this.#studio.owned(owner, query.run);
+    if (log.source === "folder") return this.#ofFolder(query);
     const ids = [...new Set([log.logId, ...this.#studio.rows.row(log).models])];
     const steps = [...new Set(ids.flatMap((id) => exhibits.steps(id, query.kind)))].toSorted(
       (a, b) => a - b,
@@ -94,6 +98,14 @@ export class Exhibits {
     id: string,
     range: { readonly from: number; readonly to: number | null },
   ): Promise<StudioExhibitDetail> {
+    const [, folder = "", step, split, place] = /^(folder-\w+)\.(\d+)\.(.+)\.(\d+)$/.exec(id) ?? [];
+    if (step !== undefined) {
+      this.#studio.owned(owner, folder);
+      const all = await this.#folders.rollouts(folder, Number(step));
+      const found = all.filter((one) => one.split === split)[Number(place)];
+      if (!found) throw notFound(`exhibit ${id}`);
+      return found;
+    }
     const { batch, index } = this.#find(owner, id);
     const head = headsOf(batch)[index];
     if (!head) throw notFound(`exhibit ${id}`);
@@ -123,6 +135,30 @@ export class Exhibits {
         ...(ids.length > 0 && ids.length <= pageTokens ? { columns: plainColumns(content) } : {}),
         extra,
       },
+    };
+  }
+
+  async #ofFolder(query: ExhibitsQuery): Promise<StudioExhibits> {
+    const steps = query.kind === "rollout" ? await this.#folders.steps(query.run) : [];
+    const step = query.step ?? steps.at(-1);
+    const all = step === undefined ? [] : await this.#folders.rollouts(query.run, step);
+    const meant = all.filter(
+      ({ split, group, preview }) =>
+        (query.split === null || split === query.split) &&
+        (query.group === null || group === query.group) &&
+        preview.toLowerCase().includes(query.text.toLowerCase()),
+    );
+    const page = inOrder(meant, query.order, (one) => one).slice(
+      query.cursor,
+      query.cursor + query.limit,
+    );
+    const end = query.cursor + page.length;
+    return {
+      exhibits: page.map(toListed),
+      cursor: end < meant.length ? String(end) : null,
+      steps,
+      splits: [...new Set(all.map(({ split }) => split))],
+      seen: all.length,
     };
   }
 
@@ -308,4 +344,27 @@ function inOrder<T>(entries: readonly T[], order: string, headOf: (entry: T) => 
     }
   };
   return entries.toSorted((a, b) => sign * (valueOf(headOf(a)) - valueOf(headOf(b))));
+}
+
+/** What a list shows of an exhibit. */
+function toListed(detail: StudioExhibitDetail): StudioExhibit {
+  const { id, run, step, kind, split, group, index, reward, advantage, nll } = detail;
+  const { tokenCount, trainedCount, stopReason, preview, at } = detail;
+  return {
+    id,
+    run,
+    step,
+    kind,
+    split,
+    group,
+    index,
+    reward,
+    advantage,
+    nll,
+    tokenCount,
+    trainedCount,
+    stopReason,
+    preview,
+    at,
+  };
 }

@@ -9,6 +9,7 @@ import type { PreparedExhibits } from "../recording/data-exhibits.js";
 import type { ExhibitContent, ExhibitHead } from "../recording/exhibit-content.js";
 import { toNumber, toPlain } from "../recording/numbers.js";
 import type { Plain } from "../store/points-table.js";
+import { kindOf } from "./run-kind.js";
 import { controlsOf } from "./studio.js";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -230,11 +231,13 @@ export class LogIntake {
       throw lineError(line, "metrics", "must be an object of numbers");
     }
     const entries = Object.entries(metrics).slice(0, maxMetrics);
-    const values: Record<string, Plain> = {};
-    for (const [key, given] of entries) {
-      const value = typeof given === "boolean" ? Number(given) : toNumber(given);
-      if (value !== undefined) values[key.slice(0, 300)] = toPlain(value);
-    }
+    // From entries, because a key may be called __proto__.
+    const values: Record<string, Plain> = Object.fromEntries(
+      entries.flatMap(([key, given]): [string, Plain][] => {
+        const value = typeof given === "boolean" ? Number(given) : toNumber(given);
+        return value === undefined ? [] : [[key.slice(0, 300), toPlain(value)]];
+      }),
+    );
     const known = this.#lastX.get(logId) ?? { attempt, step: 0, keys: new Map<string, number>() };
     this.#lastX.set(logId, known);
     const given = toNumber(fields["step"]);
@@ -407,13 +410,4 @@ function isTexts(value: unknown): value is string[] {
 
 function isStatus(status: unknown): status is string {
   return status === "completed" || status === "failed" || status === "stopped";
-}
-
-/** What is done, as far as the names in a configuration tell. */
-export function kindOf(config: unknown): string {
-  if (typeof config !== "object" || config === null) return "unknown";
-  const has = (name: string): boolean => Object.hasOwn(config, name);
-  if (has("dpo_beta") || has("preference_loss")) return "preference";
-  if (has("loss_fn") || has("group_size") || has("groups_per_batch")) return "rl";
-  return has("num_epochs") ? "supervised" : "unknown";
 }

@@ -19,6 +19,7 @@ import { seriesCsv } from "./csv.js";
 import { EventPages } from "./event-page.js";
 import { Exhibits } from "./exhibits.js";
 import { checkFetchSite, checkStudioHeader, dataHeaders, studioHeaders } from "./guard.js";
+import { LogFolders } from "./log-folders.js";
 import { logsPage } from "./log-intake.js";
 import { LoginCodes } from "./login-codes.js";
 import { machineState, laneRows, usageRows } from "./machine.js";
@@ -32,6 +33,8 @@ export interface StudioPagesParts {
   /** Reads a small body. */
   readonly readBytes: (request: Request, owner: string) => Promise<Uint8Array>;
   readonly version: string;
+  /** Folders of runs that others have written. */
+  readonly logFolders: readonly string[];
   /** Threads of the engine; undefined for all cores. */
   readonly threads: number | undefined;
   /** Where clients reach the server, when that is not where it listens. */
@@ -59,9 +62,10 @@ const maxSeries = 2000;
 export function studioPages(parts: StudioPagesParts): ExtraPage[] {
   const { core, authenticator, readBytes, version, threads } = parts;
   const { context } = core;
-  const studio = new Studio(core);
+  const folders = new LogFolders(parts.logFolders);
+  const studio = new Studio(core, folders);
   const steering = new Steering(core, studio);
-  const exhibits = new Exhibits(core, studio);
+  const exhibits = new Exhibits(core, studio, folders);
   const startedAt = context.clock.now();
   const codes = new LoginCodes(context.clock);
   const page = new StudioPage();
@@ -98,25 +102,31 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
       address: caller ? (parts.publicUrl ?? new URL(request.url).origin) : null,
       capture: caller ? context.recorder.capture : null,
       models: caller ? core.bases.names : null,
-      hasFolders: caller ? false : null,
+      hasFolders: caller ? !folders.isEmpty : null,
     };
   };
 
   const handlers: Readonly<Partial<Record<StudioRouteName, StudioHandler>>> = {
     code: ({ caller }) => codes.issue(caller),
     renew: ({ caller }) => token(caller),
-    runs: ({ owner, query }) =>
-      studio.runs(owner, {
+    runs: async ({ owner, query }) => {
+      await folders.look();
+      return studio.runs(owner, {
         text: query.get("q") ?? "",
         sort: query.get("sort") ?? "-updated",
         cursor: query.get("cursor"),
         limit: numberIn(query, "limit", 100, 1, 1000),
         withArchived: query.get("archived") === "1",
-      }),
-    run: ({ owner, id }) => studio.detail(owner, id),
-    series({ owner, query }) {
+      });
+    },
+    run: async ({ owner, id }) => {
+      if (LogFolders.isFolder(id)) await folders.look();
+      return studio.detail(owner, id);
+    },
+    async series({ owner, query }) {
       const runs = query.getAll("runs");
       const keys = query.getAll("keys");
+      if (runs.some((run) => LogFolders.isFolder(run))) await folders.look();
       if (runs.length * keys.length > maxSeries) {
         throw badRequest("keys", `at most ${maxSeries} series at a time`);
       }
@@ -133,7 +143,8 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
       const series = studio.rows.series(studio.owned(owner, id));
       const keys = query.getAll("keys");
       const rows = seriesCsv(series, keys.length > 0 ? keys : series.keys);
-      const body = Readable.toWeb(Readable.from(rows)) as ReadableStream<Uint8Array>;
+      const bytes = Readable.from(rows).map((text: string) => Buffer.from(text));
+      const body = Readable.toWeb(bytes) as ReadableStream<Uint8Array>;
       return new Response(body, {
         headers: {
           "content-type": "text/csv; charset=utf-8",
@@ -149,6 +160,10 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
         level: query.get("level"),
         text: query.get("q") ?? "",
       }),
+    file: ({ owner, id, name }) => {
+      studio.owned(owner, id);
+      return folders.file(id, name);
+    },
     spans: ({ owner, id, query }) =>
       studio.spans(owner, id, numberIn(query, "from", -1e300), numberIn(query, "to", 1e300)),
     label: async ({ owner, id, body }) => studio.label(owner, id, await body()),
@@ -256,6 +271,7 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
       name: "studio.unknown",
       headers: dataHeaders,
       answer(request) {
+        checkFetchSite(request, false);
         throw new ApiError(404, `there is no ${request.method} ${new URL(request.url).pathname}`);
       },
     },

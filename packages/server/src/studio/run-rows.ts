@@ -3,6 +3,7 @@ import type { Core } from "../core.js";
 import { toNumber, toPlain } from "../recording/numbers.js";
 import type { LogRecord, Mark } from "../store/logs-table.js";
 import type { Model } from "../store/models-table.js";
+import type { LogFolders } from "./log-folders.js";
 import { reduceSeries } from "./reduce-series.js";
 import { joinedSeries, storedSeries, type AttemptSeries, type RunSeries } from "./run-series.js";
 
@@ -34,23 +35,26 @@ interface Material {
 /** Runs as lists show them. What follows from points is remembered until there are more. */
 export class RunRows {
   readonly #core: Core;
+  readonly #folders: LogFolders;
   readonly #figures = new Map<string, { readonly version: string; readonly figures: Figures }>();
 
-  constructor(core: Core) {
+  constructor(core: Core, folders: LogFolders) {
     this.#core = core;
+    this.#folders = folders;
   }
 
   /** All runs of an owner, without what follows from points: that is added for those that are shown. */
   list(owner: string): { readonly log: LogRecord; readonly row: () => StudioRun }[] {
     const { store } = this.#core.context;
     const material = this.#material(owner);
-    return store.logs.list(owner).map((log) => ({ log, row: () => this.#row(log, material) }));
+    const all = [...store.logs.list(owner), ...this.#folders.records(owner)];
+    return all.map((log) => ({ log, row: () => this.#row(log, material) }));
   }
 
   /** One run, also of a model that is part of another. */
   row(log: LogRecord): StudioRun {
     const { store } = this.#core.context;
-    const models = log.source === "log" ? store.logs.models(log.logId) : [log.logId];
+    const models = modelsOf(log, () => store.logs.models(log.logId));
     return this.#row(log, {
       models: new Map(models.flatMap((id) => toEntry(id, store.models.get(id)))),
       modelsOf: new Map([[log.logId, models]]),
@@ -62,6 +66,7 @@ export class RunRows {
   /** All points that belong to a run: its own, and those of its models. */
   series(log: LogRecord): RunSeries {
     const { store } = this.#core.context;
+    if (log.source === "folder") return this.#folders.series(log.logId);
     const own = storedSeries(store, log.logId);
     const models = log.source === "log" ? store.logs.models(log.logId) : [];
     if (models.length === 0) return own;
@@ -160,7 +165,10 @@ export class RunRows {
 
   #figuresOf(log: LogRecord, modelIds: readonly string[]): Figures {
     const { recorder } = this.#core.context;
-    const version = [log.logId, ...modelIds].map((id) => recorder.versionOf(id)).join(" ");
+    const version =
+      log.source === "folder"
+        ? `${this.#folders.version(log.logId)}`
+        : [log.logId, ...modelIds].map((id) => recorder.versionOf(id)).join(" ");
     const known = this.#figures.get(log.logId);
     if (known?.version === version) return known.figures;
     const figures = figuresOf(this.series(log));
@@ -251,6 +259,12 @@ function configValue(config: string | null, names: readonly string[]): unknown {
   if (typeof parsed !== "object" || parsed === null) return undefined;
   const name = names.find((one) => Object.hasOwn(parsed, one));
   return name === undefined ? undefined : (parsed as Record<string, unknown>)[name];
+}
+
+/** A model is its own; a logger's are those it watches; a folder has none here. */
+function modelsOf({ source, logId }: LogRecord, watched: () => string[]): string[] {
+  if (source === "server") return [logId];
+  return source === "log" ? watched() : [];
 }
 
 function lastOf(marks: readonly Mark[], logId: string, kind: string): Map<string, Mark> {

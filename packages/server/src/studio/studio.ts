@@ -3,6 +3,7 @@ import type {
   StudioControls,
   StudioLabel,
   StudioLog,
+  StudioLogLine,
   StudioMark,
   StudioRun,
   StudioRunDetail,
@@ -13,8 +14,9 @@ import type {
   StudioViews,
 } from "tinker-ts/wire";
 import type { Core } from "../core.js";
-import { badRequest, notFound } from "../errors/api-error.js";
-import type { LogRecord } from "../store/logs-table.js";
+import { badRequest, conflict, notFound } from "../errors/api-error.js";
+import type { LineFilter, LogRecord } from "../store/logs-table.js";
+import { LogFolders } from "./log-folders.js";
 import { runFilter } from "./filter-runs.js";
 import { readSeries, type SeriesQuery } from "./read-series.js";
 import { RunRows, sortValue, summaryOf } from "./run-rows.js";
@@ -38,10 +40,12 @@ export const noControls: StudioControls = { version: 0, stop: false, values: {} 
 export class Studio {
   readonly rows: RunRows;
   readonly #core: Core;
+  readonly #folders: LogFolders;
 
-  constructor(core: Core) {
+  constructor(core: Core, folders: LogFolders) {
     this.#core = core;
-    this.rows = new RunRows(core);
+    this.#folders = folders;
+    this.rows = new RunRows(core, folders);
     const { recorder, store } = core.context;
     recorder.onChanged = (owner, logIds) => {
       const shown = new Set(logIds.map((logId) => store.logs.logOfModel(logId) ?? logId));
@@ -51,7 +55,9 @@ export class Studio {
 
   /** A run of this owner. */
   owned(owner: string, id: string): LogRecord {
-    const log = this.#core.context.store.logs.get(id);
+    const log = LogFolders.isFolder(id)
+      ? this.#folders.record(owner, id)
+      : this.#core.context.store.logs.get(id);
     if (log?.owner === owner) return log;
     throw notFound(`run ${id}`);
   }
@@ -94,15 +100,16 @@ export class Studio {
     return { runs: page, cursor: end < rows.length ? String(end) : null };
   }
 
-  detail(owner: string, id: string): StudioRunDetail {
+  async detail(owner: string, id: string): Promise<StudioRunDetail> {
     const { store } = this.#core.context;
     const log = this.owned(owner, id);
     const row = this.rows.row(log);
     const series = this.rows.series(log);
     const ids = [...new Set([id, ...row.models])];
-    const marks = ids
-      .flatMap((one) => store.logs.marks(one, maxMarks))
-      .toSorted((a, b) => a.at - b.at);
+    const isFolder = log.source === "folder";
+    const marks = isFolder
+      ? [...this.#folders.marks(id)]
+      : ids.flatMap((one) => store.logs.marks(one, maxMarks)).toSorted((a, b) => a.at - b.at);
     const own = new Set(log.source === "log" ? store.points.series(id).map(({ key }) => key) : []);
     const steps = (kind: "datum" | "rollout" | "sample"): number[] => [
       ...new Set(ids.flatMap((one) => store.exhibits.steps(one, kind))),
@@ -122,11 +129,15 @@ export class Studio {
       }),
       marks: marks.map((mark): StudioMark => ({ ...mark, kind: mark.kind as StudioMark["kind"] })),
       checkpoints: checkpointRows(this.#core, this.rows, owner, ids).toReversed(),
-      exhibitSteps: { datum: steps("datum"), rollout: steps("rollout"), sample: steps("sample") },
+      exhibitSteps: {
+        datum: steps("datum"),
+        rollout: isFolder ? await this.#folders.steps(id) : steps("rollout"),
+        sample: steps("sample"),
+      },
       controls: controlsOf(log),
       hasControls: log.source === "log",
       isPaused: ids.some((one) => store.logs.isPaused(one)),
-      files: [],
+      files: isFolder ? await this.#folders.files(id) : [],
       folder: log.folder,
       attempts: series.starts,
     };
@@ -145,19 +156,10 @@ export class Studio {
     });
   }
 
-  log(
-    owner: string,
-    id: string,
-    filter: {
-      after: number | null;
-      before: number | null;
-      limit: number;
-      level: string | null;
-      text: string;
-    },
-  ): StudioLog {
+  async log(owner: string, id: string, filter: LineFilter): Promise<StudioLog> {
     const { logs } = this.#core.context.store;
     this.owned(owner, id);
+    if (LogFolders.isFolder(id)) return folderLog(await this.#folders.lines(id), filter);
     const lines = logs.lines(id, filter);
     return {
       lines: lines.map(({ level, ...line }) => ({ ...line, level: level as "info" })),
@@ -178,7 +180,9 @@ export class Studio {
 
   async label(owner: string, id: string, label: StudioLabel): Promise<StudioRun> {
     const { store, clock } = this.#core.context;
-    this.owned(owner, id);
+    if (this.owned(owner, id).source === "folder") {
+      throw conflict("what is shown of a folder is what its files say; rename the folder itself");
+    }
     const { name, group, tags, isPinned, isArchived } = label;
     if (name !== undefined && (name.trim() === "" || name.length > 200)) {
       throw badRequest("name", "must have 1 to 200 characters");
@@ -263,6 +267,21 @@ export function configOf({ config }: LogRecord): unknown {
 /** What a loop is asked for. */
 export function controlsOf({ controls }: LogRecord): StudioControls {
   return controls === null ? noControls : (JSON.parse(controls) as StudioControls);
+}
+
+function folderLog(
+  all: readonly StudioLogLine[],
+  { after, before, limit, level, text }: LineFilter,
+): StudioLog {
+  const meant = all.filter(
+    (line) =>
+      line.n > (after ?? -1) &&
+      line.n < (before ?? Number.POSITIVE_INFINITY) &&
+      (level === null || line.level === level) &&
+      line.text.toLowerCase().includes(text.toLowerCase()),
+  );
+  const lines = after === null ? meant.slice(-limit) : meant.slice(0, limit);
+  return { lines, next: all.length };
 }
 
 function isLogged(key: string, own: ReadonlySet<string>): boolean {

@@ -1,0 +1,23 @@
+import path from "node:path";
+import type { OptionSpecs } from "./option-spec.js";
+
+/** What is kept of runs, for servers that are started here. */
+export const recordingOptions = {
+  capture: {
+    type: "string",
+    choices: ["sample", "all", "off"],
+    default: "sample",
+    description: "Which training data and rollouts are kept to be looked at",
+  },
+  logs: {
+    type: "string",
+    multiple: true,
+    placeholder: "DIR",
+    description: "A folder of run folders to show as well, such as the Python cookbook's",
+  },
+} as const satisfies OptionSpecs;
+
+/** Folders as they are meant where the command is given. */
+export function folders(given: readonly string[], cwd: string): string[] {
+  return given.map((folder) => path.resolve(cwd, folder));
+}

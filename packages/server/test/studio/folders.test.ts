@@ -1,0 +1,146 @@
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import type { StudioExhibits, StudioLog } from "tinker-ts/wire";
+import { TestApp } from "../support/test-app.js";
+import { askStudio, getRun, getSeries, getStudio, listRuns } from "./support.js";
+
+let app: TestApp;
+let root: string;
+let run: string;
+beforeEach(async () => {
+  root = mkdtempSync(path.join(tmpdir(), "tinker-ts-logs-"));
+  run = path.join(root, "logs", "sft-1");
+  mkdirSync(run, { recursive: true });
+  app = await TestApp.open({ logFolders: [path.join(root, "logs")] });
+});
+afterEach(async () => {
+  await app.dispose();
+  rmSync(root, { recursive: true, force: true });
+});
+
+const write = (name: string, text: string): void => writeFileSync(path.join(run, name), text);
+const only = async () => (await listRuns(app))[0]!;
+
+it("opens a folder as Python wrote it: bare NaN, half a last line, two attempts, text", async () => {
+  write("config.json", '{\n  "num_epochs": 1,\n  "model_name": "m",\n  "lora_rank": 16\n}');
+  write(
+    "metrics.jsonl",
+    [
+      '{"step": 0, "train_mean_nll": 3.0, "note": "NaN is a word here"}',
+      '{"step": 0, "optim/lr": 0.1}',
+      '{"step": 1, "train_mean_nll": NaN}',
+      '{"step": 2, "train_mean_nll": -Infinity}',
+      "not json",
+      '{"step": 1, "train_mean_nll": 1.5}',
+      '{"step": 2, "train_mean_nll": 1.0}',
+      '{"step": 3, "train_mea',
+    ].join("\n"),
+  );
+  write("logs.log", "main:1 [INFO] python train.py\nmain:9 [ERROR] it broke\nhalf");
+  const row = await only();
+  expect(row).toMatchObject({
+    name: "sft-1",
+    source: "folder",
+    kind: "supervised",
+    baseModel: "m",
+    rank: 16,
+    status: "running",
+    attempt: 2,
+    step: 3,
+    dropped: 1,
+  });
+  const [current, left] = await getSeries(app, row.id, ["train_mean_nll"]);
+  expect([[...current!.x], [...current!.mean]]).toEqual([
+    [0, 1, 2],
+    [3, 1.5, 1],
+  ]);
+  expect(left).toMatchObject({ isAbandoned: true, attempt: 1 });
+  expect([[...left!.nan!], [...left!.minusInfinity!]]).toEqual([
+    [1, 0],
+    [0, 1],
+  ]);
+  const { lines } = await getStudio<StudioLog>(app, `runs/${row.id}/log?level=error`);
+  expect(lines).toMatchObject([{ n: 1, text: "main:9 [ERROR] it broke" }]);
+});
+
+it("follows growth, and knows a run that is completed", async () => {
+  write("metrics.jsonl", '{"step": 0, "a": 1}\n{"step": 1, "a"');
+  const { id } = await only();
+  appendFileSync(path.join(run, "metrics.jsonl"), ': 2}\n{"step": 2, "a": 3}\n');
+  const values = async () => [...(await getSeries(app, id, ["a"]))[0]!.mean];
+  await expect.poll(values, { timeout: 10_000 }).toEqual([1, 2, 3]);
+  write("checkpoints.jsonl", '{"name": "final", "batch": 3, "final": true, "state_path": "x"}\n');
+  await expect.poll(async () => (await only()).status, { timeout: 10_000 }).toBe("completed");
+});
+
+it("shows rollouts with their conversations as text", async () => {
+  write("config.json", '{"loss_fn": "ppo"}');
+  mkdirSync(path.join(run, "iteration_000004"));
+  const row = (traj: number) => ({
+    schema_version: 1,
+    split: "train",
+    group_idx: 0,
+    traj_idx: traj,
+    total_reward: traj,
+    steps: [{ ob_len: 5, ac_len: 2, logs: { seen: "<b>" } }],
+  });
+  write(
+    "iteration_000004/train_rollout_summaries.jsonl",
+    [row(0), row(1)].map((one) => `${JSON.stringify(one)}\n`).join(""),
+  );
+  const talk = (content: string) => ({
+    tag: "div",
+    children: [],
+    data: { type: "conversation", messages: [{ role: "assistant", content }] },
+  });
+  const tree = { root: { tag: "body", children: [talk("<script>"), talk("two")] } };
+  write("iteration_000004/train_logtree.json", JSON.stringify(tree));
+  const { id, kind } = await only();
+  expect(kind).toBe("rl");
+  const list = await getStudio<StudioExhibits>(app, `exhibits?run=${id}&kind=rollout`);
+  expect(list).toMatchObject({ steps: [4], splits: ["train"], exhibits: [{ reward: 0 }, {}] });
+  expect(await getStudio(app, `exhibits/${list.exhibits[0]!.id}`)).toMatchObject({
+    messages: [{ role: "assistant", content: "<script>" }],
+    tokenCount: 7,
+    logs: ["seen: <b>"],
+  });
+});
+
+it("gives out the files of a run and nothing else, and HTML never as a page", async () => {
+  write("config.json", "{}");
+  write("train.html", "<script>alert(1)</script>");
+  write("secret.txt", "no");
+  writeFileSync(path.join(root, "outside.json"), '{"secret": 1}');
+  symlinkSync(path.join(root, "outside.json"), path.join(run, "linked.json"));
+  symlinkSync("/etc", path.join(root, "logs", "etc"));
+  const { id } = await only();
+  expect((await getRun(app, id)).files.map(({ name }) => name)).toEqual([
+    "config.json",
+    "train.html",
+  ]);
+  const page = await askStudio(app, `runs/${id}/files/train.html`);
+  expect(page.status).toBe(200);
+  expect(page.headers.get("content-type")).toBe("application/octet-stream");
+  expect(page.headers.get("content-disposition")).toContain("attachment");
+  for (const name of [
+    "secret.txt",
+    "linked.json",
+    "../../outside.json",
+    "..%2f..%2foutside.json",
+    "%2e%2e/%2e%2e/outside.json",
+    "iteration_000000/../../../outside.json",
+    "/etc/passwd",
+  ]) {
+    const response = await askStudio(app, `runs/${id}/files/${name}`);
+    expect([name, response.status]).toEqual([name, 404]);
+  }
+});
