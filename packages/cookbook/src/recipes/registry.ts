@@ -19,6 +19,27 @@ export const recipes: readonly RecipeEntry[] = [
     load: async () => (await import("./sums.js")).recipe,
   },
   {
+    name: "guess-number",
+    summary: "Finds a number in several turns, by what it is told about its guesses",
+    load: async () => (await import("./guess-number.js")).recipe,
+  },
+  {
+    name: "calculator",
+    summary: "Learns to ask a calculator instead of guessing",
+    load: async () => (await import("./calculator.js")).recipe,
+  },
+  {
+    name: "two-players",
+    summary: "Learns a game of two by playing against itself",
+    load: async () => (await import("./two-players.js")).recipe,
+  },
+  {
+    name: "entropy",
+    summary:
+      "Keeps answers different from each other, where rewards alone would make them all the same",
+    load: async () => (await import("./entropy.js")).recipe,
+  },
+  {
     name: "teacher",
     summary: "A student comes near to a teacher, token by token of its own answers",
     load: async () => (await import("./teacher.js")).recipe,

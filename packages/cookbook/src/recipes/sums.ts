@@ -1,13 +1,13 @@
 import path from "node:path";
 import { seededRandom } from "../data/index.js";
-import { problemGroup, train, type EnvironmentGroup } from "../rl/index.js";
+import { normalized, problemGroup, train, type EnvironmentGroup } from "../rl/index.js";
 import { examine, examSize, openSampler, percent } from "./exam.js";
 import type { Recipe, RecipeContext } from "./recipe.js";
 
-const steps = 60;
+const steps = 90;
 const sumsPerStep = 16;
-const triesPerSum = 16;
-const largest = 20;
+const triesPerSum = 8;
+const largest = 10;
 const maxTokens = 24;
 
 /** Only a right sum is good. */
@@ -36,8 +36,9 @@ export const recipe: Recipe = {
         batch: (index) => drawSums(context, sumsPerStep, triesPerSum, index),
       },
       maxTokens,
-      learningRate: 3e-3,
+      learningRate: 2e-3,
       loraRank: 16,
+      advantages: normalized,
       removeConstantRewardGroups: true,
       seed,
       sinks: show(length),

@@ -1,4 +1,5 @@
-import type { Line, LineValue, Rollout } from "tinker-ts/run-log";
+import { ModelInput } from "tinker-ts";
+import type { Line, Rollout } from "tinker-ts/run-log";
 import type { PolicyDatum } from "./policy-datum.js";
 import { totalReward, type TrajectoryGroup } from "./types.js";
 
@@ -46,25 +47,49 @@ export function rolloutSummaries(
   );
 }
 
-/** One line per datum: every token with what the sampler said of it and what it is worth. */
+/**
+ * One line per datum: every position of the sequence with what the sampler said of it and what it is worth.
+ *
+ * `tokens`, `texts`, `logprobs`, `advantages` and `mask` are equally long: entry i is about position i of what was read and
+ * sampled. The first position, and whatever was not sampled, has 0 in the last three; positions of a picture have the
+ * token null.
+ */
 export function transcripts(
   data: readonly PolicyDatum[],
   { split, iteration }: Pick<RecordPlace, "split" | "iteration">,
-  decode?: (tokens: Iterable<number>) => string,
+  options: {
+    /** The episodes that the data were made of, for their rewards. */
+    readonly groups?: readonly TrajectoryGroup[] | undefined;
+    /** Makes texts of tokens. */
+    readonly decode?: ((tokens: Iterable<number>) => string) | undefined;
+  } = {},
 ): Line[] {
+  const { groups, decode } = options;
   return data.map(({ input, targets, logprobs, advantages, mask, group, member }) => {
-    const tokens = isText({ input }) ? [...input.toInts(), targets.at(-1)!] : [...targets];
+    const tokens: (number | null)[] = input.chunks.flatMap((chunk) =>
+      chunk.type === "encoded_text"
+        ? [...chunk.tokens]
+        : Array.from({ length: new ModelInput({ chunks: [chunk] }).length }, () => null),
+    );
+    tokens.push(targets.at(-1)!);
+    const played = groups?.[group];
     return {
       schema_version: 1,
       split,
       iteration,
       group_idx: group,
       traj_idx: member,
+      ...(played ? { total_reward: totalReward(played, member) } : {}),
       tokens,
-      logprobs: rounded(logprobs),
-      advantages: rounded(advantages),
-      mask: [...mask],
-      ...(decode ? { text: decode(tokens) } : {}),
+      logprobs: [0, ...rounded(logprobs)],
+      advantages: [0, ...rounded(advantages)],
+      mask: [0, ...mask],
+      ...(decode
+        ? {
+            text: decode(tokens.filter((token) => token !== null)),
+            texts: tokens.map((token) => (token === null ? "" : decode([token]))),
+          }
+        : {}),
     };
   });
 }
@@ -108,6 +133,6 @@ function datumColumns({ input, targets, logprobs, advantages, mask }: PolicyDatu
   };
 }
 
-function rounded(values: Float32Array): LineValue {
+function rounded(values: Float32Array): number[] {
   return Array.from(values, (value) => Number(value.toPrecision(7)));
 }

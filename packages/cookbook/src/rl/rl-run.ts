@@ -95,7 +95,7 @@ export class RlRun {
       this.log.logIteration(
         step,
         "train_transcripts.jsonl",
-        transcripts(shown, place, this.#decode),
+        transcripts(shown, place, { groups, decode: this.#decode }),
       );
     }
   }

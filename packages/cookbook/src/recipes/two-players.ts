@@ -1,0 +1,131 @@
+import path from "node:path";
+import { seededRandom } from "../data/index.js";
+import { gameGroup, train, type EnvironmentGroup, type Game } from "../rl/index.js";
+import type { Message } from "../renderers/index.js";
+import { examine, examSize, openSampler, percent } from "./exam.js";
+import type { Recipe, RecipeContext } from "./recipe.js";
+import { warmUp } from "./warm-up.js";
+
+const steps = 20;
+const loraRank = 16;
+const maxTokens = 4;
+const most = 7;
+
+/** Nim: who takes the last stick wins. */
+export const recipe: Recipe = {
+  name: "two-players",
+  summary: "Learns a game of two by playing against itself",
+  teaches:
+    "Self-play: both players are the model, each has an episode of its own, and they wait for each other. A game has a " +
+    "winner and a loser, so there is always something to learn. What was learned is measured against a player who moves at random.",
+  async run(context) {
+    const { service, model, folder, seed, maxSteps, say, show, signal } = context;
+    const learned = await warmUp(context, {
+      conversations: randomGames(seed, 512),
+      steps: 50,
+      batchSize: 16,
+      loraRank,
+    });
+    const exam = (): EnvironmentGroup[] => againstChance(context, examSize(context, 100));
+    const options = { maxTokens, seed, signal };
+    const started = await openSampler(context, learned.samplerPath);
+    const before = await examine(started, exam(), options);
+    say(`Against chance it wins ${percent(before.rate("won"))}.`);
+    const length = Math.min(steps, maxSteps ?? steps);
+    const result = await train({
+      service,
+      model,
+      folder: path.join(folder, "self-play"),
+      recipeName: "two-players",
+      loadCheckpointPath: learned.statePath,
+      dataset: { length, batch: () => selfPlay(context) },
+      maxTokens,
+      learningRate: 1.5e-3,
+      loraRank,
+      seed,
+      sinks: show(length),
+      signal,
+    });
+    signal?.throwIfAborted();
+    const { samplerPath } = result.checkpoint!;
+    const after = await examine(await openSampler(context, samplerPath), exam(), options);
+    return {
+      samplerPath,
+      checks: [
+        { what: "won against chance before", value: before.rate("won") },
+        { what: "won against chance after", value: after.rate("won"), atLeast: 0.75 },
+      ],
+    };
+  },
+};
+
+const prompt = (left: number): string => `${left} sticks. How many do you take?`;
+
+/** Each takes one or two sticks in turn; who takes the last one wins. `seat` is whose win is reported. */
+function nim(sticks: number, seat?: number): Game {
+  let left = sticks;
+  let turn = 0;
+  let winner: number | undefined;
+  return {
+    players: 2,
+    get turn() {
+      return winner === undefined ? turn : undefined;
+    },
+    observe: () => prompt(left),
+    move(player, text) {
+      const taken = /^[12]$/.test(text) ? Number(text) : 0;
+      if (taken === 0 || taken > left) return false;
+      left -= taken;
+      if (left === 0) winner = player;
+      turn = 1 - turn;
+      return true;
+    },
+    rewards: () =>
+      winner === undefined ? [0, 0] : [0, 1].map((player) => (player === winner ? 1 : -1)),
+    metrics: () => (seat === undefined ? {} : { won: Number(winner === seat) }),
+  };
+}
+
+/** Several games from every number of sticks; those from one number are compared with each other. */
+function selfPlay({ renderer }: RecipeContext): EnvironmentGroup[] {
+  return Array.from({ length: most }, (_, index) =>
+    gameGroup({ renderer, games: 6, game: () => nim(index + 1), illegalReward: -1 }),
+  );
+}
+
+/** One game each against a player who takes what it likes; who begins changes. */
+function againstChance({ renderer, seed }: RecipeContext, games: number): EnvironmentGroup[] {
+  const random = seededRandom(seed, 13);
+  return Array.from({ length: games }, (_, index) => {
+    const own = index % 2;
+    return gameGroup({
+      renderer,
+      game: () => nim(most, own),
+      opponent: (seat) =>
+        seat === own
+          ? undefined
+          : (heard) => String(1 + Math.floor(random() * Math.min(2, sticksIn(heard)))),
+    });
+  });
+}
+
+function sticksIn(heard: readonly Message[]): number {
+  return Number.parseInt(heard.at(-1)!.content as string, 10);
+}
+
+/** Moves of somebody who only knows what is allowed. */
+function randomGames(seed: number, count: number): { messages: Message[] }[] {
+  const random = seededRandom(seed, 17);
+  return Array.from({ length: count }, (_, index) => {
+    const messages: Message[] = [];
+    let left = 1 + (index % most);
+    const take = (): number => 1 + Math.floor(random() * Math.min(2, left));
+    for (; left > 0; left -= left > 0 ? take() : 0) {
+      const own = take();
+      messages.push({ role: "user", content: prompt(left) });
+      messages.push({ role: "assistant", content: String(own) });
+      left -= own;
+    }
+    return { messages };
+  });
+}
