@@ -49,8 +49,18 @@ async function examine(
 
 it("finds nothing wrong where all is well", async () => {
   const { code, checks } = await examine({ TINKER_BASE_URL: server.url, TINKER_API_KEY: key });
-  expect([...checks.keys()]).toEqual(["Node", "Engine", "Disk", "Server", "Dialect", "Key"]);
-  expect([...checks.values()].map(({ state }) => state)).toEqual(Array(6).fill("ok"));
+  // What is told of a GPU depends on the machine.
+  const others = [...checks.values()].filter(({ check }) => !check.startsWith("GPU"));
+  expect(others.length).toBeLessThan(checks.size);
+  expect(others.map(({ check }) => check)).toEqual([
+    "Node",
+    "Engine",
+    "Disk",
+    "Server",
+    "Dialect",
+    "Key",
+  ]);
+  expect(others.map(({ state }) => state)).toEqual(Array(6).fill("ok"));
   expect(checks.get("Server")?.finding).toBe(`${server.url}, 1 model`);
   expect(checks.get("Dialect")?.finding).toBe("protobuf and JSON");
   expect(checks.get("Key")?.finding).toBe("accepted");

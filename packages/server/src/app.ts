@@ -23,6 +23,7 @@ import { resolveLimits } from "./limits.js";
 import type { LogLevel } from "./log/logger.js";
 import {
   resolveDataDir,
+  resolveDevice,
   resolveLogger,
   resolvePrecision,
   resolvePublicUrl,
@@ -62,6 +63,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   const logger = resolveLogger(options, setting.logLevel);
   const clock = setting.clock ?? systemClock;
   const dataDir = resolveDataDir(options.dataDir);
+  const device = resolveDevice(options.device);
   let kit: Promise<EngineKit> | undefined;
   const core = await createCore({
     dataDir,
@@ -74,7 +76,8 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     limits,
     clock,
     logger,
-    loadKit: () => (kit ??= setting.loadKit(options)),
+    loadKit: () => (kit ??= setting.loadKit({ ...options, device })),
+    startsEngine: device !== "cpu",
     recording: { capture: options.capture ?? "sample", isOn: options.recording ?? true },
     closesOldSessions: setting.closesOldSessions,
   });

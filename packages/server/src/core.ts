@@ -37,6 +37,8 @@ export interface CoreOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly loadKit: () => Promise<EngineKit>;
+  /** Whether the engine starts at once, so that a device that cannot be used is noticed. */
+  readonly startsEngine: boolean;
   /** What is recorded for the studio. */
   readonly recording: { readonly capture: Capture; readonly isOn: boolean };
   /** Sessions cannot outlive the process that serves them: close those found at the start. */
@@ -90,10 +92,10 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     weights.drop(folder),
   );
   const lives = new LiveModels(context, bases, snapshots);
-  const guard = new EngineGuard(logger, async () => {
+  const guard = new EngineGuard(logger, async (broken) => {
     lives.reset();
     weights.reset();
-    await bases.reset();
+    await bases.reset(broken);
   });
 
   const sessions = new Sessions(context);
@@ -121,6 +123,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   addGauges(context, { sessions, lanes, lives, samples, weights });
 
   try {
+    if (options.startsEngine) await bases.start();
     if (options.closesOldSessions) {
       for (const sessionId of sessions.all()) await close(sessionId, "its process ended");
     }

@@ -1,3 +1,4 @@
+import type { DeviceChoice } from "@tinker-ts/engine";
 import { homedir } from "node:os";
 import path from "node:path";
 import type { ApiKeyOptions } from "./auth/api-keys.js";
@@ -60,6 +61,11 @@ export interface AppOptions {
   readonly logFolders?: readonly string[];
   /** Threads of the engine. @default all cores */
   readonly threads?: number;
+  /**
+   * What the engine computes on. A GPU is checked when the server starts, and refused with the reason where it
+   * cannot be used. @default TINKER_TS_DEVICE, else "cpu"
+   */
+  readonly device?: DeviceChoice;
   /** Memory the engine may use for weights and activations. @default decided by the engine */
   readonly memoryBytes?: number;
 }
@@ -97,6 +103,14 @@ function oneOf<T extends string>(name: string, value: string, known: readonly T[
   throw new RangeError(
     `${name} (or ${variable}): "${value}" is neither ${known.map((one) => `"${one}"`).join(" nor ")}`,
   );
+}
+
+/** The device of an option or the environment. */
+export function resolveDevice(given: DeviceChoice | undefined): DeviceChoice {
+  const chosen = given ?? (process.env["TINKER_TS_DEVICE"] || "cpu");
+  if (chosen === "cpu" || chosen === "gpu" || chosen === "auto") return chosen;
+  const where = given === undefined ? "TINKER_TS_DEVICE" : "device";
+  throw new RangeError(`${where}: ${JSON.stringify(chosen)} is not one of cpu, gpu and auto`);
 }
 
 /** The logger of the options. */

@@ -61,6 +61,12 @@ export const command = defineCommand({
       choices: ["int8", "int16"],
       description: "Digits that meet int8 weights: one is faster, two finer (int16 by default)",
     },
+    device: {
+      type: "string",
+      choices: ["cpu", "gpu", "auto"],
+      description:
+        "What computes: the processor, a GPU through WebGPU, or what is faster (TINKER_TS_DEVICE, else cpu)",
+    },
     durability: {
       type: "string",
       choices: ["process", "power"],
@@ -95,7 +101,7 @@ export const command = defineCommand({
     const models = readModels(options.model, terminal);
     const aliases = readAliases(options.alias);
     const { startServer } = await import("@tinker-ts/server");
-    const { threads, publicUrl, weights, activations } = options;
+    const { threads, device, publicUrl, weights, activations } = options;
     const dataDir = options.data ?? (terminal.env["TINKER_TS_DATA_DIR"] || undefined);
     const server = await startServer({
       host: options.host,
@@ -113,6 +119,7 @@ export const command = defineCommand({
       ...(weights === undefined ? {} : { weights }),
       ...(activations === undefined ? {} : { activations }),
       ...(threads === undefined ? {} : { threads }),
+      ...(device === undefined ? {} : { device }),
       ...(publicUrl === undefined ? {} : { publicUrl }),
       ...(options.allowAnyModel ? { allowAnyModel: true } : {}),
     }).catch(explain);

@@ -1,6 +1,7 @@
 import type { CommandContext } from "../command.js";
 import { checkDisk, checkLostAndFound } from "./check-disk.js";
 import { checkEngine } from "./check-engine.js";
+import { checkGpu } from "./check-gpu.js";
 import { checkMemory } from "./check-memory.js";
 import { checkServer } from "./check-server.js";
 import { broken, ok, type Finding } from "./finding.js";
@@ -9,9 +10,12 @@ const oldestNode = [20, 19] as const;
 
 /** Looks at everything that commands need, one thing after the other. */
 export async function runChecks(context: CommandContext, model?: string): Promise<Finding[]> {
+  const engine = await checkEngine();
   return [
     checkNode(),
-    await checkEngine(),
+    engine,
+    // Without an engine there is nothing to compare.
+    ...(engine.state === "ok" ? await checkGpu() : []),
     ...(model === undefined ? [] : await checkMemory(model)),
     await checkDisk(context.terminal.env),
     ...(await checkLostAndFound(context.terminal.env)),

@@ -1,7 +1,7 @@
 import { EngineError } from "../errors.js";
 import { gpuDevice, processor } from "../execution/device.js";
 import { NativeCalls } from "../execution/native-calls.js";
-import type { ProgramOptions } from "../execution/program.js";
+import type { Program, ProgramOptions } from "../execution/program.js";
 import { openModelFolder } from "../files/model-folder.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { Precision } from "../files/precision.js";
@@ -18,7 +18,7 @@ import { LoadedModel } from "./loaded-model.js";
 import { estimateMemory, weightBytesOf } from "./memory-estimate.js";
 import { planMemory } from "./memory-plan.js";
 import type { CallName, EngineCalls, WorkerSettings } from "./protocol.js";
-import { checkDevice } from "./self-check.js";
+import { checkDevice, openDevice } from "./self-check.js";
 import { TrainedParameters } from "./trained-parameters.js";
 
 /** What a call can do besides answering. */
@@ -52,6 +52,8 @@ export class EngineCore {
   /** Of models that are loaded or being loaded. */
   readonly #weightBytes = new Map<number, number>();
   #int8Support: Promise<Int8Support> | undefined;
+  /** Keeps compiled kernels of the device. */
+  #open: Program | undefined;
   #nextId = 1;
 
   constructor(settings: WorkerSettings) {
@@ -62,7 +64,10 @@ export class EngineCore {
       nativeCalls: new NativeCalls(settings.nativeCalls),
     };
     this.handlers = {
-      checkDevice: () => checkDevice(this.#programs),
+      checkDevice: async () => {
+        this.#open ??= await openDevice(this.#programs);
+        return checkDevice(this.#programs);
+      },
       timeDevice: () => timeDevice(this.#programs),
       checkInt8: () => this.#int8(),
       loadModel: (request, context) => this.#loadModel(request, context),
@@ -98,6 +103,7 @@ export class EngineCore {
   /** Frees everything. */
   async close(): Promise<void> {
     for (const id of this.#models.keys()) await this.#unloadModel(id);
+    await this.#open?.release();
   }
 
   async #loadModel(

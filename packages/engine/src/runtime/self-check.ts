@@ -1,10 +1,12 @@
 import { EngineError } from "../errors.js";
 import { processor, type Device } from "../execution/device.js";
 import { carriesWebGpu } from "../execution/onnxruntime.js";
-import type { ProgramOptions } from "../execution/program.js";
+import { Program, type ProgramOptions } from "../execution/program.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { NamedTensors } from "../files/peft/adapter.js";
 import type { WeightSource } from "../files/weight-source.js";
+import { compileGraph } from "../graph/compile.js";
+import { Graph } from "../graph/graph.js";
 import { initialWeights } from "../model/initial-weights.js";
 import { layerSitesOf } from "../model/sites.js";
 import { checkSampleOptions } from "../sample/request.js";
@@ -65,7 +67,6 @@ const [rank, lengths, promptTokens, sampledTokens] = [8, [40, 24], 40, 4];
  * of a device have been seen to give wrong numbers without a word.
  */
 export async function checkDevice(options: ProgramOptions): Promise<DeviceCheck> {
-  if (!carriesWebGpu()) throw notCarried();
   const expected: Measured[] = [];
   for await (const part of measure({ ...options, device: processor })) expected.push(part);
   const parts: CheckedPart[] = [];
@@ -75,6 +76,17 @@ export async function checkDevice(options: ProgramOptions): Promise<DeviceCheck>
     parts.push(part);
   }
   return { parts };
+}
+
+/**
+ * A program of a device that does nothing: it tells whether the device can be used at all, and kernels that were
+ * compiled for other programs stay as long as it is open.
+ */
+export async function openDevice(options: ProgramOptions): Promise<Program> {
+  if (options.device?.name === "gpu" && !carriesWebGpu()) throw notCarried();
+  const graph = new Graph();
+  const value = graph.input("value", [1]);
+  return Program.create(compileGraph(graph, { outputs: { copy: value } }), options);
 }
 
 /** Numbers of one part, in pieces that are compared one by one. */

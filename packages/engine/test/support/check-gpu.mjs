@@ -5,7 +5,7 @@ import { initialWeights } from "../../dist/model/initial-weights.js";
 import { layerSitesOf } from "../../dist/model/sites.js";
 import { LoadedModel } from "../../dist/runtime/loaded-model.js";
 import { planMemory } from "../../dist/runtime/memory-plan.js";
-import { checkDevice, checkedConfig } from "../../dist/runtime/self-check.js";
+import { checkDevice, checkedConfig, openDevice } from "../../dist/runtime/self-check.js";
 import { TrainedParameters } from "../../dist/runtime/trained-parameters.js";
 import { checkSampleOptions } from "../../dist/sample/request.js";
 import { FairTurns } from "../../dist/util/fair-turns.js";
@@ -15,8 +15,10 @@ console.log(JSON.stringify(what === "count" ? await count() : await check()));
 
 async function check() {
   const outcomes = [];
+  let open;
   for (const cure of leftOut.length === 0 ? ["nothing"] : leftOut) {
     try {
+      open ??= await openDevice({ threads: 2, device: gpuDevice() });
       const { parts } = await checkDevice({ threads: 2, device: gpuDevice([cure]) });
       outcomes.push({ parts });
     } catch (error) {

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
+import type { DeviceName } from "@tinker-ts/engine";
 import { embeddedModelId } from "../engine-port/embedded-model.js";
 import type { EngineKit, ModelFacts } from "../engine-port/engine-kit.js";
 import type { EnginePort, LoadedModel } from "../engine-port/engine-port.js";
@@ -46,6 +47,10 @@ export class BaseModels {
   readonly #texts = new Map<string, Promise<ModelText>>();
   readonly #loaded = new Map<string, Promise<LoadedModel>>();
   #engine: Promise<EnginePort> | undefined;
+  #device: DeviceName | null = null;
+  /** How often the device failed under the engine. */
+  #deviceFailures = 0;
+  #usesProcessor = false;
 
   constructor(options: BaseModelOptions, loadKit: () => Promise<EngineKit>, logger: Logger) {
     this.#options = options;
@@ -131,8 +136,26 @@ export class BaseModels {
     return { tokenizer, tokenizerConfig, chatTemplate };
   }
 
-  /** Forgets the engine and everything in it, after it broke; the next use starts a new one. */
-  async reset(): Promise<void> {
+  /** What the engine computes on; null before it has started. */
+  get device(): DeviceName | null {
+    return this.#device;
+  }
+
+  /** Starts the engine, which otherwise waits for the first model. */
+  async start(): Promise<void> {
+    await this.#startEngine();
+  }
+
+  /**
+   * Forgets the engine and everything in it, after it broke; the next use starts a new one. A GPU that was lost
+   * gets one more chance; one without enough memory would fail at the same place again, so that the processor
+   * takes over.
+   */
+  async reset(broken?: string): Promise<void> {
+    if (broken?.startsWith("device_") === true) {
+      this.#deviceFailures += 1;
+      this.#usesProcessor ||= broken === "device_out_of_memory" || this.#deviceFailures > 1;
+    }
     const engine = this.#engine;
     this.#engine = undefined;
     this.#loaded.clear();
@@ -165,8 +188,7 @@ export class BaseModels {
   async #loadNow(name: string, precision: RunPrecision): Promise<LoadedModel> {
     const { folder } = await this.find(name);
     const startedAt = performance.now();
-    this.#engine ??= this.#loadKit().then((kit) => kit.createEngine());
-    const engine = await this.#engine;
+    const engine = await this.#startEngine();
     const model = await engine.loadModel(folder, { ...precision, signal: this.#stopping.signal });
     const ms = performance.now() - startedAt;
     this.#logger.info("base model loaded", { model: name, ...model.precision, ms });
@@ -176,6 +198,38 @@ export class BaseModels {
       });
     }
     return model;
+  }
+
+  #startEngine(): Promise<EnginePort> {
+    this.#engine ??= this.#createEngine();
+    const starting = this.#engine;
+    starting.catch(() => {
+      if (this.#engine === starting) this.#engine = undefined;
+    });
+    return starting;
+  }
+
+  async #createEngine(): Promise<EnginePort> {
+    const kit = await this.#loadKit();
+    const engine = await this.#createOn(kit);
+    const { name, reason } = engine.device ?? { name: "cpu" as const, reason: "" };
+    this.#device = name;
+    this.#logger.info("engine started", { device: name, reason });
+    return engine;
+  }
+
+  async #createOn(kit: EngineKit): Promise<EnginePort> {
+    if (this.#usesProcessor) return kit.createEngine({ device: "cpu" });
+    try {
+      return await kit.createEngine();
+    } catch (error) {
+      // A GPU that has worked and does not come back leaves its models to the processor.
+      if (this.#deviceFailures === 0) throw error;
+      this.#usesProcessor = true;
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#logger.error("the GPU did not come back; the processor takes over", { reason });
+      return kit.createEngine({ device: "cpu" });
+    }
   }
 }
 

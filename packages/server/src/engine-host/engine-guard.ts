@@ -7,10 +7,11 @@ import type { Logger } from "../log/logger.js";
  */
 export class EngineGuard {
   readonly #logger: Logger;
-  readonly #restart: () => Promise<void>;
+  readonly #restart: (broken: string) => Promise<void>;
   #generation = 0;
 
-  constructor(logger: Logger, restart: () => Promise<void>) {
+  /** `restart` is told the code of what broke. */
+  constructor(logger: Logger, restart: (broken: string) => Promise<void>) {
     this.#logger = logger;
     this.#restart = restart;
   }
@@ -25,8 +26,9 @@ export class EngineGuard {
         if (!isEngineCrash(error)) throw error;
         if (generation === this.#generation) {
           this.#generation++;
-          this.#logger.error("the engine broke; starting it again");
-          await this.#restart();
+          const { code, message } = error;
+          this.#logger.error("the engine broke; starting it again", { code, reason: message });
+          await this.#restart(code);
         }
         if (attempt === maxAttempts) throw error;
       }

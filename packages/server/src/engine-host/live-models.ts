@@ -198,6 +198,14 @@ export class LiveModels {
     return first?.model.modelId;
   }
 
+  /** Puts on record what a model is computed on, where that is another device than before. */
+  async #noteDevice({ modelId, devices = [] }: Model): Promise<void> {
+    const { store } = this.#context;
+    const { device } = this.#bases;
+    if (device === null || devices.at(-1) === device) return;
+    await store.write(() => store.models.setDevices(modelId, [...devices, device]));
+  }
+
   async #restore(modelId: string): Promise<LiveModel> {
     const { store, clock, logger, metrics } = this.#context;
     await this.#parking.get(modelId);
@@ -212,6 +220,7 @@ export class LiveModels {
       return this.giveUp(modelId, damage[0] ?? "a part of its journal is missing");
     }
     const adapter = await base.createAdapter(adapterOptions(model.lora));
+    await this.#noteDevice(model);
     const live = new LiveModel({ model, adapter, modelFolder, savedApplied, now: clock.elapsed() });
     try {
       if (snapshot) await adapter.importState(snapshot.state, { optimizer: true });

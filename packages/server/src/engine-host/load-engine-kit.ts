@@ -1,4 +1,4 @@
-import type { LoraAdapter } from "@tinker-ts/engine";
+import type { DeviceChoice, LoraAdapter } from "@tinker-ts/engine";
 import type { DownloadProgress } from "@tinker-ts/hub";
 import type { EngineKit, StoredAdapter } from "../engine-port/engine-kit.js";
 import { adapterOptions } from "./adapter-options.js";
@@ -7,6 +7,7 @@ import { adapterOptions } from "./adapter-options.js";
 export interface EngineSettings {
   readonly threads?: number;
   readonly memoryBytes?: number;
+  readonly device?: DeviceChoice;
 }
 
 /** Loads the engine package; it is large, so this happens when the first model is needed. */
@@ -14,8 +15,9 @@ export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit
   const engine = await import("@tinker-ts/engine");
   const { threads, memoryBytes } = settings;
   return {
-    createEngine: () =>
+    createEngine: ({ device = settings.device } = {}) =>
       engine.Engine.create({
+        ...(device === undefined ? {} : { device }),
         ...(threads === undefined ? {} : { threads }),
         ...(memoryBytes === undefined ? {} : { memoryBytes }),
       }),

@@ -1,4 +1,4 @@
-import type { ModelConfig, ParameterExport } from "@tinker-ts/engine";
+import type { DeviceChoice, ModelConfig, ParameterExport } from "@tinker-ts/engine";
 import type { LoraSettings } from "../store/models-table.js";
 import type { EnginePort } from "./engine-port.js";
 
@@ -20,7 +20,8 @@ export interface StoredAdapter {
 
 /** Everything the server takes from the engine package; loaded when first needed. */
 export interface EngineKit {
-  createEngine(): Promise<EnginePort>;
+  /** Starts an engine, on the device of the settings unless another is wanted. */
+  createEngine(options?: { readonly device?: DeviceChoice }): Promise<EnginePort>;
   /** Where a model is: a folder as it is, a hub id in the cache or on the hub. */
   findModel(
     location: string,

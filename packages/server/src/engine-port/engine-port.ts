@@ -25,7 +25,7 @@ export interface LoadedModel extends Pick<
 }
 
 /** The engine. */
-export interface EnginePort extends Pick<Engine, "close"> {
+export interface EnginePort extends Pick<Engine, "close">, Partial<Pick<Engine, "device">> {
   loadModel(...options: Parameters<Engine["loadModel"]>): Promise<LoadedModel>;
 }
 

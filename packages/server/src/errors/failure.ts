@@ -59,9 +59,16 @@ export function isEngineRefusal(error: unknown): error is Error & { code: string
   return isEngineError(error) && error.category === "user";
 }
 
+/** What an engine fails with when nothing in its memory can be used any more: itself, or the GPU under it. */
+const crashes: ReadonlySet<string> = new Set([
+  "engine_failed",
+  "device_lost",
+  "device_out_of_memory",
+]);
+
 /** Whether the engine itself broke, so that nothing in its memory can be used any more. */
-export function isEngineCrash(error: unknown): boolean {
-  return isEngineError(error) && error.code === "engine_failed";
+export function isEngineCrash(error: unknown): error is Error & { code: string } {
+  return isEngineError(error) && crashes.has(error.code);
 }
 
 /** The engine speaks of `tokens` and `inputs` where clients know `model_input` and `loss_fn_inputs`. */

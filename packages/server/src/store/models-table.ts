@@ -45,6 +45,8 @@ export interface Model {
   readonly applied: number;
   readonly createdAt: number;
   readonly lastRequestAt: number;
+  /** What it was computed on so far, in order. @default nothing yet */
+  readonly devices?: readonly string[];
 }
 
 /** Which runs to list. */
@@ -140,6 +142,13 @@ export class ModelsTable {
       .run(state, reason, modelId);
   }
 
+  /** Adds what a model is computed on from now on. */
+  setDevices(modelId: string, devices: readonly string[]): void {
+    this.#database
+      .sql("UPDATE models SET devices = ? WHERE model_id = ?")
+      .run(devices.join(","), modelId);
+  }
+
   setLora(modelId: string, lora: LoraSettings): void {
     this.#database
       .sql("UPDATE models SET lora = ? WHERE model_id = ?")
@@ -182,6 +191,7 @@ function read(row: Row): Model {
     applied: Number(row["applied"]),
     createdAt: Number(row["created_at"]),
     lastRequestAt: Number(row["last_request_at"]),
+    devices: (row["devices"] as string).split(",").filter((device) => device !== ""),
   };
 }
 

@@ -296,6 +296,10 @@ const steps: readonly string[] = [
   `
   ALTER TABLE models ADD COLUMN precision TEXT;
   `,
+  // What a run was computed on, in order.
+  `
+  ALTER TABLE models ADD COLUMN devices TEXT NOT NULL DEFAULT '';
+  `,
 ];
 
 /** Brings a database to the newest version; refuses one that a newer server has written. */

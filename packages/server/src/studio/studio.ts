@@ -253,6 +253,7 @@ export class Studio {
     return {
       base_model: model.baseModel,
       lora: model.lora,
+      ...(model.devices?.length ? { devices: model.devices } : {}),
       ...(model.userMetadata ? { user_metadata: model.userMetadata } : {}),
       ...(session ? { session: { tags: session.tags, sdk_version: session.sdkVersion } } : {}),
     };

@@ -1,0 +1,146 @@
+import { EngineError, type DeviceChoice, type DeviceName } from "@tinker-ts/engine";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { loadEngineKit } from "../src/engine-host/load-engine-kit.js";
+import type { EngineKit } from "../src/engine-port/engine-kit.js";
+import type { LoadedModel, TrainedAdapter } from "../src/engine-port/engine-port.js";
+import { realModels } from "./support/real-models.js";
+import { passBody, TestApp } from "./support/test-app.js";
+
+/**
+ * The real engine, called a GPU, whose next passes fail as one does that is lost or full. What follows in the
+ * server is the same as with a GPU: codes and calls are all it knows of it.
+ */
+class FailingKit {
+  /** What engines were started on. */
+  readonly started: DeviceName[] = [];
+  /** What the next passes fail with. */
+  readonly failures: string[] = [];
+  /** Whether there is no GPU any more. */
+  isGone = false;
+
+  async kit(): Promise<EngineKit> {
+    const kit = await loadEngineKit({ threads: 1 });
+    return { ...kit, createEngine: (options) => this.#create(kit, options?.device) };
+  }
+
+  async #create(kit: EngineKit, device: DeviceChoice | undefined) {
+    const name: DeviceName = device === "cpu" ? "cpu" : "gpu";
+    if (name === "gpu" && this.isGone) {
+      throw new EngineError("no_device", "the GPU has no adapter", { category: "internal" });
+    }
+    const engine = await kit.createEngine({ device: "cpu" });
+    this.started.push(name);
+    return {
+      device: { name, reason: "it was asked for" } as const,
+      close: () => engine.close(),
+      loadModel: async (folder: string): Promise<LoadedModel> => {
+        const model = await engine.loadModel(folder);
+        return {
+          contextLength: model.contextLength,
+          vocabSize: model.vocabSize,
+          precision: model.precision,
+          sample: (request) => model.sample(request),
+          createAdapter: async (options) => this.#failing(await model.createAdapter(options)),
+        };
+      },
+    };
+  }
+
+  #failing(adapter: TrainedAdapter): TrainedAdapter {
+    return {
+      forward: (...pass) => adapter.forward(...pass),
+      forwardBackward: async (...pass) => {
+        const code = this.failures.shift();
+        if (code !== undefined) throw new EngineError(code, "it failed", { category: "internal" });
+        return adapter.forwardBackward(...pass);
+      },
+      optimStep: (options) => adapter.optimStep(options),
+      exportState: (options) => adapter.exportState(options),
+      importState: (...state) => adapter.importState(...state),
+      release: () => adapter.release(),
+      snapshot: () => adapter.snapshot(),
+    };
+  }
+}
+
+let failing: FailingKit;
+let app: TestApp;
+beforeEach(async () => {
+  failing = new FailingKit();
+  app = await TestApp.open({ kit: await failing.kit(), models: { toy: realModels.qwen3 } });
+});
+afterEach(() => app.dispose());
+
+/** Trains a new model for three steps, and lets `between` happen before each. */
+async function losses(between: (step: number) => void, model?: string): Promise<unknown[]> {
+  model ??= await app.model(await app.session());
+  const found: unknown[] = [];
+  for (let step = 0; step < 3; step++) {
+    between(step);
+    const body = passBody(model, 2 * step + 1, [[3, 4, 5, 6 + step]]);
+    const { requestId } = await app.call("forwardBackward", body);
+    found.push((await app.result(requestId))["metrics"]);
+    const adamParams = { learningRate: 0.01 };
+    const stepped = await app.call("optimStep", {
+      adamParams,
+      modelId: model,
+      seqId: 2 * step + 2,
+    });
+    await app.result(stepped.requestId);
+  }
+  return found;
+}
+
+/** What a run says that it was computed on. */
+async function devicesOf(model: string): Promise<unknown> {
+  const url = `http://localhost/studio/api/runs/${encodeURIComponent(model)}`;
+  const run: unknown = await (await app.handle(new Request(url))).json();
+  return run;
+}
+
+describe("a GPU that fails", () => {
+  it("is started again when it was lost, and its models go on where they were", async () => {
+    const calm = await losses(() => {});
+    const troubled = await losses((step) => {
+      if (step === 2) failing.failures.push("device_lost");
+    });
+    expect(troubled).toEqual(calm);
+    expect(failing.started).toEqual(["gpu", "gpu"]);
+  });
+
+  it.each([
+    ["has not enough memory", ["device_out_of_memory"], false],
+    ["is lost and does not come back", ["device_lost"], true],
+  ])("leaves its models to the processor when it %s", async (_, codes, isGone) => {
+    const calm = await losses(() => {});
+    const model = await app.model(await app.session());
+    const troubled = await losses((step) => {
+      if (step !== 1) return;
+      failing.failures.push(...codes);
+      failing.isGone = isGone;
+    }, model);
+    expect(troubled).toEqual(calm);
+    expect(failing.started).toEqual(["gpu", "cpu"]);
+    expect(await devicesOf(model)).toMatchObject({ config: { devices: ["gpu", "cpu"] } });
+  });
+
+  it("leaves its models to the processor when it is lost again and again", async () => {
+    const calm = await losses(() => {});
+    const troubled = await losses((step) => {
+      if (step > 0) failing.failures.push("device_lost");
+    });
+    expect(troubled).toEqual(calm);
+    expect(failing.started).toEqual(["gpu", "gpu", "cpu"]);
+  });
+});
+
+describe("a device that cannot be used", () => {
+  it("is refused when the server starts", async () => {
+    failing.isGone = true;
+    const other = TestApp.open({ kit: await failing.kit(), device: "gpu" });
+    await expect(other).rejects.toThrow("the GPU has no adapter");
+    await expect(TestApp.open({ device: "abacus" as "cpu" })).rejects.toThrow(
+      'device: "abacus" is not one of cpu, gpu and auto',
+    );
+  });
+});
