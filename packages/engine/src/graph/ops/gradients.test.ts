@@ -234,6 +234,8 @@ const withoutGradient = new Set([
   "headStep",
   "withHiddenProduct",
   "logSoftmax",
+  // Finite differences do not see through rounding: its own test compares with the exact gradient.
+  "int8Linear",
 ]);
 
 describe("gradients of graph ops agree with finite differences", () => {
