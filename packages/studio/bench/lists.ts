@@ -3,6 +3,7 @@ import { logLines } from "../test/support/log-lines.js";
 import type { StudioServer } from "../test/support/server.js";
 import { budget } from "./budget.js";
 import { measureFrames } from "./frames.js";
+import { median } from "./median.js";
 
 /** 66: long lists of rollouts, and a rollout of many tokens. */
 export async function reportLists(server: StudioServer, tabs: typeof StudioTab): Promise<void> {
@@ -41,14 +42,21 @@ export async function reportLists(server: StudioServer, tabs: typeof StudioTab):
   await tab.close();
   const other = await tabs.open(`${server.url}/studio/runs/long?tab=rollouts&colour=logprob`);
   await other.page.locator(".exhibit-row").first().waitFor();
-  const took = await other.page.evaluate(async () => {
-    const start = performance.now();
-    document.querySelector<HTMLElement>(".exhibit-row")!.click();
-    while (!document.querySelector(".tokens"))
-      await new Promise((resolve) => requestAnimationFrame(resolve));
-    await new Promise((resolve) => requestAnimationFrame(resolve));
-    return performance.now() - start;
+  const times = await other.page.evaluate(async () => {
+    const frame = (): Promise<number> => new Promise((resolve) => requestAnimationFrame(resolve));
+    const all: number[] = [];
+    for (let time = 0; time < 6; time++) {
+      const start = performance.now();
+      document.querySelector<HTMLElement>(".exhibit-row")!.click();
+      while (!document.querySelector(".tokens")) await frame();
+      await frame();
+      all.push(performance.now() - start);
+      document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+      while (document.querySelector(".tokens")) await frame();
+    }
+    return all;
   });
+  const took = median(times.slice(1));
   budget("66", "a token view of 4,000 tokens opens", took, 100, "ms");
   await other.close();
 }

@@ -1,4 +1,4 @@
-// Pictures of every screen from real runs: the quickstart, the example of reinforcement learning, a run that fails.
+// Pictures of every screen from real runs: the quickstart, a recipe of reinforcement learning, a run that fails.
 // `npm run screenshots -w packages/studio -- [folder]`; with STUDIO_URL the runs of that server are shown instead.
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -23,6 +23,7 @@ const looks = [
 await buildAssets();
 mkdirSync(folder, { recursive: true });
 const chosen = process.env["LOOKS"]?.split(",");
+const wanted = process.env["VIEWS"]?.split(",");
 const given = process.env["STUDIO_URL"];
 const server = given === undefined ? await startServer() : null;
 const url = given ?? server!.url;
@@ -63,12 +64,15 @@ async function makeRuns(baseUrl: string): Promise<void> {
     TINKER_API_KEY: "tml-screenshots",
     TINKER_MODEL: "tinker-ts/sprout",
   };
-  const run = (args: readonly string[]): void => {
+  const run = (args: readonly string[], expected: readonly number[] = [0]): void => {
     const { status } = spawnSync(process.execPath, args, { cwd: root, env, stdio: "inherit" });
-    if (status !== 0) throw new Error(`${args.join(" ")} ended with ${status}`);
+    if (status === null || !expected.includes(status))
+      throw new Error(`${args.join(" ")} ended with ${status}`);
   };
   run([cli, "quickstart", "--quiet"]);
-  run(["--import", "tsx", "examples/reinforcement.ts"]);
+  const output = mkdtempSync(path.join(tmpdir(), "tinker-ts-recipe-"));
+  run([cli, "recipe", "run", "sums", "--quiet", "--max-steps", "8", "--output", output], [0, 1]); // 1: too few steps
+  rmSync(output, { recursive: true, force: true });
   const service = new ServiceClient({ baseUrl, apiKey: "tml-screenshots" });
   const training = await service.createLoraTrainingClient({
     baseModel: "tinker-ts/sprout",
@@ -92,7 +96,7 @@ async function takePictures(baseUrl: string): Promise<void> {
   const named = (test: (run: (typeof runs)[number]) => boolean): string =>
     encodeURIComponent((runs.find(test) ?? runs[0]!).id);
   const quick = named(({ name }) => name.includes("quickstart"));
-  const rl = named(({ kind }) => kind === "rl");
+  const rl = named(({ kind, source }) => kind === "rl" && source === "log");
   const failed = named(({ status }) => status === "failed");
   const chat = async (page: Page): Promise<void> => {
     const prompt = page.getByRole("textbox", { name: "Prompt", exact: true });
@@ -104,13 +108,17 @@ async function takePictures(baseUrl: string): Promise<void> {
     const box = await page.locator('[data-metric="nll"] .u-over').boundingBox();
     if (box) await page.mouse.move(box.x + box.width * 0.3, box.y + box.height / 2);
   };
+  const openRollout = async (page: Page): Promise<void> => {
+    await page.locator(".exhibit-row").first().click();
+    await page.locator(".tokens").waitFor();
+  };
   const views: readonly [string, string, ((page: Page) => Promise<void>)?][] = [
     ["overview", ""],
     ["run", `/runs/${quick}?smooth=0.6`, point],
     ["run-rl", `/runs/${rl}`],
     ["run-failed", `/runs/${failed}`],
     ["run-log-scale", `/runs/${quick}?logy=1`],
-    ["rollouts", `/runs/${rl}?tab=rollouts`],
+    ["rollouts", `/runs/${rl}?tab=rollouts&colour=logprob`, openRollout],
     ["data", `/runs/${quick}?tab=data`],
     ["data-logprob", `/runs/${rl}?tab=data&colour=advantage`],
     ["log", `/runs/${quick}?tab=log`],
@@ -137,6 +145,7 @@ async function takePictures(baseUrl: string): Promise<void> {
       if (message.type() === "error") console.error(`${look}: ${message.text()}`);
     });
     for (const [name, view, prepare] of views) {
+      if (wanted && !wanted.includes(name)) continue;
       if (look === "small" && name !== "run" && name !== "playground") continue;
       await page.goto(`${baseUrl}/studio${view}`);
       await page.getByRole("heading", { level: 1 }).first().waitFor({ state: "attached" });

@@ -1,4 +1,5 @@
-import type { StudioSeriesInfo } from "tinker-ts/wire/studio";
+import { lossName } from "../data/loss-name.js";
+import type { StudioRun, StudioSeriesInfo } from "tinker-ts/wire/studio";
 
 /** A metric with every name that it goes by: what means the same is one chart. */
 export interface Metric {
@@ -28,6 +29,7 @@ const synonyms: readonly Metric[] = [
 // What a reader wants to see first.
 const firstNames = [
   "nll",
+  "loss",
   "eval nll",
   "reward",
   "kl",
@@ -49,15 +51,21 @@ const titles: Readonly<Record<string, string>> = {
   eval: "Evaluation",
 };
 
-/** The metrics of runs: what matters under "main", the rest by the part before the first `/`. */
-export function sectionsOf(series: readonly Pick<StudioSeriesInfo, "key">[]): readonly Section[] {
+/**
+ * The metrics of runs: what matters under "main", the rest by the part before the first `/`. The loss of reinforcement
+ * learning may be below zero, so it is called that and not nll.
+ */
+export function sectionsOf(
+  series: readonly Pick<StudioSeriesInfo, "key">[],
+  kind: StudioRun["kind"] = "unknown",
+): readonly Section[] {
   const keys = new Set(series.map(({ key }) => key));
   const metrics: Metric[] = [];
   const taken = new Set<string>();
   for (const { name, keys: names } of synonyms) {
     const present = names.filter((key) => keys.has(key));
     if (present.length === 0) continue;
-    metrics.push({ name, keys: present });
+    metrics.push({ name: name === "nll" ? lossName(kind) : name, keys: present });
     for (const key of present) taken.add(key);
   }
   for (const key of keys) if (!taken.has(key)) metrics.push({ name: key, keys: [key] });

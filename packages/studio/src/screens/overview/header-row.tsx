@@ -5,7 +5,7 @@ const columns: readonly { name: string; sort?: string; isNumber?: boolean; class
   { name: "Model", sort: "model", class: "wide-only" },
   { name: "State", sort: "state" },
   { name: "Step", sort: "-step", isNumber: true },
-  { name: "nll", sort: "nll.last", isNumber: true },
+  { name: "Loss", sort: "nll.last", isNumber: true },
   { name: "Reward", sort: "-reward.last", isNumber: true },
   { name: "Tok/s", isNumber: true, class: "wide-only" },
   { name: "Curve", class: "curve" },

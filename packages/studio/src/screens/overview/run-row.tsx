@@ -2,6 +2,7 @@ import type { StudioNumber, StudioRun } from "tinker-ts/wire/studio";
 import { now } from "../../data/clock.js";
 import { colourOf } from "../../data/colours.js";
 import { link } from "../../data/location.js";
+import { lossName } from "../../data/loss-name.js";
 import { numberOf } from "../../data/numbers.js";
 import { Icon } from "../../parts/icon.js";
 import { Spark } from "../../parts/spark.js";
@@ -82,7 +83,12 @@ export function RunRow({
       <span role="cell" class="number step" data-label="step">
         {count(run.step)}
       </span>
-      <span role="cell" class="number nll" data-label="nll">
+      <span
+        role="cell"
+        class="number nll"
+        data-label={lossName(run.kind)}
+        title={nll && lossName(run.kind) === "loss" ? "its loss, which is no nll" : undefined}
+      >
         <Value value={nll?.last} nonFinite={nll?.nonFinite ?? 0} />
       </span>
       <span role="cell" class="number reward" data-label="reward">
@@ -95,7 +101,7 @@ export function RunRow({
         <Spark
           values={run.curve}
           colour={colour}
-          label={`${nll ? "nll" : "reward"} from ${figure(run.curve.find((value) => value !== null))} to ${figure(run.curve.findLast((value) => value !== null))}`}
+          label={`${nll ? lossName(run.kind) : "reward"} from ${figure(run.curve.find((value) => value !== null))} to ${figure(run.curve.findLast((value) => value !== null))}`}
         />
       </span>
       <span role="cell" class="number muted updated">

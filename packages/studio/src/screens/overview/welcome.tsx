@@ -2,6 +2,7 @@ import type { StudioRun } from "tinker-ts/wire/studio";
 import { now } from "../../data/clock.js";
 import { colourOf } from "../../data/colours.js";
 import { link } from "../../data/location.js";
+import { lossName } from "../../data/loss-name.js";
 import { numberOf } from "../../data/numbers.js";
 import { Spark } from "../../parts/spark.js";
 import { Name } from "../../parts/words.js";
@@ -14,7 +15,7 @@ export function Welcome({ runs }: { readonly runs: readonly StudioRun[] }) {
   const run = runs.find(({ nll, status }) => nll !== null && status !== "failed") ?? runs[0];
   if (!run) return null;
   const { nll, reward } = run;
-  const shown = nll ?? reward;
+  const shown = run.kind === "rl" ? (reward ?? nll) : (nll ?? reward);
   const id = encodeURIComponent(run.id);
   return (
     <section class="card padded welcome" aria-label="Welcome">
@@ -40,7 +41,7 @@ export function Welcome({ runs }: { readonly runs: readonly StudioRun[] }) {
         </span>
         {shown && (
           <span class="tabular">
-            {nll ? "nll" : "reward"} {figure(numberOf(shown.first))} →{" "}
+            {shown === nll ? lossName(run.kind) : "reward"} {figure(numberOf(shown.first))} →{" "}
             <strong>{figure(numberOf(shown.last))}</strong>
           </span>
         )}

@@ -17,7 +17,7 @@ import { Spans } from "./spans.js";
 export function Curves({ run }: { readonly run: StudioRunDetail }) {
   const found = matcher(metricSearch.value);
   const isSearching = metricSearch.value.trim() !== "";
-  const all = sectionsOf(run.series)
+  const all = sectionsOf(run.series, run.kind)
     .map((section) => ({ ...section, metrics: section.metrics.filter(found) }))
     .filter(({ metrics }) => metrics.length > 0);
   const pinned = all

@@ -16,7 +16,7 @@ const keysPerRequest = 40;
 
 /** A run as one HTML file: its curves, marks, configuration and checkpoints. */
 export async function exportRun(run: StudioRunDetail): Promise<string> {
-  const sections = sectionsOf(run.series);
+  const sections = sectionsOf(run.series, run.kind);
   const keys = sections.flatMap(({ metrics }) => metrics.flatMap((metric) => metric.keys));
   const series: StudioSeries[] = [];
   for (let from = 0; from < keys.length; from += keysPerRequest) {

@@ -10,7 +10,7 @@ export interface Group {
   /** Mean and standard deviation of all its rewards. */
   readonly mean: number | null;
   readonly deviation: number | null;
-  /** False when all rewards are equal. */
+  /** False when all advantages are zero; where none are known, when all rewards are equal. */
   readonly hasGradient: boolean;
 }
 
@@ -58,7 +58,7 @@ export function groupsOf(
       size: everyone.length,
       mean,
       deviation: variance === null ? null : Math.sqrt(variance),
-      hasGradient: rewards.length < 2 || rewards.some((reward) => reward !== rewards[0]),
+      hasGradient: pulls(everyone, rewards),
     };
   });
 }
@@ -82,6 +82,13 @@ export function sortedGroups(groups: readonly Group[], order: Order): readonly G
       members: group.members.toSorted((one, other) => key(one) - key(other)),
     }))
     .toSorted((one, other) => least(one) - least(other));
+}
+
+// Only some of a group may be kept: their advantages tell of all, equal rewards of a few would not.
+function pulls(everyone: readonly StudioExhibit[], rewards: readonly number[]): boolean {
+  const advantages = everyone.flatMap(({ advantage }) => numberOrNull(advantage) ?? []);
+  if (advantages.length > 0) return advantages.some((advantage) => advantage !== 0);
+  return rewards.length < 2 || rewards.some((reward) => reward !== rewards[0]);
 }
 
 function nameOf({ group, split }: StudioExhibit): string {

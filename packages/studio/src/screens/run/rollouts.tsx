@@ -141,6 +141,7 @@ export function Rollouts({ run }: { readonly run: StudioRunDetail }) {
                     <GroupLine
                       key={`group ${(line as { group: Group }).group.name}`}
                       group={(line as { group: Group }).group}
+                      isSampled={list.seen !== null && list.seen > all.length}
                     />
                   );
                 }}
@@ -154,16 +155,24 @@ export function Rollouts({ run }: { readonly run: StudioRunDetail }) {
   );
 }
 
-function GroupLine({ group }: { readonly group: Group }) {
+function GroupLine({
+  group,
+  isSampled,
+}: {
+  readonly group: Group;
+  /** Whether only some rollouts of the step were kept. */
+  readonly isSampled: boolean;
+}) {
   const { name, mean, deviation, size, hasGradient } = group;
   return (
     <div class="group-line" role="listitem">
       <strong>{name}</strong>
       <span class="tabular muted">
-        {count(size)} · mean {figure(mean)} ± {figure(deviation)}
+        {count(size)}
+        {isSampled && " kept"} · mean{isSampled && " of these"} {figure(mean)} ± {figure(deviation)}
       </span>
       {!hasGradient && (
-        <span class="tag" title="All rewards are equal, so all advantages are zero">
+        <span class="tag" title="All advantages are zero">
           no gradient
         </span>
       )}
