@@ -76,7 +76,13 @@ export {
   type RolloutGroupOptions,
   type TerminationPolicy,
 } from "./rollout-group.js";
-export { rollout, type RolloutLimits, type RolloutOptions } from "./rollout.js";
+export {
+  rollout,
+  type RolloutHooks,
+  type RolloutLimits,
+  type RolloutOptions,
+  type RolloutState,
+} from "./rollout.js";
 export {
   totalReward,
   totalRewards,

@@ -6,7 +6,7 @@ import type { EnvironmentGroup, TrajectoryGroup } from "./types.js";
 /** How the groups of a run are played. */
 export interface PlayOptions extends Pick<
   RolloutGroupOptions,
-  "limits" | "termination" | "signal"
+  "limits" | "hooks" | "termination" | "signal"
 > {
   /** What happens when episodes fail. */
   readonly tolerance: ErrorTolerance;

@@ -1,6 +1,12 @@
 import { ArgumentError, TinkerError } from "tinker-ts";
 import type { Policy } from "./policy.js";
-import { closeQuietly, rollout, untilAborted, type RolloutLimits } from "./rollout.js";
+import {
+  closeQuietly,
+  rollout,
+  untilAborted,
+  type RolloutHooks,
+  type RolloutLimits,
+} from "./rollout.js";
 import { mixSeeds } from "./seeds.js";
 import type {
   Environment,
@@ -51,6 +57,8 @@ export interface TerminationPolicy {
 export interface RolloutGroupOptions {
   /** Bounds of every episode. */
   readonly limits?: RolloutLimits | undefined;
+  /** What a program does while episodes are played. */
+  readonly hooks?: RolloutHooks | undefined;
   /** What limits do to rewards. */
   readonly termination?: TerminationPolicy | undefined;
   /** What happens when episodes fail. @default retryOnFailure */
@@ -126,7 +134,7 @@ async function playAll(
   policy: Policy,
   group: EnvironmentGroup,
   environments: readonly Environment[],
-  { limits, seed = 0, signal: outer, tolerance, onError }: GroupOptions,
+  { limits, hooks, seed = 0, signal: outer, tolerance, onError }: GroupOptions,
   retries: Retries,
 ): Promise<Played[] | "again"> {
   const others = new AbortController();
@@ -148,7 +156,7 @@ async function playAll(
     for (let attempt = 0; ; attempt++) {
       try {
         const own = mixSeeds(seed, member, attempt);
-        const trajectory = await rollout(policy, environment, { limits, seed: own, signal });
+        const trajectory = await rollout(policy, environment, { limits, hooks, seed: own, signal });
         return { trajectory, environment };
       } catch (error) {
         if (signal.aborted) return undefined;

@@ -53,6 +53,40 @@ describe("a rollout", () => {
     ]);
   });
 
+  it("lets a hook change prompts, lift a limit for a turn, and name the end", async () => {
+    const asked: [string, number, number][] = [];
+    const { transitions, stopReason } = await rollout(echo, counting(9), {
+      limits: { maxTurns: 1 },
+      hooks: {
+        onTurn: ({ input }, { transitions: played }) =>
+          played.length === 1 ? { input: [...(input as number[]), 5] } : undefined,
+        onStop: (reason, { transitions: played, sampledTokens }) => {
+          asked.push([reason, played.length, sampledTokens]);
+          return played.length < 3 ? null : "enough";
+        },
+      },
+    });
+    expect(asked).toEqual([
+      ["max_turns", 1, 2],
+      ["max_turns", 2, 4],
+      ["max_turns", 3, 6],
+    ]);
+    expect(stopReason).toBe("enough");
+    expect(transitions.map(({ observation }) => observation.length)).toEqual([1, 5, 7]);
+    const over = await rollout(echo, counting(1), { hooks: { onStop: () => null } });
+    expect(over.stopReason).toBe("completed");
+  });
+
+  it("fails by a hook that throws, and still closes", async () => {
+    let closed = 0;
+    const onTurn = (): never => {
+      throw new Error("no");
+    };
+    const environment = counting(1, () => closed++);
+    await expect(rollout(echo, environment, { hooks: { onTurn } })).rejects.toThrow("no");
+    expect(closed).toBe(1);
+  });
+
   it.each([
     ["max_turns", { maxTurns: 2 }, 2],
     ["max_tokens", { maxTrajectoryTokens: 8 }, 2],

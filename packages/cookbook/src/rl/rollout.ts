@@ -26,10 +26,36 @@ export interface RolloutLimits {
   readonly turnTimeoutMs?: number | undefined;
 }
 
+/** Where an episode is. */
+export interface RolloutState {
+  /** The turns that were played. */
+  readonly transitions: readonly Transition[];
+  /** Tokens that were sampled. */
+  readonly sampledTokens: number;
+  /** Milliseconds since the episode began. */
+  readonly elapsedMs: number;
+}
+
+/** What a program may do while an episode is played; what it throws fails the episode. */
+export interface RolloutHooks {
+  /** Called before every turn; may return another prompt, which then counts. */
+  onTurn?(
+    observation: Observation,
+    state: RolloutState,
+  ): Observation | undefined | Promise<Observation | undefined>;
+  /**
+   * Called when a limit or the environment ends the episode: returns the reason, another one, or null to go on. A limit
+   * is then lifted for one turn; an environment that is over stays over. The limit on time is not asked about.
+   */
+  onStop?(reason: string, state: RolloutState): string | null | Promise<string | null>;
+}
+
 /** How an episode is played. */
 export interface RolloutOptions {
   /** Bounds of the episode. */
   readonly limits?: RolloutLimits | undefined;
+  /** What a program does meanwhile. */
+  readonly hooks?: RolloutHooks | undefined;
   /** Makes the episode repeatable as far as its environment is. */
   readonly seed?: number | undefined;
   /** Gives the episode up. */
@@ -45,7 +71,7 @@ export interface RolloutOptions {
 export async function rollout(
   policy: Policy,
   environment: Environment,
-  { limits = {}, seed, signal: outer }: RolloutOptions = {},
+  { limits = {}, hooks = {}, seed, signal: outer }: RolloutOptions = {},
 ): Promise<Trajectory> {
   const timeout =
     limits.timeoutMs === undefined ? undefined : AbortSignal.timeout(limits.timeoutMs);
@@ -58,9 +84,12 @@ export async function rollout(
     if ("overflow" in beginning) return overflowed(beginning);
     let observation: Observation | undefined = beginning;
     while (observation) {
+      observation = (await hooks.onTurn?.(observation, episode.state)) ?? observation;
       const input = ModelInput.from(observation.input);
-      const room = episode.roomFor(input);
-      if (typeof room === "string") return episode.end(room);
+      const found = episode.roomFor(input);
+      const stop = typeof found === "string" ? await stopBy(hooks, found, episode.state) : null;
+      if (stop !== null) return episode.end(stop);
+      const room = typeof found === "string" ? undefined : found;
       const action = await sampleWithin(limits.turnTimeoutMs, signal, (turnSignal) =>
         policy({
           input,
@@ -72,7 +101,10 @@ export async function rollout(
       );
       const result: StepResult = await untilAborted(signal, environment.step(action, { signal }));
       episode.add(toTransition(input, action, result));
-      if (!result.next) return episode.end(result.stopReason ?? "completed");
+      if (!result.next) {
+        const reason = result.stopReason ?? "completed";
+        return episode.end((await stopBy(hooks, reason, episode.state)) ?? reason);
+      }
       observation = result.next;
     }
     return episode.end("completed");
@@ -83,6 +115,15 @@ export async function rollout(
   } finally {
     await closeQuietly(environment, failure);
   }
+}
+
+/** What a hook makes of a reason to stop; without one it stands. */
+async function stopBy(
+  hooks: RolloutHooks,
+  reason: string,
+  state: RolloutState,
+): Promise<string | null> {
+  return hooks.onStop ? hooks.onStop(reason, state) : reason;
 }
 
 /** Closes what an episode or a group held; its failure says nothing about what was played. */
@@ -101,6 +142,7 @@ export async function closeQuietly(
 class Episode {
   readonly #limits: RolloutLimits;
   readonly #transitions: Transition[] = [];
+  readonly #startedAt = performance.now();
   #sampled = 0;
 
   constructor(limits: RolloutLimits) {
@@ -109,6 +151,14 @@ class Episode {
 
   get turns(): number {
     return this.#transitions.length;
+  }
+
+  get state(): RolloutState {
+    return {
+      transitions: [...this.#transitions],
+      sampledTokens: this.#sampled,
+      elapsedMs: performance.now() - this.#startedAt,
+    };
   }
 
   /** Tokens that the next turn may have (undefined: any number), or the limit that has been reached. */

@@ -12,7 +12,7 @@ import { meanCentred, type AdvantageEstimator } from "./advantages.js";
 import type { PolicyLoss } from "./policy-loss.js";
 import type { DataAdjuster } from "./prepare-batch.js";
 import { retryOnFailure, type ErrorTolerance, type TerminationPolicy } from "./rollout-group.js";
-import type { RolloutLimits } from "./rollout.js";
+import type { RolloutHooks, RolloutLimits } from "./rollout.js";
 import type { EnvironmentGroup } from "./types.js";
 
 /** Groups to play, batch by batch. The same index gives groups that pose the same problems. */
@@ -70,6 +70,8 @@ export interface RlTrainOptions extends RunOptions {
   readonly computePostKl?: boolean | undefined;
   /** Bounds of every episode. */
   readonly limits?: RolloutLimits | undefined;
+  /** What a program does while episodes are played. */
+  readonly hooks?: RolloutHooks | undefined;
   /** What limits do to rewards. */
   readonly termination?: TerminationPolicy | undefined;
   /** What happens when episodes fail. @default retryOnFailure */
