@@ -264,7 +264,7 @@ describe("curves", () => {
         .toContain("77.125");
       expect(await inked(page, "nll", 0.61803, 0.5)).toBeGreaterThan(0);
     },
-    120_000,
+    300_000,
   );
 });
 
