@@ -1,7 +1,16 @@
 import fc from "fast-check";
 import { Datum, TensorData } from "tinker-ts";
 import { describe, expect, it } from "vitest";
-import { dpo, ipo, kto, pairLoss, simpo, tournamentScores, type PreferenceLoss } from "./index.js";
+import {
+  dpo,
+  ipo,
+  kto,
+  pairLoss,
+  simpo,
+  tournamentScores,
+  unpairedLoss,
+  type PreferenceLoss,
+} from "./index.js";
 
 const losses: Readonly<Record<string, PreferenceLoss>> = {
   dpo: dpo({ beta: 0.3 }),
@@ -108,6 +117,40 @@ describe("kto", () => {
     }
     expect(slopes[0]).toBeLessThan(0);
     expect(slopes[1]).toBeGreaterThan(0);
+  });
+});
+
+describe("the loss of single completions", () => {
+  it("has the gradient of its value by every token, and takes references summed up or not", () => {
+    const desirable = [true, false, true, false];
+    const loss = kto({ beta: 0.7 });
+    // Less probable than under the reference on the whole, so the origin stays at 0.
+    const own = lengths.map((length, index) =>
+      Array.from({ length }, (_unused, at) => -1 - 0.3 * at - 0.2 * index),
+    );
+    const theirs = lengths.map((length) => Array<number>(length).fill(-0.5));
+    const at = (values: readonly number[][], references: (number[] | number)[]) =>
+      unpairedLoss(
+        loss,
+        data,
+        values.map((row) => ({ data: Float64Array.from(row) }) as unknown as TensorData),
+        references,
+        desirable,
+      );
+    const { gradients, loss: value } = at(own, theirs);
+    for (const [datum, row] of own.entries()) {
+      for (const place of row.keys()) {
+        const moved = (by: number): number => {
+          const changed = own.map((values) => [...values]);
+          changed[datum]![place]! += by;
+          return at(changed, theirs).loss;
+        };
+        expect(gradients[datum]![place]).toBeCloseTo((moved(1e-6) - moved(-1e-6)) / 2e-6, 6);
+      }
+    }
+    // The first token of each has no weight.
+    const sums = theirs.map((row) => row.slice(1).reduce((sum, logprob) => sum + logprob, 0));
+    expect(at(own, sums).loss).toBeCloseTo(value, 12);
   });
 });
 

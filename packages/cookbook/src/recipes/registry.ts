@@ -40,6 +40,16 @@ export const recipes: readonly RecipeEntry[] = [
     load: async () => (await import("./entropy.js")).recipe,
   },
   {
+    name: "preference",
+    summary: "A form of answers becomes the rule, by pairs of which one was preferred (DPO)",
+    load: async () => (await import("./preference.js")).recipe,
+  },
+  {
+    name: "judge",
+    summary: "A reward model learns from comparisons; the model learns to please it",
+    load: async () => (await import("./judge.js")).recipe,
+  },
+  {
     name: "teacher",
     summary: "A student comes near to a teacher, token by token of its own answers",
     load: async () => (await import("./teacher.js")).recipe,

@@ -50,20 +50,26 @@ export async function drawPairs(
   return (await Promise.all(drawn)).flat();
 }
 
-/** How many answers at temperature 1 are good. */
+/** How many answers are good. */
 export async function shareOf(
   context: RecipeContext,
   isGood: (answer: string) => boolean,
-  samplerPath?: string,
+  how: {
+    /** @default 1 */
+    readonly temperature?: number | undefined;
+    /** Weights to ask. @default the model as it is */
+    readonly samplerPath?: string | undefined;
+  } = {},
 ): Promise<number> {
   const { renderer, seed, signal } = context;
   const size = examSize(context, 100);
   const groups = weatherPrompts.map((prompt): EnvironmentGroup =>
     problemGroup({ prompt, grade: (answer) => isGood(answer.trim()) }, { renderer, size }),
   );
-  const sampling = await openSampler(context, samplerPath);
+  const sampling = await openSampler(context, how.samplerPath);
   const exam = await examine(sampling, groups, {
     maxTokens: weatherTokens,
+    temperature: how.temperature,
     seed: seed + 1,
     signal,
   });
