@@ -29,7 +29,7 @@ const reports = {
 };
 for (const [name, report] of Object.entries(reports)) {
   if (!isChosen(name)) continue;
-  const server = await StudioServer.start();
+  const server = await StudioServer.start("--capture", "all");
   try {
     await report(server, StudioTab);
   } finally {
