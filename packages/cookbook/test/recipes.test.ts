@@ -5,7 +5,7 @@ import { LocalPlace } from "./support/local-service.js";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] !== undefined;
 /** Recipes that others cover step by step are only loaded here. */
-const short = ["guess-number"];
+const short = ["guess-number", "instruction"];
 
 describe("recipes", { timeout: isFull ? 900_000 : 120_000 }, () => {
   let place: LocalPlace;
