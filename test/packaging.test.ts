@@ -146,7 +146,6 @@ it("every entry point type-checks there under the strictest flags", () => {
     }),
   );
   const tsc = path.join(root, "node_modules/typescript/bin/tsc");
-  expect(() =>
-    execFileSync(process.execPath, [tsc, "-p", project], { encoding: "utf8" }),
-  ).not.toThrow();
+  const { stdout } = spawnSync(process.execPath, [tsc, "-p", project], { encoding: "utf8" });
+  expect(stdout).toBe("");
 }, 60_000);

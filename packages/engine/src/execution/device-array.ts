@@ -10,13 +10,14 @@ export class DeviceArray {
   readonly length: number;
   readonly #memory: Tensor;
 
+  /** @internal ONNX Runtime's types are not for users of the package. */
   constructor(memory: Tensor, dtype: DeviceType, length: number) {
     this.#memory = memory;
     this.dtype = dtype;
     this.length = length;
   }
 
-  /** The array, or its beginning, as a tensor of some shape. */
+  /** @internal The array, or its beginning, as a tensor of some shape. */
   tensor(dims: readonly number[]): Tensor {
     return Tensor.fromGpuBuffer(this.#memory.gpuBuffer, { dataType: this.dtype, dims });
   }
