@@ -232,6 +232,12 @@ describe.each(places)("RestClient $name", ({ open }) => {
     expect(tokenizer.decode(tokenizer.encode("hello"))).toBe("hello");
   });
 
+  it("takes lines of loggers", async () => {
+    const line = { run: "log-1", writer: "w", n: 1, kind: "open", name: "garden" };
+    const answer = await rest.postLogs(`${JSON.stringify(line)}\n`);
+    expect(answer.stored).toEqual({ "log-1": { w: 1 } });
+  });
+
   it("has been called in every way there is", () => {
     const methods = Object.getOwnPropertyNames(RestClient.prototype);
     expect([...called].toSorted()).toEqual(

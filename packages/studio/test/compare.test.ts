@@ -5,7 +5,7 @@ import { StudioServer } from "./support/server.js";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 
-describe("comparing runs", () => {
+describe.runIf(isFull)("comparing runs", () => {
   let server: StudioServer;
 
   beforeAll(async () => {

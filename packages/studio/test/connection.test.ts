@@ -12,7 +12,9 @@ afterAll(async () => {
   await server.close();
 });
 
-describe("the connection", () => {
+const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
+
+describe.runIf(isFull)("the connection", () => {
   it("54: is told to be lost while the page stays, and fills the gap when it is back", async () => {
     const training = await server.train(2);
     const tab = await StudioTab.open(`${server.url}/studio`, { allowedFailures: [/./] });

@@ -6,7 +6,7 @@ import type { TrainingClient } from "tinker-ts";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 
-describe("from one thing to the next", () => {
+describe.runIf(isFull)("from one thing to the next", () => {
   let server: StudioServer;
   let training: TrainingClient;
 

@@ -5,7 +5,9 @@ import { StudioServer } from "./support/server.js";
 import { Datum, ModelInput, type Tokenizer } from "tinker-ts";
 import type { StudioRuns } from "tinker-ts/wire/studio";
 
-describe("what is trained on", () => {
+const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
+
+describe.runIf(isFull)("what is trained on", () => {
   let server: StudioServer;
   let tokenizer: Tokenizer;
   let model = "";

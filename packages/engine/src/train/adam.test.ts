@@ -124,7 +124,26 @@ describe("adamStep", () => {
           else expect({ parameters, state }).toEqual(before);
         }
       }),
-      { numRuns: 300 },
+      {
+        numRuns: 300,
+        examples: [
+          // A moment that outlives its divisor: the direction is infinite, the step along it 0.
+          [
+            {
+              start: 0,
+              gradients: [1e18, 0],
+              options: {
+                learningRate: 0,
+                weightDecay: 0,
+                eps: 0,
+                beta1: 0.999999999,
+                beta2: 0,
+                gradClipNorm: 0,
+              },
+            },
+          ],
+        ],
+      },
     );
   });
 

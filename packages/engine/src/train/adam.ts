@@ -14,6 +14,9 @@ const smallestDivisor = 1e-30;
 /** Numbers up to this have squares that fit single precision, also the sum of a chunk of smaller ones. */
 const largestSquared = 1e19;
 
+/** Below this nothing overflows. */
+const largestNumber = 1e38;
+
 /** Settings of one optimizer step. */
 export interface AdamOptions {
   readonly learningRate: number;
@@ -192,7 +195,10 @@ function largestAfter(
     largestMoment * at(settings.beta1, 0) + gradient * Math.abs(at(settings.oneMinusBeta1, 0));
   const direction = moment / at(settings.eps, 0);
   const change = direction * at(settings.stepSize, 0) + largestValue * at(settings.decay, 0);
-  const isSmall = Math.max(gradient, change * Math.sqrt(chunkLength)) < largestSquared;
+  // A direction without end is not a number even where the step along it has no length.
+  const isSmall =
+    direction < largestNumber &&
+    Math.max(gradient, change * Math.sqrt(chunkLength)) < largestSquared;
   return { moment, isSmall };
 }
 

@@ -91,10 +91,13 @@ export class ServiceSink implements RunSink {
     const deadline = Date.now() + closeMs;
     while (this.#waiting.length > 0 && !this.#isOver && Date.now() < deadline) {
       this.#send();
+      // The timer keeps the process alive: whoever closes waits for the end of this.
+      let timer: ReturnType<typeof setTimeout> | undefined;
       const late = new Promise<void>((resolve) => {
-        setTimeout(resolve, deadline - Date.now()).unref();
+        timer = setTimeout(resolve, deadline - Date.now());
       });
       await Promise.race([this.#sending, late]);
+      clearTimeout(timer);
       if (this.#waiting.length > 0 && this.#patienceMs > flushMs) {
         await new Promise<void>((resolve) => {
           setTimeout(resolve, Math.min(this.#patienceMs, Math.max(0, deadline - Date.now())));
