@@ -7,7 +7,7 @@ import type { StudioCheckpoints, StudioMachine } from "tinker-ts/wire/studio";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 
-describe("the playground", () => {
+describe.runIf(isFull)("the playground", () => {
   let server: StudioServer;
   let service: ServiceClient;
   let training: TrainingClient;

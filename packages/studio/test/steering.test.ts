@@ -15,7 +15,9 @@ afterAll(async () => {
 const open = (training: TrainingClient): Promise<StudioTab> =>
   StudioTab.open(`${server.url}/studio/runs/${encodeURIComponent(training.modelId)}`);
 
-describe("a run", () => {
+const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
+
+describe.runIf(isFull)("a run", () => {
   it("18: a new name and tags reach a second page without a reload", async () => {
     const training = await server.train(1);
     const [tab, other] = await Promise.all([

@@ -439,6 +439,9 @@ function cubic(values: Float64Array): { value: number; gradient: Float64Array } 
   };
 }
 
+/** Terms that stop to pull where they have pulled far enough. */
+const canBeFlat: ReadonlySet<string> = new Set(["ppo"]);
+
 describe("gradients", () => {
   for (const [name, make] of Object.entries(everyTerm)) {
     it(`of ${name} agree with differences of the value`, () =>
@@ -458,7 +461,9 @@ describe("gradients", () => {
             }
           }
           const moving = gradients.some((gradient) => gradient.some((entry) => entry !== 0));
-          if (Math.abs(value) > 1e-9) expect(moving, "a value that has no gradient").toBe(true);
+          if (Math.abs(value) > 1e-9 && !canBeFlat.has(name)) {
+            expect(moving, "a value that has no gradient").toBe(true);
+          }
         }),
         { numRuns: 25 },
       ));
