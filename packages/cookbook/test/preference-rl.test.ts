@@ -85,8 +85,11 @@ describe("reward models and tournaments on the embedded engine", { timeout: 90_0
     const { metrics } = await readRunFolder(result.folder);
     const losses = metrics.map((step) => Number(step.metrics["train_mean_nll"]));
     expect(losses[3]).toBeLessThan(losses[0]! / 2);
-    expect(result.evaluation["test/accuracy"]).toBeGreaterThanOrEqual(0);
+    expect(result.evaluation["test/accuracy"]).toBe(1);
     const modelPath = result.checkpoint!.samplerPath!;
+    // Whoever goes on from it finds out how it was spoken to.
+    const run = await place.service.createRestClient().getTrainingRunByTinkerPath(modelPath);
+    expect(run.userMetadata).toMatchObject({ renderer_name: renderer.name });
     const judge = chatPreferenceModel(
       await place.service.createSamplingClient({ modelPath }),
       renderer,

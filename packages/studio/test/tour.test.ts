@@ -51,6 +51,10 @@ describe.each(isFull ? views : views.slice(0, 1))("8, 56, 57: every screen, $nam
         .toMatch(shown);
       if (await tab.isTooWide()) wrong.push([path, "moves sideways"]);
       for (const found of await tab.violations()) wrong.push([path, found]);
+      const nameless = await tab.page
+        .locator("table:not(:has(caption), [aria-label], [aria-labelledby])")
+        .count();
+      if (nameless > 0) wrong.push([path, `${nameless} tables without a name`]);
       await tab.close();
     }
     expect(wrong).toEqual([]);

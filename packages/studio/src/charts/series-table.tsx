@@ -30,6 +30,7 @@ export function SeriesTable({
       aria-label="Values"
     >
       <table class="table tabular">
+        <caption class="unseen">Points</caption>
         <thead>
           <tr>
             {series.length > 1 && <th>run</th>}

@@ -123,6 +123,7 @@ export function Checkpoints() {
       ) : (
         <div class="card scroll-x">
           <table class="table checkpoints">
+            <caption class="unseen">Checkpoints</caption>
             <thead>
               <tr>
                 <th>

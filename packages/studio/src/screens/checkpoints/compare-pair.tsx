@@ -29,6 +29,7 @@ export function ComparePair({
   return (
     <section class="card" aria-label="Two checkpoints">
       <table class="table">
+        <caption class="unseen">Two checkpoints</caption>
         <thead>
           <tr>
             <th>

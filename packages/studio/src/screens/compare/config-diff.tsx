@@ -51,6 +51,7 @@ export function ConfigDiff({
       </div>
       <div class="scroll-x">
         <table class="table config-diff">
+          <caption class="unseen">Configurations</caption>
           <thead>
             <tr>
               <th scope="col">

@@ -323,6 +323,7 @@ function Usage() {
       {failure.value && <Failure failure={failure.value} what="the usage" retry={reload} />}
       <div class="scroll-x">
         <table class="table">
+          <caption class="unseen">Usage</caption>
           <thead>
             <tr>
               <th>Day</th>

@@ -25,6 +25,7 @@ export function ConfigTab({ run }: { readonly run: StudioRunDetail }) {
       <Controls run={run} />
       <div class="card scroll-x">
         <table class="table">
+          <caption class="unseen">The run</caption>
           <tbody>
             {facts
               .filter((fact): fact is [string, string] => fact[1] !== null)

@@ -56,6 +56,7 @@ export function FilesTab({ run }: { readonly run: StudioRunDetail }) {
           <p class="padded muted">No checkpoints yet.</p>
         ) : (
           <table class="table">
+            <caption class="unseen">Checkpoints</caption>
             <thead>
               <tr>
                 <th>Checkpoint</th>
@@ -95,6 +96,7 @@ export function FilesTab({ run }: { readonly run: StudioRunDetail }) {
       {run.files.length > 0 && (
         <section class="card scroll-x" aria-label="Files">
           <table class="table">
+            <caption class="unseen">Files</caption>
             <thead>
               <tr>
                 <th>File</th>
