@@ -1,3 +1,4 @@
+import { EventEmitter, once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -6,6 +7,7 @@ import {
   groupOf,
   klPenalty,
   problemGroup,
+  rolloutEvaluator,
   train,
   type DataAdjuster,
   type EnvironmentGroup,
@@ -149,6 +151,37 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
     }
   });
 
+  it("asynchronous: plays a group again that is too old, also when nothing else is left", async () => {
+    const trained: string[] = [];
+    const progress = new EventEmitter();
+    let plays = 0;
+    /** Takes longer than all the others together, the first time. */
+    const slow = (): EnvironmentGroup => ({
+      tags: ["group-0"],
+      environments: async () => {
+        if (plays++ === 0) await once(progress, "others done");
+        return kites(2).environments();
+      },
+    });
+    const dataset: RlDataset = {
+      length: 5,
+      batch: (index) => [index === 0 ? slow() : { ...kites(2), tags: [`group-${index}`] }],
+    };
+    const result = await train(
+      options({
+        dataset,
+        mode: { kind: "asynchronous", maxStepsOffPolicy: 1, groupsPerBatch: 1 },
+        adjusters: [noting(trained)],
+        onProgress: ({ step }) => void (step === 4 && progress.emit("others done")),
+      }),
+    );
+    expect(result).toMatchObject({ status: "completed", step: 5 });
+    expect(trained).toEqual([1, 2, 3, 4, 0].map((group) => `group-${group}`));
+    const last = (await stepsOf(result)).at(-1)!;
+    expect(last).toMatchObject({ "rollouts/stale_groups": 1, "sampling_client/step_min": 4 });
+    expect(plays).toBe(2);
+  });
+
   it("asynchronous: a run that was stopped trains the groups that it had not", async () => {
     const trained: string[] = [];
     const dataset: RlDataset = {
@@ -181,7 +214,12 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
       options({ dataset: batches(2, 2, same), mode, removeConstantRewardGroups: true }),
     );
     expect(result.status).toBe("completed");
-    for (const step of await stepsOf(result)) expect(step["optim/updates"]).toBe(0);
+    // Asynchronously there is no step without something to train.
+    const steps = await stepsOf(result);
+    expect(steps).toHaveLength(mode.kind === "synchronous" ? 2 : 0);
+    for (const step of steps) {
+      expect(step).toMatchObject({ "optim/updates": 0, "rollouts/constant_groups": 2 });
+    }
   });
 
   it("goes on without groups that cannot be played, and counts them", async () => {
@@ -229,6 +267,29 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
     expect(seen[0]!.length).toBeGreaterThan(0);
   });
 
+  it("plays what is not trained from time to time, and writes that down apart", async () => {
+    const evaluator = rolloutEvaluator({
+      name: "held out",
+      groups: () => [kites(2), kites(2), kites(2)],
+      maxTokens: 20,
+      seed: 3,
+    });
+    const result = await train(
+      options({ dataset: batches(3, 1, () => kites(2)), evaluators: [evaluator], evalEvery: 2 }),
+    );
+    const steps = await stepsOf(result);
+    expect(steps.map((step) => step["held out/env/all/total_episodes"])).toEqual([6, undefined, 6]);
+    expect(steps[0]).toHaveProperty(["held out/pass@2"]);
+    const file = path.join(
+      result.folder,
+      "iteration_000002",
+      "eval_held_out_rollout_summaries.jsonl",
+    );
+    const { lines } = await readJsonLines(file);
+    expect(lines).toHaveLength(6);
+    expect(lines[0]).toMatchObject({ split: "eval/held out", iteration: 2 });
+  });
+
   it("writes down what was played", async () => {
     const result = await train(options({ dataset: batches(1, 2) }));
     const iteration = path.join(result.folder, "iteration_000000");
@@ -242,6 +303,7 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
       tags: ["weather"],
       sampling_client_step: 0,
       steps: [{ step_idx: 0, episode_done: true }],
+      final_ob_len: 0,
     });
     const { lines } = await readJsonLines(path.join(iteration, "train_transcripts.jsonl"));
     expect(lines[0]!["text"]).toContain("Tell me something about the weather.");

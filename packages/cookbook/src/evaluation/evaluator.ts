@@ -1,4 +1,5 @@
 import type { SamplingClient, TrainingClient } from "tinker-ts";
+import type { RunLog } from "tinker-ts/run-log";
 
 /** What an evaluator may use while a model is being trained. */
 export interface EvaluationContext {
@@ -8,6 +9,8 @@ export interface EvaluationContext {
   readonly sampler: () => Promise<SamplingClient>;
   /** Steps done. */
   readonly step: number;
+  /** Where the run keeps what it does; files of an evaluation belong to its step. */
+  readonly log?: RunLog | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 

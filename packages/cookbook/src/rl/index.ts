@@ -76,13 +76,7 @@ export {
   type RolloutGroupOptions,
   type TerminationPolicy,
 } from "./rollout-group.js";
-export {
-  rollout,
-  type RolloutHooks,
-  type RolloutLimits,
-  type RolloutOptions,
-  type RolloutState,
-} from "./rollout.js";
+export { rollout, type RolloutHooks, type RolloutOptions, type RolloutState } from "./rollout.js";
 export {
   totalReward,
   totalRewards,
@@ -93,6 +87,7 @@ export {
   type Numbers,
   type Observation,
   type Overflow,
+  type RolloutLimits,
   type StepContext,
   type StepResult,
   type StopCondition,
@@ -102,6 +97,7 @@ export {
 } from "./types.js";
 export { klPenalty, prepareBatch, type DataAdjuster, type PreparedBatch } from "./prepare-batch.js";
 export { readyForLoss, submitPolicyPass, type PolicyLoss } from "./policy-loss.js";
+export { rolloutEvaluator, type RolloutEvaluatorOptions } from "./rollout-evaluator.js";
 export { rolloutSummaries, transcripts, type RecordPlace } from "./records.js";
 export {
   defineRl,

@@ -19,7 +19,7 @@ export function rolloutSummaries(
   { split, iteration, samplerSteps }: RecordPlace,
 ): Line[] {
   return groups.flatMap((group, groupIndex) =>
-    group.trajectories.map(({ transitions, stopReason }, member): Line => {
+    group.trajectories.map(({ transitions, stopReason, finalObservation }, member): Line => {
       const last = transitions.length - 1;
       return {
         schema_version: 1,
@@ -42,6 +42,7 @@ export function rolloutSummaries(
           metrics: { ...metrics },
           logs: { ...logs },
         })),
+        final_ob_len: finalObservation?.length ?? 0,
       };
     }),
   );

@@ -61,7 +61,7 @@ export class RlRun {
   async evaluateBefore(step: number): Promise<Numbers> {
     const { evalEvery, evaluators = [], signal } = this.options;
     if (evaluators.length === 0 || evalEvery === 0 || step % evalEvery !== 0) return {};
-    return runEvaluators(evaluators, { training: this.training, step, signal });
+    return runEvaluators(evaluators, { training: this.training, step, log: this.log, signal });
   }
 
   /** How far the updated policy is from the one that sampled, where that is wanted. */

@@ -1,17 +1,12 @@
 import { ArgumentError, TinkerError } from "tinker-ts";
 import type { Policy } from "./policy.js";
-import {
-  closeQuietly,
-  rollout,
-  untilAborted,
-  type RolloutHooks,
-  type RolloutLimits,
-} from "./rollout.js";
+import { closeQuietly, rollout, untilAborted, type RolloutHooks } from "./rollout.js";
 import { mixSeeds } from "./seeds.js";
 import type {
   Environment,
   EnvironmentGroup,
   GroupReward,
+  RolloutLimits,
   Trajectory,
   TrajectoryGroup,
 } from "./types.js";
@@ -24,6 +19,8 @@ export interface ErrorTolerance {
   readonly minSuccessful: "all" | number;
   /** Whether a group that fails is skipped; otherwise it ends the run. */
   readonly skipsGroup: boolean;
+  /** Milliseconds after which an episode has failed, whatever it played; limits keep what was played. @default none */
+  readonly timeoutMs?: number | undefined;
 }
 
 /** The first failure ends the run. */
@@ -49,6 +46,12 @@ export interface TerminationPolicy {
   readonly zeroRewardOnLimit?: boolean | undefined;
   /** Which reasons are limits. @default all limits of `RolloutLimits`, and `max_tool_calls` */
   readonly limitReasons?: readonly string[] | undefined;
+  /**
+   * Whether a group all of whose episodes ran out of time is not graded; it earns nothing above 0 in any case, and
+   * this holds only where `zeroRewardOnLimit` does.
+   * @default false
+   */
+  readonly skipsGradingOnTimeout?: boolean | undefined;
   /** Milliseconds for `rewards` of the group; more is a failure. */
   readonly gradingTimeoutMs?: number | undefined;
 }
@@ -155,8 +158,12 @@ async function playAll(
     let environment = first;
     for (let attempt = 0; ; attempt++) {
       try {
-        const own = mixSeeds(seed, member, attempt);
-        const trajectory = await rollout(policy, environment, { limits, hooks, seed: own, signal });
+        const trajectory = await rollout(policy, environment, {
+          limits,
+          hooks,
+          seed: mixSeeds(seed, member, attempt),
+          signal: timed(signal, tolerance.timeoutMs),
+        });
         return { trajectory, environment };
       } catch (error) {
         if (signal.aborted) return undefined;
@@ -189,14 +196,12 @@ async function grade(
   { termination = {}, signal: outer }: RolloutGroupOptions,
 ): Promise<TrajectoryGroup> {
   const trajectories = played.map(({ trajectory }) => trajectory);
-  const { gradingTimeoutMs } = termination;
-  const timeout =
-    gradingTimeoutMs === undefined ? undefined : AbortSignal.timeout(gradingTimeoutMs);
-  const signal = AbortSignal.any([outer, timeout].filter((one) => one !== undefined));
+  const signal = timed(outer, termination.gradingTimeoutMs);
   let rewards: readonly GroupReward[];
   try {
     const environments = played.map(({ environment }) => environment);
-    const graded = group.rewards?.(trajectories, environments, { signal });
+    const isGraded = !skipsGrading(trajectories, termination);
+    const graded = isGraded ? group.rewards?.(trajectories, environments, { signal }) : undefined;
     rewards = (await untilAborted(signal, graded)) ?? trajectories.map(() => ({ reward: 0 }));
   } catch (error) {
     outer?.throwIfAborted();
@@ -226,6 +231,22 @@ const limits = [
   "max_tool_calls",
   "rollout_timeout",
 ];
+
+/** Whether a group that would earn nothing anyway is left ungraded. */
+function skipsGrading(
+  trajectories: readonly Trajectory[],
+  { zeroRewardOnLimit, limitReasons = limits, skipsGradingOnTimeout }: TerminationPolicy,
+): boolean {
+  const timeout = "rollout_timeout";
+  if (!skipsGradingOnTimeout || !zeroRewardOnLimit || !limitReasons.includes(timeout)) return false;
+  return trajectories.every(({ stopReason }) => stopReason === timeout);
+}
+
+/** A signal that is also aborted when a time is over. */
+function timed(signal: AbortSignal | undefined, timeoutMs: number | undefined): AbortSignal {
+  const timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+  return AbortSignal.any([signal, timeout].filter((one) => one !== undefined));
+}
 
 /** Takes back what an episode earned above 0 when a limit ended it, where that is wanted. */
 function bounded(

@@ -11,6 +11,7 @@ import {
   type Environment,
   type EnvironmentGroup,
   type Policy,
+  type Trajectory,
 } from "./index.js";
 
 /** Answers each prompt with its length. */
@@ -75,6 +76,53 @@ describe("a rollout", () => {
     expect(transitions.map(({ observation }) => observation.length)).toEqual([1, 5, 7]);
     const over = await rollout(echo, counting(1), { hooks: { onStop: () => null } });
     expect(over.stopReason).toBe("completed");
+  });
+
+  it("shows a hook what was played, and who ended it", async () => {
+    const ends: [string, boolean][] = [];
+    const hooks = {
+      onEnd: ({ stopReason }: Trajectory, { byEnvironment }: { byEnvironment: boolean }) =>
+        void ends.push([stopReason, byEnvironment]),
+    };
+    await rollout(echo, counting(1), { hooks });
+    await rollout(echo, counting(9), { hooks, limits: { maxTurns: 1 } });
+    await rollout(forever, counting(9), { hooks, limits: { timeoutMs: 10 } });
+    await rollout(
+      echo,
+      { ...counting(1), start: () => ({ overflow: true, reward: 0 }) },
+      { hooks },
+    );
+    expect(ends).toEqual([
+      ["completed", true],
+      ["max_turns", false],
+      ["rollout_timeout", false],
+      ["context_overflow", true],
+    ]);
+  });
+
+  it("keeps to the environment's limits where nobody gives others", async () => {
+    const environment = (): Environment => ({ ...counting(9), limits: { maxTurns: 2 } });
+    expect((await rollout(echo, environment())).transitions).toHaveLength(2);
+    const limits = { maxTurns: 3 };
+    expect((await rollout(echo, environment(), { limits })).transitions).toHaveLength(3);
+  });
+
+  it("tells in its last turn why there is no other, and how often it went on after a cut", async () => {
+    const cut: Policy = async (request) => ({ ...(await echo(request)), stopReason: "length" });
+    const { transitions } = await rollout(cut, counting(3));
+    expect(transitions.map(({ metrics }) => metrics)).toEqual([
+      {},
+      {},
+      { "stop/completed": 1, num_truncations_max_turn_tokens: 2 },
+    ]);
+    const whole = await rollout(echo, counting(2));
+    expect(whole.transitions.at(-1)!.metrics).toEqual({ "stop/completed": 1 });
+  });
+
+  it("keeps the prompt that a limit left unanswered", async () => {
+    const limited = await rollout(echo, counting(9), { limits: { maxTurns: 2 } });
+    expect(limited.finalObservation!.length).toBe(7);
+    expect((await rollout(echo, counting(2))).finalObservation).toBeUndefined();
   });
 
   it("fails by a hook that throws, and still closes", async () => {
@@ -269,6 +317,23 @@ describe("a group", () => {
     expect(new Set(ended)).toEqual(new Set([0, 1]));
   });
 
+  it("plays an episode that hangs again, within a time that keeps nothing of it", async () => {
+    let hangs = true;
+    const policy: Policy = (request) => {
+      if (!hangs) return echo(request);
+      hangs = false;
+      return forever(request);
+    };
+    const errors: unknown[] = [];
+    const group = groupOf({ size: 2, make: () => counting(1) });
+    const { trajectories } = await rolloutGroup(policy, group, {
+      tolerance: { ...retryOnFailure, timeoutMs: 20 },
+      onError: (error) => errors.push(error),
+    });
+    expect(trajectories.map(({ stopReason }) => stopReason)).toEqual(["completed", "completed"]);
+    expect(errors).toEqual([expect.objectContaining({ name: "TimeoutError" })]);
+  });
+
   it("adds what the group itself gives, and refuses another number of rewards", async () => {
     const graded = groupOf({
       size: 2,
@@ -292,6 +357,24 @@ describe("a group", () => {
     expect(finalRewards).toEqual([-2]);
     expect(metrics).toEqual([{ zero_reward_on_limit: 1 }]);
     expect((await rolloutGroup(echo, group, { limits })).finalRewards).toEqual([0]);
+  });
+
+  it.each([
+    ["when all ran out of time and would earn nothing", true, 0, 0],
+    ["never, where they may earn something", false, 1, 2],
+  ])("is left ungraded %s", async (_, zeroRewardOnLimit, grades, reward) => {
+    let graded = 0;
+    const group = groupOf({
+      size: 1,
+      make: () => counting(1),
+      rewards: () => (graded++, [{ reward: 2 }]),
+    });
+    const termination = { zeroRewardOnLimit, skipsGradingOnTimeout: true };
+    const limits = { timeoutMs: 10 };
+    const { finalRewards } = await rolloutGroup(forever, group, { limits, termination });
+    expect([graded, finalRewards]).toEqual([grades, [reward]]);
+    const quick = await rolloutGroup(echo, group, { termination });
+    expect([graded, quick.finalRewards]).toEqual([grades + 1, [2]]);
   });
 
   it("fails when grading takes too long, and rejects with the reason when it is given up", async () => {

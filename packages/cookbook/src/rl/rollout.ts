@@ -3,35 +3,25 @@ import type { Policy } from "./policy.js";
 import { mixSeeds } from "./seeds.js";
 import type {
   Environment,
+  Numbers,
   Observation,
   Overflow,
+  RolloutLimits,
   StepResult,
   Trajectory,
   Transition,
 } from "./types.js";
 
-/** Bounds of an episode; what is absent does not bind. */
-export interface RolloutLimits {
-  /** Turns. */
-  readonly maxTurns?: number | undefined;
-  /** Positions of prompt and answer together. */
-  readonly maxTrajectoryTokens?: number | undefined;
-  /** Tokens sampled over all turns. */
-  readonly maxSampledTokens?: number | undefined;
-  /** Tokens sampled in one turn. */
-  readonly maxTurnTokens?: number | undefined;
-  /** Milliseconds for the episode; what was played until then is kept. */
-  readonly timeoutMs?: number | undefined;
-  /** Milliseconds for sampling one turn; the episode fails, since there is nothing to keep. */
-  readonly turnTimeoutMs?: number | undefined;
-}
-
 /** Where an episode is. */
 export interface RolloutState {
   /** The turns that were played. */
   readonly transitions: readonly Transition[];
+  /** Positions of the prompt that comes next, or came last. */
+  readonly observedTokens: number;
   /** Tokens that were sampled. */
   readonly sampledTokens: number;
+  /** Turns that were cut off and after which the episode went on. */
+  readonly truncations: number;
   /** Milliseconds since the episode began. */
   readonly elapsedMs: number;
 }
@@ -48,11 +38,13 @@ export interface RolloutHooks {
    * is then lifted for one turn; an environment that is over stays over. The limit on time is not asked about.
    */
   onStop?(reason: string, state: RolloutState): string | null | Promise<string | null>;
+  /** Called with what was played before it is returned, for instance to keep it; `byEnvironment` where that ended and graded it. */
+  onEnd?(trajectory: Trajectory, end: { readonly byEnvironment: boolean }): void | Promise<void>;
 }
 
 /** How an episode is played. */
 export interface RolloutOptions {
-  /** Bounds of the episode. */
+  /** Bounds of the episode. @default the environment's own */
   readonly limits?: RolloutLimits | undefined;
   /** What a program does meanwhile. */
   readonly hooks?: RolloutHooks | undefined;
@@ -71,24 +63,29 @@ export interface RolloutOptions {
 export async function rollout(
   policy: Policy,
   environment: Environment,
-  { limits = {}, hooks = {}, seed, signal: outer }: RolloutOptions = {},
+  { limits = environment.limits ?? {}, hooks = {}, seed, signal: outer }: RolloutOptions = {},
 ): Promise<Trajectory> {
   const timeout =
     limits.timeoutMs === undefined ? undefined : AbortSignal.timeout(limits.timeoutMs);
   const signal = AbortSignal.any([outer, timeout].filter((one) => one !== undefined));
   const episode = new Episode(limits);
+  const end = async (trajectory: Trajectory, byEnvironment: boolean): Promise<Trajectory> => {
+    await hooks.onEnd?.(trajectory, { byEnvironment });
+    return trajectory;
+  };
   let failure: unknown;
   try {
     outer?.throwIfAborted();
     const beginning = await untilAborted(signal, environment.start({ signal }));
-    if ("overflow" in beginning) return overflowed(beginning);
+    if ("overflow" in beginning) return await end(overflowed(beginning), true);
     let observation: Observation | undefined = beginning;
     while (observation) {
       observation = (await hooks.onTurn?.(observation, episode.state)) ?? observation;
       const input = ModelInput.from(observation.input);
+      episode.read(input);
       const found = episode.roomFor(input);
       const stop = typeof found === "string" ? await stopBy(hooks, found, episode.state) : null;
-      if (stop !== null) return episode.end(stop);
+      if (stop !== null) return await end(episode.endByLimit(stop), false);
       const room = typeof found === "string" ? undefined : found;
       const action = await sampleWithin(limits.turnTimeoutMs, signal, (turnSignal) =>
         policy({
@@ -100,16 +97,19 @@ export async function rollout(
         }),
       );
       const result: StepResult = await untilAborted(signal, environment.step(action, { signal }));
-      episode.add(toTransition(input, action, result));
+      episode.add(toTransition(input, action, result), result.next !== undefined);
       if (!result.next) {
         const reason = result.stopReason ?? "completed";
-        return episode.end((await stopBy(hooks, reason, episode.state)) ?? reason);
+        const named = (await stopBy(hooks, reason, episode.state)) ?? reason;
+        return await end(episode.end(named), true);
       }
       observation = result.next;
     }
-    return episode.end("completed");
+    return await end(episode.end("completed"), true);
   } catch (error) {
-    if (timeout?.aborted && !outer?.aborted) return episode.end("rollout_timeout");
+    if (timeout?.aborted && !outer?.aborted) {
+      return await end(episode.endByLimit("rollout_timeout"), false);
+    }
     failure = error;
     throw error;
   } finally {
@@ -143,7 +143,9 @@ class Episode {
   readonly #limits: RolloutLimits;
   readonly #transitions: Transition[] = [];
   readonly #startedAt = performance.now();
+  #observed = ModelInput.empty();
   #sampled = 0;
+  #truncations = 0;
 
   constructor(limits: RolloutLimits) {
     this.#limits = limits;
@@ -156,9 +158,16 @@ class Episode {
   get state(): RolloutState {
     return {
       transitions: [...this.#transitions],
+      observedTokens: this.#observed.length,
       sampledTokens: this.#sampled,
+      truncations: this.#truncations,
       elapsedMs: performance.now() - this.#startedAt,
     };
+  }
+
+  /** Takes the prompt of the next turn. */
+  read(input: ModelInput): void {
+    this.#observed = input;
   }
 
   /** Tokens that the next turn may have (undefined: any number), or the limit that has been reached. */
@@ -175,13 +184,21 @@ class Episode {
     return bounds.length === 0 ? undefined : Math.min(...bounds);
   }
 
-  add(transition: Transition): void {
+  add(transition: Transition, goesOn: boolean): void {
     this.#transitions.push(transition);
     this.#sampled += transition.action.tokens.length;
+    if (goesOn && transition.action.stopReason === "length") this.#truncations++;
   }
 
   end(stopReason: string): Trajectory {
-    return { transitions: this.#transitions, stopReason };
+    const counts =
+      this.#truncations === 0 ? {} : { num_truncations_max_turn_tokens: this.#truncations };
+    return { transitions: withEnd(this.#transitions, stopReason, counts), stopReason };
+  }
+
+  /** The end before a turn that was not played. */
+  endByLimit(stopReason: string): Trajectory {
+    return { ...this.end(stopReason), finalObservation: this.#observed };
   }
 }
 
@@ -196,7 +213,19 @@ function toTransition(
 function overflowed({ reward, metrics, stopReason = "context_overflow" }: Overflow): Trajectory {
   const action = { tokens: new Int32Array(), logprobs: new Float32Array(), stopReason: "overflow" };
   const transition = toTransition(ModelInput.empty(), action, { reward, metrics });
-  return { transitions: [transition], stopReason };
+  return { transitions: withEnd([transition], stopReason), stopReason };
+}
+
+/** The last turn also tells why there is no other. */
+function withEnd(
+  transitions: readonly Transition[],
+  stopReason: string,
+  counts: Numbers = {},
+): readonly Transition[] {
+  const last = transitions.at(-1);
+  if (!last) return transitions;
+  const metrics = { ...last.metrics, [`stop/${stopReason}`]: 1, ...counts };
+  return [...transitions.slice(0, -1), { ...last, metrics }];
 }
 
 async function sampleWithin<T>(

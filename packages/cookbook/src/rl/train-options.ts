@@ -12,8 +12,8 @@ import { meanCentred, type AdvantageEstimator } from "./advantages.js";
 import type { PolicyLoss } from "./policy-loss.js";
 import type { DataAdjuster } from "./prepare-batch.js";
 import { retryOnFailure, type ErrorTolerance, type TerminationPolicy } from "./rollout-group.js";
-import type { RolloutHooks, RolloutLimits } from "./rollout.js";
-import type { EnvironmentGroup } from "./types.js";
+import type { RolloutHooks } from "./rollout.js";
+import type { EnvironmentGroup, RolloutLimits } from "./types.js";
 
 /** Groups to play, batch by batch. The same index gives groups that pose the same problems. */
 export interface RlDataset {

@@ -1,5 +1,21 @@
 import type { ModelInput, ModelInputLike } from "tinker-ts";
 
+/** Bounds of an episode; what is absent does not bind. */
+export interface RolloutLimits {
+  /** Turns. */
+  readonly maxTurns?: number | undefined;
+  /** Positions of prompt and answer together. */
+  readonly maxTrajectoryTokens?: number | undefined;
+  /** Tokens sampled over all turns. */
+  readonly maxSampledTokens?: number | undefined;
+  /** Tokens sampled in one turn. */
+  readonly maxTurnTokens?: number | undefined;
+  /** Milliseconds for the episode; what was played until then is kept. */
+  readonly timeoutMs?: number | undefined;
+  /** Milliseconds for sampling one turn; the episode fails, since there is nothing to keep. */
+  readonly turnTimeoutMs?: number | undefined;
+}
+
 /** Where a sampled turn ends: texts or token ids. */
 export type StopCondition = readonly string[] | readonly number[];
 
@@ -60,6 +76,8 @@ export interface StepResult {
 
 /** One episode; it is used once. */
 export interface Environment {
+  /** Bounds that hold where whoever plays gives none. */
+  readonly limits?: RolloutLimits | undefined;
   /** The first prompt. */
   start(context: StepContext): Observation | Overflow | Promise<Observation | Overflow>;
   /** Takes an action. */
@@ -119,6 +137,8 @@ export interface Trajectory {
   readonly transitions: readonly Transition[];
   /** Why it ended. */
   readonly stopReason: string;
+  /** What the policy would have read next where a limit ended it; absent where the environment did. */
+  readonly finalObservation?: ModelInput | undefined;
 }
 
 /** The episodes of a group and what they were worth. */

@@ -50,6 +50,8 @@ export interface MessageEnvironmentOptions {
 export interface ParseErrorPolicy {
   /** Reward of an answer without a clean end, and of one that was tried too often. @default -1 */
   readonly reward?: number | undefined;
+  /** Whether an answer without a clean end ends the episode; otherwise the same prompt is answered again. @default true */
+  readonly endsEpisode?: boolean | undefined;
   /** Times in a row that calls which cannot be read may be tried again. @default 0 */
   readonly maxRetries?: number | undefined;
   /** What is said then; `{details}` is what was wrong. */
@@ -99,26 +101,24 @@ export function messageEnvironment(
     };
   };
 
+  const { masksTurns: masked } = parseErrors;
+  /** What is told of a turn that cannot be read. */
+  const unreadable = {
+    metrics: { parse_error: 1, ...(masked ? { parse_error_masked: 1 } : {}) },
+    masked,
+  };
+
   const readable = ({ message }: ParsedResponse): boolean =>
     (message.unparsedToolCalls?.length ?? 0) === 0 || (message.toolCalls?.length ?? 0) > 0;
 
   const tryAgain = ({ message }: ParsedResponse): StepResult => {
-    const {
-      reward = -1,
-      maxRetries = 0,
-      retryMessage = askAgain,
-      penalty = 0,
-      masksTurns,
-    } = parseErrors;
-    const metrics = { parse_error: 1, ...(masksTurns ? { parse_error_masked: 1 } : {}) };
+    const { reward = -1, maxRetries = 0, retryMessage = askAgain, penalty = 0 } = parseErrors;
     failures++;
-    if (failures > maxRetries) {
-      return { reward, stopReason: "parse_error", metrics, masked: masksTurns };
-    }
+    if (failures > maxRetries) return { reward, stopReason: "parse_error", ...unreadable };
     const details = message.unparsedToolCalls!.map(({ error }) => error).join(" ");
     const text = retryMessage.replace("{details}", () => details.slice(0, longestDetails));
     history.push(message, { role: "user", content: text });
-    return goOn({ reward: -penalty, metrics, masked: masksTurns });
+    return goOn({ reward: -penalty, ...unreadable });
   };
 
   return {
@@ -139,13 +139,9 @@ export function messageEnvironment(
         return { reward: overflowReward, stopReason: "max_tokens", metrics };
       const response = renderer.parseResponse(action.tokens);
       if (response.termination === "malformed" && !cutOff) {
-        const { reward = -1, masksTurns } = parseErrors;
-        return {
-          reward,
-          stopReason: "parse_error",
-          metrics: { parse_error: 1 },
-          masked: masksTurns,
-        };
+        const { reward = -1, endsEpisode = true } = parseErrors;
+        const failed = { reward, ...unreadable };
+        return endsEpisode ? { ...failed, stopReason: "parse_error" } : goOn(failed);
       }
       if (!readable(response)) return tryAgain(response);
       failures = 0;
