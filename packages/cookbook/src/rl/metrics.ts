@@ -41,12 +41,13 @@ export function trajectoryMetrics(groups: readonly TrajectoryGroup[]): Numbers {
   const byTag = tags.map(
     (tag) => [tag, groups.filter(({ tags: own }) => own.includes(tag))] as const,
   );
-  const metrics: Record<string, number> = prefixed("env/all/", summary(groups));
+  const metrics: Record<string, number> = {};
   if (byTag.some(([, tagged]) => tagged.length < groups.length)) {
     for (const [tag, tagged] of byTag)
       Object.assign(metrics, prefixed(`env/${tag}/`, summary(tagged)));
   }
-  return metrics;
+  // Last: a tag of the name `all` does not hide the whole.
+  return { ...metrics, ...prefixed("env/all/", summary(groups)) };
 }
 
 function summary(groups: readonly TrajectoryGroup[]): Record<string, number> {

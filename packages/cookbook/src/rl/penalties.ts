@@ -63,6 +63,7 @@ export function penalizeTeacherDistance(
   const metrics: Record<string, number> = { teacher_kl: maskedMean(data, distances) };
   for (const dataset of new Set(options.datasets)) {
     const ofDataset = (_: unknown, index: number): boolean => options.datasets![index] === dataset;
+    if (!data.filter(ofDataset).some(({ mask }) => mask.includes(1))) continue;
     metrics[`teacher_kl/dataset_${dataset}`] = maskedMean(
       data.filter(ofDataset),
       distances.filter(ofDataset),

@@ -43,7 +43,8 @@ export function batchToData(
 
 /**
  * Data of one episode. A prompt that begins with everything read and sampled before it goes on in the same
- * datum; one that rewrites history begins another. What has no token to train is left out.
+ * datum; one that rewrites history begins another. A datum that nothing was sampled in is left out; one whose
+ * turns are all masked stays, and trains nothing.
  */
 export function trajectoryToData(
   trajectory: Pick<Trajectory, "transitions">,
@@ -64,13 +65,16 @@ export function trajectoryToData(
   }
   return sequences
     .filter(({ elements }) => elements.length > 0)
-    .map((sequence) => ({ ...sequence.close(pictures), ...place }))
-    .filter(({ mask }) => mask.includes(1));
+    .map((sequence) => ({ sequence, datum: { ...sequence.close(pictures), ...place } }))
+    .filter(({ sequence }) => sequence.isSampled)
+    .map(({ datum }) => datum);
 }
 
 /** Tokens, and pictures as negative numbers, with what was sampled beside them. */
 class Sequence {
   readonly elements: number[] = [];
+  /** Whether a token of it comes from the model. */
+  isSampled = false;
   readonly #logprobs: number[] = [];
   readonly #advantages: number[] = [];
   readonly #mask: number[] = [];
@@ -87,6 +91,7 @@ class Sequence {
   }
 
   act({ action: { tokens, logprobs }, masked }: Transition, advantage: number): void {
+    this.isSampled ||= tokens.length > 0;
     for (const [index, token] of tokens.entries()) {
       this.#push(token, logprobs[index]!, masked ? 0 : advantage, masked ? 0 : 1);
     }

@@ -39,7 +39,11 @@ export async function prepareBatch(
   { advantages, removeConstantRewardGroups, adjusters, signal }: PrepareOptions,
 ): Promise<PreparedBatch> {
   const groups = removeConstantRewardGroups ? played.filter((group) => !isConstant(group)) : played;
-  let data: readonly PolicyDatum[] = batchToData(groups, computeAdvantages(groups, advantages));
+  // What was masked from end to end has nothing to teach.
+  let data: readonly PolicyDatum[] = batchToData(
+    groups,
+    computeAdvantages(groups, advantages),
+  ).filter(({ mask }) => mask.includes(1));
   const metrics: Record<string, number> = removeConstantRewardGroups
     ? { "rollouts/constant_groups": played.length - groups.length }
     : {};
