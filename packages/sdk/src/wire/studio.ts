@@ -653,7 +653,7 @@ export type StudioEvent =
       readonly kind: "log";
       /** The run: its row, or its id. */
       readonly run: string;
-      /** New lines. */
+      /** New lines; none when only that there are some is known. */
       readonly lines: readonly StudioLogLine[];
     }
   | {

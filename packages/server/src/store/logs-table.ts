@@ -238,7 +238,7 @@ export class LogsTable {
     const rows = this.#database
       .sql(
         `SELECT n, at, level, text FROM log_lines
-         WHERE log_id = ? AND n > ? AND n < ? AND (? IS NULL OR level = ?)
+         WHERE log_id = ? AND n > ? AND n < ? AND (? IS NULL OR level = ? OR level = 'error')
            AND (? = '' OR instr(lower(text), lower(?)) > 0) ORDER BY n ${direction} LIMIT ?`,
       )
       .all(logId, after ?? -1, before ?? Number.MAX_SAFE_INTEGER, level, level, text, text, limit)

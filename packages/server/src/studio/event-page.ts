@@ -8,7 +8,8 @@ const maxWaitingBytes = 4 * 1024 * 1024;
 const maxTopics = 64;
 
 /** How often queues are looked at while somebody wants to see them. */
-const lookMs = 500;
+const queueMs = 500;
+const lookMs = 1000;
 
 /** How streams are kept. */
 export interface EventPageOptions {
@@ -16,6 +17,8 @@ export interface EventPageOptions {
   readonly pingMs: number;
   /** The queues of an owner's models. */
   readonly lanes: (owner: string) => readonly StudioLane[];
+  /** Looks for what nothing tells of by itself, and publishes it. */
+  readonly look: (owner: string) => Promise<void>;
 }
 
 /** Streams of events to open pages. */
@@ -61,23 +64,26 @@ export class EventPages {
     // A first event even when nothing happens: whoever reconnects has a cursor to go on from.
     if (isReset) write(`${head}event: reset\ndata: ${JSON.stringify({ reason })}\n\n`);
     else if (cursor === null) write(`${head}event: open\ndata: {}\n\n`);
-    const { pingMs, lanes } = this.#options;
+    const { pingMs, lanes, look } = this.#options;
     const ping = setInterval(() => write(": ping\n\n"), pingMs);
     ping.unref();
     let shown = "";
-    const look = (): void => {
+    const tellQueues = (): void => {
       const now = JSON.stringify({ lanes: lanes(owner) });
       // Without an id: where queues stand is no step of the order that a cursor goes on in.
       if (now !== shown) write(`event: queue\ndata: ${now}\n\n`);
       shown = now;
     };
-    const looking = topics.includes("queue") ? setInterval(look, lookMs) : undefined;
-    looking?.unref();
+    const queues = topics.includes("queue") ? setInterval(tellQueues, queueMs) : undefined;
+    queues?.unref();
+    const looking = setInterval(() => void look(owner), lookMs);
+    looking.unref();
     end = () => {
       if (isOver) return;
       isOver = true;
       this.#open--;
       clearInterval(ping);
+      clearInterval(queues);
       clearInterval(looking);
       stop();
       signal.removeEventListener("abort", end);

@@ -18,7 +18,9 @@ import {
 import { toNumber, toPlain } from "../recording/numbers.js";
 import { readContent } from "../store/content.js";
 import type { ExhibitBatch } from "../store/exhibits-table.js";
-import type { LogFolders } from "./log-folders.js";
+import type { LogRecord } from "../store/logs-table.js";
+import type { FolderExhibit } from "./folder-exhibits.js";
+import { LogFolders } from "./log-folders.js";
 import type { Studio } from "./studio.js";
 
 /** Which exhibits are wanted. */
@@ -33,6 +35,19 @@ export interface ExhibitsQuery {
   readonly text: string;
   readonly cursor: number;
   readonly limit: number;
+}
+
+/** One exhibit, wherever it is kept. */
+interface Entry {
+  readonly id: string;
+  readonly place: Pick<StudioExhibit, "run" | "step" | "kind" | "split" | "at">;
+  readonly head: ExhibitHead;
+  /** The run, for the tokenizers of its models. */
+  readonly logId: string;
+  readonly modelId: string | null;
+  readonly content: () => Promise<ExhibitContent>;
+  /** The line of a file that it comes from. */
+  readonly raw?: unknown;
 }
 
 const previewTokens = 80;
@@ -53,30 +68,18 @@ export class Exhibits {
   }
 
   async list(owner: string, query: ExhibitsQuery): Promise<StudioExhibits> {
-    const { exhibits } = this.#core.context.store;
     const log = this.#studio.owned(owner, query.run);
-    if (log.source === "folder") return this.#ofFolder(query);
-    const ids = [...new Set([log.logId, ...this.#studio.rows.row(log).models])];
-    const steps = [...new Set(ids.flatMap((id) => exhibits.steps(id, query.kind)))].toSorted(
-      (a, b) => a - b,
-    );
-    const splits = [...new Set(ids.flatMap((id) => exhibits.splits(id, query.kind)))];
-    const step = query.step ?? steps.at(-1);
-    if (step === undefined) return { exhibits: [], cursor: null, steps, splits, seen: null };
-    const batches = ids
-      .flatMap((id) => exhibits.byStep(id, query.kind, step))
-      .filter(({ split }) => query.split === null || split === query.split);
-    const entries = batches.flatMap((batch) =>
-      headsOf(batch).map((head, index) => ({ batch, head, index })),
-    );
+    const source = log.source === "folder" ? await this.#inFolder(query) : this.#stored(log, query);
+    const { entries, steps, splits, seen } = source;
     const meant = entries.filter(({ head }) => query.group === null || head.group === query.group);
-    const ordered = inOrder(meant, query.order, ({ head }) => head);
+    const ordered = inOrder(meant, query.order);
     const isMeant = (row: StudioExhibit): boolean =>
       row.preview.toLowerCase().includes(query.text.toLowerCase());
     // Without a search only what is shown is decoded.
     const isSearch = query.text !== "";
     const pool = isSearch ? ordered : ordered.slice(query.cursor, query.cursor + query.limit);
-    const rows = await this.#rows(query.run, pool, isSearch ? pageTokens : previewTokens);
+    const rows: StudioExhibit[] = [];
+    for (const entry of pool) rows.push(await this.#row(entry, isSearch));
     const found = isSearch ? rows.filter(isMeant) : rows;
     const page = isSearch ? found.slice(query.cursor, query.cursor + query.limit) : found;
     const total = isSearch ? found.length : ordered.length;
@@ -86,10 +89,7 @@ export class Exhibits {
       cursor: end < total ? String(end) : null,
       steps,
       splits,
-      seen: batches.reduce<number | null>(
-        (sum, { seen }) => (seen === null ? sum : (sum ?? 0) + seen),
-        null,
-      ),
+      seen,
     };
   }
 
@@ -98,19 +98,10 @@ export class Exhibits {
     id: string,
     range: { readonly from: number; readonly to: number | null },
   ): Promise<StudioExhibitDetail> {
-    const [, folder = "", step, split, place] = /^(folder-\w+)\.(\d+)\.(.+)\.(\d+)$/.exec(id) ?? [];
-    if (step !== undefined) {
-      this.#studio.owned(owner, folder);
-      const all = await this.#folders.rollouts(folder, Number(step));
-      const found = all.filter((one) => one.split === split)[Number(place)];
-      if (!found) throw notFound(`exhibit ${id}`);
-      return found;
-    }
-    const { batch, index } = this.#find(owner, id);
-    const head = headsOf(batch)[index];
-    if (!head) throw notFound(`exhibit ${id}`);
-    const content = await this.#content(batch, index);
-    const text = await this.#textOf(batch, content);
+    const entry = await this.#find(owner, id);
+    const { head } = entry;
+    const content = await entry.content();
+    const text = await this.#textOf(entry, content);
     const { columns, extra = {} } = content;
     const ids = Array.from(columns.tokens);
     const pieces = piecesOf(text, ids);
@@ -119,133 +110,148 @@ export class Exhibits {
     const tokens = tokensOf(content, pieces, text, from, to);
     const whole = ids.length <= maxTextTokens ? pieces.join("") : null;
     const { text: loggedText, messages, metrics, logs, model, ...rest } = extra;
+    const columnsAsNumbers =
+      ids.length > 0 && ids.length <= pageTokens ? { columns: plainColumns(content) } : {};
     return {
-      ...this.#row(batch.logId, batch, head, index, previewOf(extra, pieces)),
+      ...listed(entry, previewOf(extra, pieces)),
       from,
       tokens,
       text: ids.length > 0 ? whole : typeof loggedText === "string" ? loggedText : null,
       messages: (messages as readonly StudioMessage[] | undefined) ?? null,
       metrics: (metrics as StudioExhibitDetail["metrics"] | undefined) ?? {},
       logs: (logs as readonly string[] | undefined) ?? [],
-      weights: typeof model === "string" ? model : batch.modelId,
+      weights: typeof model === "string" ? model : entry.modelId,
       warnings: warningsOf(content, pieces, text),
-      raw: {
-        head,
-        ...rest,
-        ...(ids.length > 0 && ids.length <= pageTokens ? { columns: plainColumns(content) } : {}),
-        extra,
-      },
+      raw: entry.raw ?? { head, ...rest, ...columnsAsNumbers, extra },
     };
   }
 
-  async #ofFolder(query: ExhibitsQuery): Promise<StudioExhibits> {
-    const steps = query.kind === "rollout" ? await this.#folders.steps(query.run) : [];
+  #stored(log: LogRecord, query: ExhibitsQuery) {
+    const { exhibits } = this.#core.context.store;
+    const ids = [...new Set([log.logId, ...this.#studio.rows.row(log).models])];
+    const steps = [...new Set(ids.flatMap((id) => exhibits.steps(id, query.kind)))].toSorted(
+      (a, b) => a - b,
+    );
+    const splits = [...new Set(ids.flatMap((id) => exhibits.splits(id, query.kind)))];
     const step = query.step ?? steps.at(-1);
-    const all = step === undefined ? [] : await this.#folders.rollouts(query.run, step);
-    const meant = all.filter(
-      ({ split, group, preview }) =>
-        (query.split === null || split === query.split) &&
-        (query.group === null || group === query.group) &&
-        preview.toLowerCase().includes(query.text.toLowerCase()),
+    const batches = (step === undefined ? [] : ids)
+      .flatMap((id) => exhibits.byStep(id, query.kind, step!))
+      .filter(({ split }) => query.split === null || split === query.split);
+    const seen = batches.reduce<number | null>(
+      (sum, batch) => (batch.seen === null ? sum : (sum ?? 0) + batch.seen),
+      null,
     );
-    const page = inOrder(meant, query.order, (one) => one).slice(
-      query.cursor,
-      query.cursor + query.limit,
-    );
-    const end = query.cursor + page.length;
     return {
-      exhibits: page.map(toListed),
-      cursor: end < meant.length ? String(end) : null,
+      entries: batches.flatMap((batch) => this.#entriesOf(query.run, batch)),
       steps,
-      splits: [...new Set(all.map(({ split }) => split))],
-      seen: all.length,
+      splits,
+      seen,
     };
   }
 
-  async #rows(
-    run: string,
-    entries: readonly { batch: ExhibitBatch; head: ExhibitHead; index: number }[],
-    tokens: number,
-  ): Promise<StudioExhibit[]> {
-    const bytes = new Map<number, Promise<Uint8Array | null>>();
-    const rows: StudioExhibit[] = [];
-    for (const { batch, head, index } of entries) {
-      const reading = bytes.get(batch.exhibitId) ?? this.#bytes(batch);
-      bytes.set(batch.exhibitId, reading);
-      const read = await reading.catch(() => null);
-      const content = read && unpackExhibit(read, index);
-      let preview = "";
-      if (content) {
-        const text = await this.#textOf(batch, content);
-        // The beginning of what is trained on says more than the beginning of a prompt all share.
-        const ids = Array.from(content.columns.tokens).slice(0, tokens);
-        preview = previewOf(content.extra ?? {}, piecesOf(text, ids));
-      }
-      rows.push(this.#row(run, batch, head, index, preview));
+  async #inFolder({ run, kind, step: wanted, split }: ExhibitsQuery) {
+    const steps = await this.#folders.steps(run, kind);
+    const step = wanted ?? steps.at(-1);
+    const all = step === undefined ? [] : await this.#folders.exhibits(run, kind, step);
+    const entries = all
+      .map((one, place) => folderEntry(run, kind, step!, place, one))
+      .filter(({ place }) => split === null || place.split === split);
+    const splits = [...new Set(all.map((one) => one.split))];
+    return { entries, steps, splits, seen: all.length > 0 ? all.length : null };
+  }
+
+  /** What a list shows of an exhibit; of one that cannot be read its numbers. */
+  async #row(entry: Entry, isWhole: boolean): Promise<StudioExhibit> {
+    const content = await entry.content().catch(() => undefined);
+    if (!content) return listed(entry, "");
+    const text = await this.#textOf(entry, content);
+    // The beginning of what is trained on says more than the beginning of a prompt all share.
+    const ids = Array.from(content.columns.tokens).slice(0, isWhole ? pageTokens : previewTokens);
+    return listed(entry, previewOf(content.extra ?? {}, piecesOf(text, ids)));
+  }
+
+  async #find(owner: string, id: string): Promise<Entry> {
+    const [, folder = "", kind, step, place] =
+      /^(folder-\w+)\.(rollout|sample)\.(-?[\d.]+)\.(\d+)$/.exec(id) ?? [];
+    if (kind !== undefined) {
+      this.#studio.owned(owner, folder);
+      const all = await this.#folders.exhibits(folder, kind as StudioExhibitKind, Number(step));
+      const found = all[Number(place)];
+      if (!found) throw notFound(`exhibit ${id}`);
+      return folderEntry(folder, kind as StudioExhibitKind, Number(step), Number(place), found);
     }
-    return rows;
-  }
-
-  #row(
-    run: string,
-    { exhibitId, step, kind, split, at }: ExhibitBatch,
-    head: ExhibitHead,
-    index: number,
-    preview: string,
-  ): StudioExhibit {
-    return {
-      id: `${exhibitId}.${index}`,
-      run,
-      step,
-      kind,
-      split,
-      group: head.group,
-      index: head.index,
-      reward: head.reward as StudioNumber | null,
-      advantage: head.advantage as StudioNumber | null,
-      nll: head.nll as StudioNumber | null,
-      tokenCount: head.tokenCount,
-      trainedCount: head.trainedCount,
-      stopReason: head.stopReason,
-      preview,
-      at,
-    };
-  }
-
-  #find(owner: string, id: string): { batch: ExhibitBatch; index: number } {
     const [, batchId, index] = /^(\d+)\.(\d+)$/.exec(id) ?? [];
     if (batchId === undefined) throw badRequest("id", `${id} is no exhibit`);
     const batch = this.#core.context.store.exhibits.get(Number(batchId));
     if (!batch) throw gone(`exhibit ${id} is no longer kept: the oldest go when there are many`);
     this.#studio.owned(owner, batch.logId);
-    return { batch, index: Number(index) };
+    const entry = this.#entriesOf(batch.logId, batch)[Number(index)];
+    if (!entry) throw notFound(`exhibit ${id}`);
+    return entry;
   }
 
-  #bytes(batch: ExhibitBatch): Promise<Uint8Array | null> {
-    return readContent(batch.content, this.#core.context.store.exhibitFiles);
-  }
-
-  async #content(batch: ExhibitBatch, index: number): Promise<ExhibitContent> {
-    const bytes = await this.#bytes(batch);
-    const content = bytes && unpackExhibit(bytes, index);
-    if (!content) throw gone("what was kept of this exhibit is no longer there");
-    return content;
+  /** The exhibits of a batch; its bytes are read once, with the first of them that is looked at. */
+  #entriesOf(run: string, batch: ExhibitBatch): Entry[] {
+    let reading: Promise<Uint8Array | null> | undefined;
+    const { exhibitId, logId, modelId, step, kind, split, at } = batch;
+    const { exhibitFiles } = this.#core.context.store;
+    return (JSON.parse(batch.heads) as ExhibitHead[]).map((head, index) => ({
+      id: `${exhibitId}.${index}`,
+      place: { run, step, kind, split, at },
+      head,
+      logId,
+      modelId,
+      content: async () => {
+        const bytes = await (reading ??= readContent(batch.content, exhibitFiles));
+        const content = bytes && unpackExhibit(bytes, index);
+        if (!content) throw gone("what was kept of this exhibit is no longer there");
+        return content;
+      },
+    }));
   }
 
   /** The tokenizer of what was kept; null when there is none here. */
-  async #textOf(batch: ExhibitBatch, { extra }: ExhibitContent): Promise<ModelText | null> {
+  async #textOf({ logId, modelId }: Entry, { extra }: ExhibitContent): Promise<ModelText | null> {
     const { store } = this.#core.context;
-    const named = typeof extra?.["model"] === "string" ? extra["model"] : batch.modelId;
-    const models = [named, ...store.logs.models(batch.logId)];
+    const named = typeof extra?.["model"] === "string" ? extra["model"] : modelId;
+    const models = [named, ...store.logs.models(logId)];
     const model = models.flatMap((id) => store.models.get(id ?? "") ?? [])[0];
-    const base = model?.baseModel ?? named;
+    const ofFolder = LogFolders.isFolder(logId) ? this.#folders.baseModel(logId) : null;
+    const base = model?.baseModel ?? ofFolder ?? named;
     if (base === null || base === undefined) return null;
     return this.#core.bases.text(base).catch(() => null);
   }
 }
 
-function headsOf({ heads }: ExhibitBatch): ExhibitHead[] {
-  return JSON.parse(heads) as ExhibitHead[];
+function folderEntry(
+  run: string,
+  kind: StudioExhibitKind,
+  step: number,
+  place: number,
+  { split, head, content, raw, at }: FolderExhibit,
+): Entry {
+  return {
+    id: `${run}.${kind}.${step}.${place}`,
+    place: { run, step, kind, split, at },
+    head,
+    logId: run,
+    modelId: null,
+    content: () => Promise.resolve(content),
+    raw,
+  };
+}
+
+/** What a list shows of an exhibit. */
+function listed({ id, place, head }: Entry, preview: string): StudioExhibit {
+  return {
+    id,
+    ...place,
+    ...head,
+    reward: head.reward as StudioNumber | null,
+    advantage: head.advantage as StudioNumber | null,
+    nll: head.nll as StudioNumber | null,
+    preview,
+  };
 }
 
 /** What each token adds to the text; bytes of a character that spans tokens go to its last token. */
@@ -328,10 +334,10 @@ function plainColumns({ columns }: ExhibitContent): Record<string, unknown> {
   );
 }
 
-function inOrder<T>(entries: readonly T[], order: string, headOf: (entry: T) => ExhibitHead): T[] {
+function inOrder(entries: readonly Entry[], order: string): Entry[] {
   const field = order.replace(/^-/, "");
   const sign = order.startsWith("-") ? -1 : 1;
-  const valueOf = (head: ExhibitHead): number => {
+  const valueOf = ({ head }: Entry): number => {
     switch (field) {
       case "reward":
       case "advantage":
@@ -343,28 +349,5 @@ function inOrder<T>(entries: readonly T[], order: string, headOf: (entry: T) => 
         return (head.group ?? 0) * 1e6 + head.index;
     }
   };
-  return entries.toSorted((a, b) => sign * (valueOf(headOf(a)) - valueOf(headOf(b))));
-}
-
-/** What a list shows of an exhibit. */
-function toListed(detail: StudioExhibitDetail): StudioExhibit {
-  const { id, run, step, kind, split, group, index, reward, advantage, nll } = detail;
-  const { tokenCount, trainedCount, stopReason, preview, at } = detail;
-  return {
-    id,
-    run,
-    step,
-    kind,
-    split,
-    group,
-    index,
-    reward,
-    advantage,
-    nll,
-    tokenCount,
-    trainedCount,
-    stopReason,
-    preview,
-    at,
-  };
+  return entries.toSorted((a, b) => sign * (valueOf(a) - valueOf(b)));
 }

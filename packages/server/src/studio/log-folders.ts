@@ -1,31 +1,30 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import path from "node:path";
-import type { StudioExhibit, StudioExhibitDetail, StudioFile, StudioLogLine } from "tinker-ts/wire";
+import type { StudioExhibitKind, StudioFile, StudioLogLine, StudioSpans } from "tinker-ts/wire";
 import { notFound } from "../errors/api-error.js";
-import { toNumber, toPlain } from "../recording/numbers.js";
+import { toNumber } from "../recording/numbers.js";
 import type { LogRecord, Mark } from "../store/logs-table.js";
-import { FolderMetrics, parseLine } from "./folder-metrics.js";
+import { EvaluationScores } from "./evaluation-scores.js";
+import { exhibitsOfFolder, exhibitStepsOfFolder, type FolderExhibit } from "./folder-exhibits.js";
+import { isWithin, maxFileBytes, RunFiles, type JsonLine } from "./folder-files.js";
+import { FolderMetrics } from "./folder-metrics.js";
 import { kindOf } from "./run-kind.js";
 import type { RunSeries } from "./run-series.js";
 
 /** Files of a run's folder that are shown; everything else in it is nobody's business. */
 const textFiles =
-  /^(config\.json|metrics\.jsonl|checkpoints\.jsonl|timing_spans\.jsonl|trace_events\.jsonl|logs\.log|code\.diff|(iteration_\d{6}\/)?[\w.-]+\.(jsonl|json)|capture\/[\w.-]+\.jsonl)$/;
+  /^(logs\.log|code\.diff|(iteration_\d{6}\/|capture\/|[\w-]+\/(?=result|trajectories))?[\w.-]+\.jsonl?)$/;
 const pageFiles = /^(iteration_\d{6}\/)?[\w.-]+\.html$/;
-const iteration = /^iteration_(\d{6})$/;
-const summaries = /^(.+?)_rollout_summaries\.jsonl$/;
 const runningMs = 120_000;
 const lookMs = 1000;
-const maxFileBytes = 64 << 20;
 const maxFolders = 2000;
 
 /** A folder that holds a run. */
 interface RunFolder {
   readonly id: string;
-  readonly root: string;
-  readonly folder: string;
-  readonly metrics: FolderMetrics;
+  readonly files: RunFiles;
+  readonly metrics: FolderMetrics | EvaluationScores;
   config: unknown;
   changedAt: number;
   createdAt: number;
@@ -38,7 +37,8 @@ interface RunFolder {
  * Folders of runs that were given with `--logs`, as the Python cookbook and `RunLog` write them.
  *
  * - A folder is a run when it holds `metrics.jsonl` or `config.json`; the given folder and one level below
- *   are looked at. Links that lead out of it are not followed.
+ *   are looked at. So is each evaluation of a store, which has a `runs.jsonl` beside its folder `runs`. Links
+ *   that lead out of what was given are not followed.
  * - What has grown is read when somebody looks, from where the last reading ended.
  */
 export class LogFolders {
@@ -95,31 +95,38 @@ export class LogFolders {
     return this.#find(id).marks;
   }
 
+  /** The base model that a run's configuration names. */
+  baseModel(id: string): string | null {
+    const { model_name: name, base_model: base } = (this.#find(id).config ?? {}) as JsonLine;
+    const found = name ?? base;
+    return typeof found === "string" ? found : null;
+  }
+
   version(id: string): number {
     return this.#folders.get(id)?.metrics.version ?? 0;
   }
 
   async files(id: string): Promise<StudioFile[]> {
-    const { folder } = this.#find(id);
-    const names = await readdir(folder, { recursive: true }).catch(() => []);
-    const files: StudioFile[] = [];
+    const { files } = this.#find(id);
+    const names = await readdir(files.folder, { recursive: true }).catch(() => []);
+    const shown: StudioFile[] = [];
     for (const name of names
       .map((one) => one.replaceAll("\\", "/"))
       .toSorted()
       .slice(0, 5000)) {
       const isText = textFiles.test(name);
       if (!isText && !pageFiles.test(name)) continue;
-      const found = await this.#inside(id, name).catch(() => undefined);
-      if (found) files.push({ name, sizeBytes: found.size, isText });
+      const found = await files.find(name).catch(() => undefined);
+      if (found) shown.push({ name, sizeBytes: found.size, isText });
     }
-    return files;
+    return shown;
   }
 
   /** A file of a run; HTML is never a page here, only something to keep. */
   async file(id: string, name: string): Promise<Response> {
     const isText = textFiles.test(name);
     if (!isText && !pageFiles.test(name)) throw notFound(`file ${name}`);
-    const { place, size } = await this.#inside(id, name);
+    const { place, size } = await this.#find(id).files.find(name);
     if (size > maxFileBytes) throw notFound(`a file of at most 64 MB called ${name}`);
     const bytes = await readFile(place);
     const fileName = path.basename(name).replace(/[^\w.-]/g, "_");
@@ -134,9 +141,7 @@ export class LogFolders {
 
   /** Lines of the text log; `name:line [LEVEL] message`. */
   async lines(id: string): Promise<StudioLogLine[]> {
-    const found = await this.#inside(id, "logs.log").catch(() => undefined);
-    if (!found || found.size > maxFileBytes) return [];
-    const text = await readFile(found.place, "utf8");
+    const text = (await this.#find(id).files.text("logs.log")) ?? "";
     return text
       .slice(0, text.lastIndexOf("\n") + 1)
       .split("\n")
@@ -144,70 +149,32 @@ export class LogFolders {
       .map((line, n) => ({ n, at: null, level: levelOf(line), text: line }));
   }
 
-  async steps(id: string): Promise<number[]> {
-    const names = await readdir(this.#find(id).folder).catch(() => []);
-    return names
-      .flatMap((name) => iteration.exec(name)?.[1] ?? [])
-      .map(Number)
-      .toSorted((a, b) => a - b);
+  /** Where the time of steps went. */
+  async spans(id: string, from: number, to: number, limit: number): Promise<StudioSpans> {
+    const lines = await this.#find(id).files.lines("timing_spans.jsonl");
+    const steps = lines.flatMap(({ step, spans }) => {
+      if (typeof step !== "number" || step < from || step > to || !Array.isArray(spans)) return [];
+      return {
+        step,
+        spans: (spans as JsonLine[]).flatMap((span) => {
+          const { name, wall_start: start, wall_end: end } = span;
+          if (typeof name !== "string" || typeof start !== "number" || typeof end !== "number")
+            return [];
+          return { name, startSeconds: start, endSeconds: end };
+        }),
+      };
+    });
+    return { steps: steps.slice(-limit) };
   }
 
-  /** Rollouts of a step: from summaries, with conversations where a log tree has as many. */
-  async rollouts(id: string, step: number): Promise<StudioExhibitDetail[]> {
-    const { folder } = this.#find(id);
-    const name = `iteration_${String(step).padStart(6, "0")}`;
-    const names = await readdir(path.join(folder, name)).catch(() => []);
-    const found: StudioExhibitDetail[] = [];
-    for (const file of names) {
-      const split = summaries.exec(file)?.[1];
-      if (split === undefined) continue;
-      const rows = await this.#jsonLines(id, `${name}/${file}`);
-      const conversations = await this.#conversations(id, `${name}/${split}_logtree.json`);
-      const texts = await this.#jsonLines(id, `${name}/${split}_transcripts.jsonl`);
-      const isMatched = conversations.length === rows.length;
-      for (const [index, row] of rows.entries()) {
-        const own = texts.find(
-          (text) => text["group_idx"] === row["group_idx"] && text["traj_idx"] === row["traj_idx"],
-        );
-        const detail = { id, step, split, index };
-        const messages = isMatched ? conversations[index]! : null;
-        const text = typeof own?.["text"] === "string" ? own["text"] : null;
-        found.push(toRollout(detail, row, messages, text));
-      }
-    }
-    return found;
+  /** Steps that have something of a kind to look at. */
+  steps(id: string, kind: StudioExhibitKind): Promise<number[]> {
+    return exhibitStepsOfFolder(this.#find(id).files, kind);
   }
 
-  async #conversations(
-    id: string,
-    name: string,
-  ): Promise<NonNullable<StudioExhibitDetail["messages"]>[]> {
-    const place = await this.#inside(id, name).catch(() => undefined);
-    if (!place || place.size > maxFileBytes) return [];
-    const tree = parseLine(await readFile(place.place, "utf8"));
-    const found: NonNullable<StudioExhibitDetail["messages"]>[] = [];
-    const walk = (node: unknown, depth: number): void => {
-      if (typeof node !== "object" || node === null || depth > 200) return;
-      const { data, children } = node as { data?: Record<string, unknown>; children?: unknown };
-      if (data?.["type"] === "conversation" && Array.isArray(data["messages"])) {
-        found.push((data["messages"] as Record<string, unknown>[]).map(toMessage));
-        return;
-      }
-      if (Array.isArray(children)) for (const child of children) walk(child, depth + 1);
-    };
-    walk(tree?.["root"], 0);
-    return found;
-  }
-
-  async #jsonLines(id: string, name: string): Promise<Record<string, unknown>[]> {
-    const found = await this.#inside(id, name).catch(() => undefined);
-    if (!found || found.size > maxFileBytes) return [];
-    const text = await readFile(found.place, "utf8");
-    return text
-      .split("\n")
-      .filter((line) => line.trim() !== "")
-      .map(parseLine)
-      .filter((line) => line !== undefined);
+  /** What a step has to look at. */
+  exhibits(id: string, kind: StudioExhibitKind, step: number): Promise<FolderExhibit[]> {
+    return exhibitsOfFolder(this.#find(id).files, kind, step);
   }
 
   #find(id: string): RunFolder {
@@ -216,47 +183,39 @@ export class LogFolders {
     return folder;
   }
 
-  /** A file of a folder, wherever its name leads, as long as that is within what was given. */
-  async #inside(id: string, name: string): Promise<{ place: string; size: number }> {
-    const { folder, root } = this.#find(id);
-    const refused = notFound(`file ${name}`);
-    const wanted = path.join(folder, name);
-    if (!isWithin(wanted, folder)) throw refused;
-    const place = await realpath(wanted).catch(() => {
-      throw refused;
-    });
-    if (!isWithin(place, root)) throw refused;
-    const found = await stat(place);
-    if (!found.isFile()) throw refused;
-    return { place, size: found.size };
-  }
-
   async #lookNow(): Promise<void> {
     for (const given of this.#roots) {
       const root = await realpath(given).catch(() => undefined);
       if (root === undefined) continue;
-      const below = await readdir(root, { withFileTypes: true }).catch(() => []);
-      const candidates = [root, ...below.map((entry) => path.join(root, entry.name))];
-      for (const candidate of candidates.slice(0, maxFolders))
+      for (const candidate of [root, ...(await foldersIn(root))].slice(0, maxFolders)) {
         await this.#consider(root, candidate);
+        const isStore = await stat(path.join(candidate, "runs.jsonl")).catch(() => undefined);
+        if (!isStore) continue;
+        for (const run of (await foldersIn(path.join(candidate, "runs"))).slice(0, maxFolders))
+          await this.#consider(root, run, "metadata.json");
+      }
     }
     for (const folder of this.#folders.values()) await folder.metrics.update();
   }
 
-  async #consider(root: string, candidate: string): Promise<void> {
+  /** Takes a folder for a run if it is one; an evaluation has another file for its configuration. */
+  async #consider(root: string, candidate: string, configName = "config.json"): Promise<void> {
     const folder = await realpath(candidate).catch(() => undefined);
-    if (folder === undefined || (folder !== root && !isWithin(folder, root))) return;
-    const names = ["metrics.jsonl", "config.json", "checkpoints.jsonl", "logs.log"];
+    if (folder === undefined || !isWithin(folder, root)) return;
+    const isEvaluation = configName !== "config.json";
+    const names = ["metrics.jsonl", configName, "checkpoints.jsonl", "logs.log"];
     const stats = await Promise.all(
       names.map((name) => stat(path.join(folder, name)).catch(() => undefined)),
     );
-    if (!stats[0] && !stats[1]) return;
+    if (!stats[1] && (isEvaluation || !stats[0])) return;
     const id = `folder-${createHash("sha256").update(folder).digest("hex").slice(0, 20)}`;
+    const files = this.#folders.get(id)?.files ?? new RunFiles(folder, root);
     const known = this.#folders.get(id) ?? {
       id,
-      root,
-      folder,
-      metrics: new FolderMetrics(path.join(folder, "metrics.jsonl")),
+      files,
+      metrics: isEvaluation
+        ? new EvaluationScores(files)
+        : new FolderMetrics(path.join(folder, "metrics.jsonl")),
       config: undefined,
       changedAt: 0,
       createdAt: Math.min(...stats.flatMap((one) => one?.birthtimeMs ?? [])),
@@ -272,11 +231,9 @@ export class LogFolders {
     this.#folders.set(id, known);
     if (size === known.size) return;
     known.size = size;
-    const read = (name: string) =>
-      this.#inside(id, name).then(({ place }) => readFile(place, "utf8"));
-    known.config = await read("config.json").then(parseLine, () => undefined);
-    const rows = await this.#jsonLines(id, "checkpoints.jsonl");
-    known.isFinal = rows.some((row) => row["final"] === true);
+    known.config = await files.json(configName);
+    const rows = await files.lines("checkpoints.jsonl");
+    known.isFinal = rows.some((row) => row["final"] === true) || hasScores(known.config);
     known.marks = rows.map((row) => ({
       x: toNumber(row["batch"]) ?? 0,
       at: known.changedAt,
@@ -287,8 +244,15 @@ export class LogFolders {
   }
 }
 
-function isWithin(place: string, folder: string): boolean {
-  return place === folder || place.startsWith(folder + path.sep);
+async function foldersIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  return entries.filter((one) => !one.isFile()).map(({ name }) => path.join(folder, name));
+}
+
+/** An evaluation has its scores when it is done. */
+function hasScores(config: unknown): boolean {
+  const scores = (config as { scores?: unknown } | undefined)?.scores;
+  return typeof scores === "object" && scores !== null && Object.keys(scores).length > 0;
 }
 
 function toRecord(folder: RunFolder, owner: string): LogRecord {
@@ -299,11 +263,11 @@ function toRecord(folder: RunFolder, owner: string): LogRecord {
     owner,
     source: "folder",
     kind: kindOf(folder.config),
-    name: path.basename(folder.folder),
+    name: path.basename(folder.files.folder),
     group: null,
     tags: [],
     config: folder.config === undefined ? null : JSON.stringify(folder.config),
-    folder: folder.folder,
+    folder: folder.files.folder,
     status: folder.isFinal ? "completed" : isFresh ? "running" : "idle",
     statusReason: null,
     attempt: folder.metrics.attempts,
@@ -322,62 +286,4 @@ function levelOf(line: string): StudioLogLine["level"] {
   const level = /\[(\w+)\]/.exec(line)?.[1]?.toUpperCase();
   if (level === "ERROR" || level === "CRITICAL") return "error";
   return level === "WARNING" || level === "WARN" ? "warning" : "info";
-}
-
-function toMessage({ role, content, ...rest }: Record<string, unknown>) {
-  const parts = typeof content === "string" ? content : JSON.stringify(content ?? "");
-  const more = Object.keys(rest).length === 0 ? "" : `\n${JSON.stringify(rest)}`;
-  return { role: typeof role === "string" ? role : "unknown", content: parts + more };
-}
-
-function toRollout(
-  { id, step, split, index }: { id: string; step: number; split: string; index: number },
-  row: Readonly<Record<string, unknown>>,
-  messages: StudioExhibitDetail["messages"],
-  text: string | null,
-): StudioExhibitDetail {
-  const steps = (Array.isArray(row["steps"]) ? row["steps"] : []) as Record<string, unknown>[];
-  const sum = (name: string): number =>
-    steps.reduce((total, one) => total + (toNumber(one[name]) ?? 0), 0);
-  const reward = toNumber(row["total_reward"]);
-  const head: StudioExhibit = {
-    id: `${id}.${step}.${split}.${index}`,
-    run: id,
-    step,
-    kind: "rollout",
-    split,
-    group: toNumber(row["group_idx"]) ?? null,
-    index: toNumber(row["traj_idx"]) ?? index,
-    reward: reward === undefined ? null : toPlain(reward),
-    advantage: null,
-    nll: null,
-    tokenCount: sum("ob_len") + sum("ac_len"),
-    trainedCount: sum("ac_len"),
-    stopReason: (row["stop_reason"] as string | undefined) ?? null,
-    preview: (text ?? messages?.map(({ content }) => content).join("\n") ?? "").slice(0, 200),
-    at: 0,
-  };
-  const logs = steps.flatMap((one) =>
-    Object.entries(one["logs"] ?? {}).map(([key, value]) => `${key}: ${String(value)}`),
-  );
-  return {
-    ...head,
-    from: 0,
-    tokens: {
-      ids: [],
-      pieces: [],
-      isSpecial: [],
-      weight: null,
-      logprob: null,
-      samplerLogprob: null,
-      advantage: null,
-    },
-    text,
-    messages,
-    metrics: (row["trajectory_metrics"] ?? {}) as StudioExhibitDetail["metrics"],
-    logs,
-    weights: null,
-    warnings: [],
-    raw: row,
-  };
 }

@@ -19,6 +19,7 @@ import { seriesCsv } from "./csv.js";
 import { EventPages } from "./event-page.js";
 import { Exhibits } from "./exhibits.js";
 import { checkFetchSite, checkStudioHeader, dataHeaders, studioHeaders } from "./guard.js";
+import { FolderNews } from "./folder-news.js";
 import { LogFolders } from "./log-folders.js";
 import { logsPage } from "./log-intake.js";
 import { LoginCodes } from "./login-codes.js";
@@ -69,9 +70,13 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
   const startedAt = context.clock.now();
   const codes = new LoginCodes(context.clock);
   const page = new StudioPage();
+  const news = new FolderNews(folders, studio.rows, context.recorder.hub);
   const events = new EventPages(context.recorder.hub, {
     pingMs: context.limits.streamPingMs,
     lanes: (owner) => laneRows(core, studio.rows, owner),
+    look: async (owner) => {
+      if (!folders.isEmpty) await news.tell(owner);
+    },
   });
 
   const token = (caller: Principal) => ({

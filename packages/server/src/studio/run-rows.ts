@@ -95,7 +95,9 @@ export class RunRows {
     const [model] = models;
     const figures = this.#figuresOf(log, modelIds);
     const updatedAt = Math.max(log.updatedAt, ...models.map((one) => one.lastRequestAt));
-    const steps = log.source === "server" ? (recorder.stepsOf(logId) ?? 0) : null;
+    // Steps of the optimizer where a model is known, else what the log calls its last step.
+    const done = modelIds.flatMap((id) => recorder.stepsOf(id) ?? []);
+    const step = done.length > 0 ? Math.max(...done) : (figures.lastX ?? 0);
     const failed = [logId, ...modelIds].map((id) => material.failed.get(id)).find(Boolean);
     const parent = [logId, ...modelIds].map((id) => material.loaded.get(id)).find(Boolean);
     return {
@@ -112,7 +114,7 @@ export class RunRows {
         model?.baseModel ?? configText(log.config, ["model_name", "base_model", "baseModel"]),
       rank: model?.lora.rank ?? configNumber(log.config, ["lora_rank", "rank"]),
       ...this.#status(log, models, failed, updatedAt, clock.now()),
-      step: steps ?? (figures.lastX === null ? 0 : figures.lastX + 1),
+      step,
       progress: figures.progress,
       nll: figures.nll,
       reward: figures.reward,

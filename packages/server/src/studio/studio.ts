@@ -32,6 +32,7 @@ export interface RunsQuery {
 }
 
 const maxMarks = 2000;
+const maxSpans = 500;
 
 /** What a loop is asked for before anybody has asked. */
 export const noControls: StudioControls = { version: 0, stop: false, values: {} };
@@ -131,8 +132,8 @@ export class Studio {
       checkpoints: checkpointRows(this.#core, this.rows, owner, ids).toReversed(),
       exhibitSteps: {
         datum: steps("datum"),
-        rollout: isFolder ? await this.#folders.steps(id) : steps("rollout"),
-        sample: steps("sample"),
+        rollout: isFolder ? await this.#folders.steps(id, "rollout") : steps("rollout"),
+        sample: isFolder ? await this.#folders.steps(id, "sample") : steps("sample"),
       },
       controls: controlsOf(log),
       hasControls: log.source === "log",
@@ -167,9 +168,10 @@ export class Studio {
     };
   }
 
-  spans(owner: string, id: string, from: number, to: number): StudioSpans {
+  async spans(owner: string, id: string, from: number, to: number): Promise<StudioSpans> {
     this.owned(owner, id);
-    const rows = this.#core.context.store.logs.spans(id, from, to, 500);
+    if (LogFolders.isFolder(id)) return this.#folders.spans(id, from, to, maxSpans);
+    const rows = this.#core.context.store.logs.spans(id, from, to, maxSpans);
     return {
       steps: rows.map(({ step, spans }) => ({
         step,
@@ -278,7 +280,7 @@ function folderLog(
     (line) =>
       line.n > (after ?? -1) &&
       line.n < (before ?? Number.POSITIVE_INFINITY) &&
-      (level === null || line.level === level) &&
+      (level === null || line.level === level || line.level === "error") &&
       line.text.toLowerCase().includes(text.toLowerCase()),
   );
   const lines = after === null ? meant.slice(-limit) : meant.slice(0, limit);

@@ -55,7 +55,7 @@ it("opens a folder as Python wrote it: bare NaN, half a last line, two attempts,
     rank: 16,
     status: "running",
     attempt: 2,
-    step: 3,
+    step: 2,
     dropped: 1,
   });
   const [current, left] = await getSeries(app, row.id, ["train_mean_nll"]);

@@ -57,7 +57,7 @@ describe("lines of a logger", () => {
       group: "sweep",
       tags: ["sft"],
       status: "completed",
-      step: 2,
+      step: 1,
       progress: 0.5,
       dropped: 3,
       config,
@@ -176,7 +176,7 @@ describe("a RunLog with a service", () => {
     type Runs = { runs: { id: string; name: string; status: string; step: number }[] };
     await expect
       .poll(async () => (await get<Runs>("runs")).runs, { timeout: 10_000 })
-      .toMatchObject([{ name: "garden", tags: ["t"], step: 1, status: "running" }]);
+      .toMatchObject([{ name: "garden", tags: ["t"], step: 0, status: "running" }]);
     const { id } = (await get<Runs>("runs")).runs[0]!;
     await fetch(`${server.url}/studio/api/runs/${id}/stop`, {
       method: "POST",

@@ -126,6 +126,15 @@ export function FilesTab({ run }: { readonly run: StudioRunDetail }) {
                     <button type="button" class="button plain" onClick={() => save(name)}>
                       download
                     </button>
+                    {name === "trace_events.jsonl" && (
+                      <button
+                        type="button"
+                        class="button plain"
+                        onClick={() => void attempt(() => saveTrace(run.id, name))}
+                      >
+                        for Perfetto
+                      </button>
+                    )}
                   </td>
                 </tr>
               ))}
@@ -136,6 +145,13 @@ export function FilesTab({ run }: { readonly run: StudioRunDetail }) {
       {open.value !== null && <TextFile key={open.value} run={run.id} name={open.value} />}
     </div>
   );
+}
+
+/** Events that stand one per line, as the one list that viewers of traces read. */
+async function saveTrace(id: string, name: string): Promise<void> {
+  const response = await callRaw("file", { params: { id, name } });
+  const lines = (await response.text()).split("\n").slice(0, -1);
+  saveFile(`[\n${lines.join(",\n")}\n]\n`, "trace.json");
 }
 
 function TextFile({ run, name }: { readonly run: string; readonly name: string }) {

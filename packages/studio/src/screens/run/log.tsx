@@ -26,7 +26,8 @@ export function LogTab({ run }: { readonly run: StudioRunDetail }) {
       topics: [`run:${run.id}`],
       on(event, known) {
         if (event.kind !== "log" || event.run !== run.id || !known) return undefined;
-        if (level.value || search.value) return "reload";
+        // Files say that they have grown, not by what.
+        if (level.value || search.value || event.lines.length === 0) return "reload";
         const lines = [...known.lines, ...event.lines.filter(({ n }) => n >= known.next)].slice(
           -maxLines,
         );

@@ -1,4 +1,5 @@
 import type { StudioExhibitKind, StudioRunDetail } from "tinker-ts/wire/studio";
+import { link } from "../../data/location.js";
 import { hello } from "../../data/login.js";
 
 /** Why there is nothing to show. */
@@ -10,7 +11,7 @@ export function NotKept({
   readonly kind: StudioExhibitKind;
 }) {
   const capture = hello.value?.capture;
-  const what = kind === "rollout" ? "rollouts" : "examples";
+  const what = { rollout: "rollouts", datum: "examples", sample: "samples" }[kind];
   return (
     <div class="card padded stack muted">
       <p>No {what} of this run are kept.</p>
@@ -25,6 +26,11 @@ export function NotKept({
           Rollouts come from a logger: <code>run.logRollouts(step, groups)</code> of{" "}
           <code>tinker-ts/run-log</code>. What the trainer was given is under{" "}
           <a href={`?tab=data`}>Data</a>.
+        </p>
+      )}
+      {capture !== "off" && kind === "sample" && (
+        <p>
+          Answers of the <a href={link("playground", { run: run.id })}>playground</a> are kept here.
         </p>
       )}
       {capture !== "off" && kind === "datum" && run.step === 0 && (

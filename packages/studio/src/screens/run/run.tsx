@@ -13,6 +13,7 @@ import { FilesTab } from "./files.js";
 import { RunHeader } from "./header.js";
 import { LogTab } from "./log.js";
 import { Rollouts } from "./rollouts.js";
+import { SamplesTab } from "./samples.js";
 import "./run.css";
 
 const tab = queryValue("tab", "curves");
@@ -20,6 +21,7 @@ const tabs = [
   { value: "curves", name: "Curves", Tab: Curves },
   { value: "rollouts", name: "Rollouts", Tab: Rollouts },
   { value: "data", name: "Data", Tab: DataTab },
+  { value: "samples", name: "Samples", Tab: SamplesTab },
   { value: "log", name: "Log", Tab: LogTab },
   { value: "config", name: "Config", Tab: ConfigTab },
   { value: "files", name: "Files", Tab: FilesTab },
@@ -70,11 +72,14 @@ export function RunScreen() {
     );
   }
   const { Tab } = tabs.find(({ value: name }) => name === tab.value) ?? tabs[0]!;
+  // Most runs have none; the way to them is shown where there are some.
+  const hasSamples = run.exhibitSteps.sample.length > 0 || tab.value === "samples";
+  const shown = tabs.filter(({ value: name }) => name !== "samples" || hasSamples);
   return (
     <div class="stack run">
       <RunHeader run={run} reload={reload} />
       <div class="tabs" role="navigation" aria-label="Parts of the run">
-        {tabs.map(({ value: name, name: text }) => (
+        {shown.map(({ value: name, name: text }) => (
           <a
             key={name}
             href={link(`runs/${encodeURIComponent(id)}`, { tab: name === "curves" ? null : name })}

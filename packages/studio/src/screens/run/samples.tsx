@@ -1,0 +1,28 @@
+import type { StudioRunDetail } from "tinker-ts/wire/studio";
+import { numberOrNull } from "../../data/numbers.js";
+import { Name } from "../../parts/words.js";
+import { count, figure } from "../../text/numbers.js";
+import { ExhibitBrowser } from "./exhibit-browser.js";
+
+/** Answers that were kept: those of the playground, and those that a program has captured. */
+export function SamplesTab({ run }: { readonly run: StudioRunDetail }) {
+  return (
+    <ExhibitBrowser
+      run={run}
+      kind="sample"
+      what={["sample", "samples"]}
+      opensFirst
+      facts={({ trainedCount, nll, stopReason, split }) => (
+        <>
+          <Name>{split}</Name> · {count(trainedCount)} tokens · nll {figure(numberOrNull(nll))}
+          {stopReason && (
+            <>
+              {" · "}
+              <Name>{stopReason}</Name>
+            </>
+          )}
+        </>
+      )}
+    />
+  );
+}
