@@ -1,23 +1,37 @@
+/** Weighted sum and weight of all values before, at the last of them. */
+export interface SmootherState {
+  readonly sum: number;
+  readonly weight: number;
+  readonly x: number;
+}
+
 /**
  * An exponential mean whose half-life is in units of x, so that runs that log more or less often match. It
  * begins with the first value and not with zero; a constant stays a constant; what is not finite is skipped.
  */
 export class Smoother {
   readonly #halfLife: number;
-  #sum: number;
-  #weight: number;
-  #x: number;
+  #sum = 0;
+  #weight = 0;
+  #x = 0;
+  // Most points are as far apart as those before: powers are slow.
+  #gap = 0;
+  #decay = 1;
 
-  constructor(halfLife: number, state = { sum: 0, weight: 0, x: 0 }) {
+  constructor(halfLife: number, state: SmootherState = { sum: 0, weight: 0, x: 0 }) {
     this.#halfLife = halfLife;
-    this.#sum = state.sum;
-    this.#weight = state.weight;
-    this.#x = state.x;
+    this.state = state;
   }
 
   /** Where it stands, to go on from later. */
-  get state(): { sum: number; weight: number; x: number } {
+  get state(): SmootherState {
     return { sum: this.#sum, weight: this.#weight, x: this.#x };
+  }
+
+  set state({ sum, weight, x }: SmootherState) {
+    this.#sum = sum;
+    this.#weight = weight;
+    this.#x = x;
   }
 
   /** The mean so far; NaN before the first finite value. */
@@ -27,9 +41,13 @@ export class Smoother {
 
   add(x: number, value: number): void {
     if (!Number.isFinite(value)) return;
-    const decay = this.#weight === 0 ? 0 : 2 ** -(Math.max(0, x - this.#x) / this.#halfLife);
-    this.#sum = this.#sum * decay + value;
-    this.#weight = this.#weight * decay + 1;
+    const gap = this.#weight === 0 ? 0 : Math.max(0, x - this.#x);
+    if (gap !== this.#gap) {
+      this.#gap = gap;
+      this.#decay = 2 ** -(gap / this.#halfLife);
+    }
+    this.#sum = this.#sum * this.#decay + value;
+    this.#weight = this.#weight * this.#decay + 1;
     this.#x = x;
   }
 }

@@ -63,6 +63,8 @@ export interface Columns {
 
 /** Points of runs: first as rows, then as columns. */
 export class PointsTable {
+  /** Grows whenever points are forgotten: the numbers of their series may come again. */
+  removals = 0;
   readonly #database: SqlDatabase;
 
   constructor(database: SqlDatabase) {
@@ -218,6 +220,7 @@ export class PointsTable {
 
   /** Forgets the points of a run. */
   remove(logId: string): void {
+    this.removals++;
     this.#database
       .sql(
         `DELETE FROM series_chunks WHERE series_id IN (SELECT series_id FROM series WHERE log_id = ?)`,

@@ -135,7 +135,7 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
       if (runs.length * keys.length > maxSeries) {
         throw badRequest("keys", `at most ${maxSeries} series at a time`);
       }
-      const series = studio.series(owner, runs, keys, {
+      const series = await studio.series(owner, runs, keys, {
         x: query.get("x") ?? "step",
         from: numberIn(query, "from", Number.NEGATIVE_INFINITY),
         to: numberIn(query, "to", Number.POSITIVE_INFINITY),

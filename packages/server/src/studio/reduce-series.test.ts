@@ -1,23 +1,29 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { chunkLength, summarize } from "../recording/chunk.js";
+import { atOnce } from "./in-turns.js";
 import { reduceSeries, type Reduction } from "./reduce-series.js";
 import { blockOf, type Block } from "./run-series.js";
+import { SmoothingMemory } from "./smoothing-memory.js";
 
 const whole = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 const value = fc.oneof(
   { weight: 20, arbitrary: fc.integer({ min: -1000, max: 1000 }) },
   fc.constantFrom(Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY),
 );
-const points = fc
-  .array(fc.tuple(fc.integer({ min: 1, max: 40 }), value), { minLength: 1, maxLength: 300 })
-  .map((steps) => {
-    let x = -20;
-    return steps.map(([gap, one]) => ({ x: (x += gap), value: one }));
-  });
+const pointsBetween = (minLength: number, maxLength: number) =>
+  fc
+    .array(fc.tuple(fc.integer({ min: 1, max: 40 }), value), { minLength, maxLength })
+    .map((steps) => {
+      let x = -20;
+      return steps.map(([gap, one]) => ({ x: (x += gap), value: one }));
+    });
+const points = pointsBetween(1, 300);
 
-/** Points in chunks with summaries, as the database has them. */
-function chunked(all: readonly { x: number; value: number }[], size: number): Block[] {
+type Point = { readonly x: number; readonly value: number };
+
+/** Points in chunks with summaries, as the database has them; all but the last are settled. */
+function chunked(all: readonly Point[], size: number): Block[] {
   const blocks: Block[] = [];
   for (let start = 0; start < all.length; start += size) {
     const part = all.slice(start, start + size);
@@ -26,18 +32,22 @@ function chunked(all: readonly { x: number; value: number }[], size: number): Bl
       value: part.map((one) => one.value),
       at: part.map(() => 0),
     });
-    blocks.push({ ...block, known: summarize(start / size, block.columns(false)) });
+    const isLast = start + size >= all.length;
+    const known = summarize(start / size, block.columns(false));
+    blocks.push(isLast ? block : { ...block, known, series: "one" });
   }
   return blocks;
 }
 
 function reduce(
-  all: readonly { x: number; value: number }[],
+  all: readonly Point[],
   size: number,
   wanted: Partial<Reduction>,
+  memory?: SmoothingMemory,
 ) {
   const stretches = chunked(all, size).map((block) => ({ block, cut: null, begin: null }));
-  return reduceSeries(stretches, null, { ...whole, buckets: 16, halfLife: 0, ...wanted });
+  const reduction = { ...whole, buckets: 16, halfLife: 0, ...wanted };
+  return atOnce(reduceSeries(stretches, null, reduction, memory));
 }
 
 it("keeps the least and the largest value and every point that is not finite", () => {
@@ -94,4 +104,54 @@ it("smooths from all points, at every zoom, and leaves a constant alone", () => 
       expect(new Set(reduce(constant, 13, { halfLife }).smoothed)).toEqual(new Set([3]));
     }),
   );
+});
+
+it("remembers where smoothing stood, which changes no value, whatever was asked before and came since", () => {
+  const question = fc.record({
+    begin: fc.double({ min: 0, max: 1, noNaN: true }),
+    length: fc.oneof(fc.integer({ min: 1, max: 500 }), fc.constant(Number.POSITIVE_INFINITY)),
+    buckets: fc.constantFrom(4, 16, 1000),
+    halfLife: fc.constantFrom(7, 300),
+    share: fc.double({ min: 0.1, max: 1, noNaN: true }),
+  });
+  const questions = fc.array(question, { minLength: 8, maxLength: 16 });
+  fc.assert(
+    fc.property(
+      pointsBetween(40, 120),
+      fc.integer({ min: 3, max: 30 }),
+      questions,
+      (all, size, asked) => {
+        const memory = new SmoothingMemory();
+        // The run grows from one question to the next.
+        for (const { begin, length, share, ...rest } of asked.toSorted(
+          (a, b) => a.share - b.share,
+        )) {
+          const sofar = all.slice(0, Math.ceil(all.length * share));
+          const from = sofar[Math.floor(begin * (sofar.length - 1))]!.x;
+          const wanted = { from, to: from + length, ...rest };
+          expect(reduce(sofar, size, wanted, memory)).toEqual(reduce(sofar, all.length, wanted));
+        }
+      },
+    ),
+  );
+});
+
+it("reads no chunk before a zoom again once smoothing has passed there", () => {
+  const all = Array.from({ length: 100 }, (_, x) => ({ x, value: Math.sin(x) }));
+  const read: number[] = [];
+  const stretches = chunked(all, 10).map((block) => {
+    const columns = (withTimes: boolean) => {
+      read.push(block.firstX);
+      return block.columns(withTimes);
+    };
+    return { block: { ...block, columns }, cut: null, begin: null };
+  });
+  const memory = new SmoothingMemory();
+  const ask = (from: number, to: number) => {
+    read.length = 0;
+    atOnce(reduceSeries(stretches, null, { from, to, buckets: 5, halfLife: 3 }, memory));
+    return [...new Set(read)];
+  };
+  expect(ask(0, 99)).toHaveLength(10);
+  expect(ask(72, 85)).toEqual([70, 80]);
 });

@@ -1,6 +1,7 @@
 import type { StudioColumn, StudioSeries } from "tinker-ts/wire";
-import { Smoother } from "../recording/smoothing.js";
+import { Smoother, type SmootherState } from "../recording/smoothing.js";
 import type { Block } from "./run-series.js";
+import type { SmoothingMemory } from "./smoothing-memory.js";
 
 /** What is wanted of a series. */
 export interface Reduction {
@@ -13,7 +14,7 @@ export interface Reduction {
   readonly halfLife: number;
 }
 
-/** The same x for every point of a block, from its step or its time; undefined keeps the step. */
+/** The x of every point of a block, from its step or its time; null keeps the step. */
 export type Axis = (block: Block) => Float64Array;
 
 /** A stretch of points: those of a block whose step is below the cut. */
@@ -29,23 +30,25 @@ export interface Stretch {
 export type Reduced = Omit<StudioSeries, "run" | "key" | "attempt" | "isAbandoned">;
 
 /**
- * Points reduced to few buckets: least, largest and mean value of each, and how many were not finite.
+ * Points reduced to few buckets: least, largest and mean value of each, and how many were not finite. Pauses after
+ * every block, because there may be thousands.
  *
  * - Buckets are as wide as a power of two and lie on its multiples, whatever is asked for: a run that grows
  *   does not flicker, and runs share their grid.
  * - Where there are no more points than buckets, the answer is the points themselves.
- * - Chunks that lie in one bucket are answered from their summaries, unless every point is needed anyway.
+ * - Chunks that lie in one bucket are answered from their summaries.
+ * - Smoothing has seen every point; where it stood at the ends of chunks is remembered, so that it need not see them
+ *   again.
  */
-export function reduceSeries(
+export function* reduceSeries(
   stretches: readonly Stretch[],
   axis: Axis | null,
   wanted: Reduction,
-): Reduced {
-  const lowest = axis ? null : wanted;
-  const walker = new Walker(stretches, axis, wanted);
-  const total = walker.countWithin(lowest);
-  if (total <= wanted.buckets) return walker.points(total);
-  return walker.buckets(total);
+  memory: SmoothingMemory | null = null,
+): Generator<void, Reduced, void> {
+  const walker = new Walker(stretches, axis, wanted, memory);
+  const total = yield* walker.countWithin();
+  return yield* total <= wanted.buckets ? walker.points(total) : walker.buckets(total);
 }
 
 /** The width of buckets for a range: the least power of two that needs no more than this many. */
@@ -57,73 +60,103 @@ export function bucketWidth(from: number, to: number, buckets: number): number {
   return width;
 }
 
+/** Points of a stretch that count, by their x. */
+interface Points {
+  readonly x: Float64Array;
+  readonly value: Float64Array;
+}
+
 class Walker {
   readonly #stretches: readonly Stretch[];
   readonly #axis: Axis | null;
   readonly #wanted: Reduction;
+  readonly #smoother: Smoother | null;
+  /** Where smoothing stood at the ends of the first stretches, as far as that is known. */
+  readonly #ends: SmootherState[];
+  /** How many stretches from the first on will stay what they are. */
+  readonly #settled: number;
 
-  constructor(stretches: readonly Stretch[], axis: Axis | null, wanted: Reduction) {
+  constructor(
+    stretches: readonly Stretch[],
+    axis: Axis | null,
+    wanted: Reduction,
+    memory: SmoothingMemory | null,
+  ) {
     this.#stretches = stretches;
     this.#axis = axis;
     this.#wanted = wanted;
+    this.#smoother = wanted.halfLife > 0 ? new Smoother(wanted.halfLife) : null;
+    const series = stretches[0]?.block.series;
+    const isKept = series !== undefined && memory !== null && axis === null && this.#smoother;
+    this.#ends = isKept ? memory.ends(series, wanted.halfLife) : [];
+    const other = stretches.findIndex(
+      (stretch) => stretch.block.series !== series || !isUncut(stretch),
+    );
+    this.#settled = isKept ? (other < 0 ? stretches.length : other) : 0;
   }
 
   /** Points of the range; those of blocks at its ends are looked at. */
-  countWithin(range: Reduction | null): number {
+  *countWithin(): Generator<void, number, void> {
+    const { from, to } = this.#wanted;
     let total = 0;
     for (const stretch of this.#stretches) {
       const { block } = stretch;
-      const isWhole =
-        range !== null && block.firstX >= range.from && block.lastX <= range.to && isUncut(stretch);
-      if (isWhole) total += block.count;
-      else if (range === null || (block.lastX >= range.from && block.firstX <= range.to)) {
-        const { from, to } = this.#wanted;
-        this.#each(stretch, (x) => {
-          if (x >= from && x <= to) total++;
-        });
+      if (this.#isOutside(stretch)) continue;
+      if (!this.#axis && block.firstX >= from && block.lastX <= to && isUncut(stretch)) {
+        total += block.count;
+        continue;
       }
+      for (const x of this.#points(stretch).x) if (x >= from && x <= to) total++;
+      yield;
     }
     return total;
   }
 
-  points(total: number): Reduced {
-    const { from, to, halfLife } = this.#wanted;
+  *points(total: number): Generator<void, Reduced, void> {
+    const { from, to } = this.#wanted;
     const x = new Float64Array(total);
     const mean = new Float32Array(total);
-    const smoothed = halfLife > 0 ? new Float32Array(total) : null;
-    const smoother = new Smoother(halfLife);
+    const smoother = this.#smoother;
+    const smoothed = smoother && new Float32Array(total);
     const marks = new Marks(total);
-    let at = 0;
-    for (const stretch of this.#stretches) {
-      if (!smoothed && this.#isOutside(stretch)) continue;
-      this.#each(stretch, (place, value) => {
-        if (smoothed) smoother.add(place, value);
-        if (place < from || place > to) return;
-        x[at] = place;
-        mean[at] = Number.isFinite(value) ? value : Number.NaN;
-        if (smoothed) smoothed[at] = smoother.value;
-        marks.note(at, value);
-        at++;
-      });
+    let length = 0;
+    for (let index = this.#first(); index < this.#stretches.length; index++) {
+      const stretch = this.#stretches[index]!;
+      if (this.#isOutside(stretch) && (!smoother || stretch.block.firstX > to)) continue;
+      const points = this.#points(stretch);
+      for (let place = 0; place < points.x.length; place++) {
+        const at = points.x[place]!;
+        const value = points.value[place]!;
+        smoother?.add(at, value);
+        // What is counted may have been forgotten since, and more may have come.
+        if (at < from || at > to || length === total) continue;
+        x[length] = at;
+        mean[length] = Number.isFinite(value) ? value : Number.NaN;
+        if (smoothed) smoothed[length] = smoother.value;
+        marks.note(length, value);
+        length++;
+      }
+      this.#remember(index);
+      yield;
     }
+    const kept = mean.subarray(0, length);
     return {
       width: 0,
-      total,
-      length: total,
+      total: length,
+      length,
       columns: [],
-      x,
-      mean,
-      min: mean,
-      max: mean,
-      smoothed,
+      x: x.subarray(0, length),
+      mean: kept,
+      min: kept,
+      max: kept,
+      smoothed: smoothed && smoothed.subarray(0, length),
       count: null,
-      ...marks.columns(total),
+      ...marks.columns(length),
     };
   }
 
-  buckets(total: number): Reduced {
-    const { halfLife } = this.#wanted;
-    const [from, to] = this.#range();
+  *buckets(total: number): Generator<void, Reduced, void> {
+    const [from, to] = yield* this.#range();
     const width = bucketWidth(from, to, this.#wanted.buckets);
     const first = Math.floor(from / width);
     const length = Math.floor(to / width) - first + 1;
@@ -131,45 +164,58 @@ class Walker {
     const most = new Float64Array(length).fill(Number.NEGATIVE_INFINITY);
     const sum = new Float64Array(length);
     const count = new Uint32Array(length);
-    const smoothed = halfLife > 0 ? new Float32Array(length).fill(Number.NaN) : null;
-    const smoother = new Smoother(halfLife);
+    const smoother = this.#smoother;
+    const smoothed = smoother && new Float32Array(length).fill(Number.NaN);
     const marks = new Marks(length);
-    for (const stretch of this.#stretches) {
-      const { known } = stretch.block;
-      if (!smoothed && this.#isOutside(stretch)) continue;
+    for (let index = this.#first(); index < this.#stretches.length; index++) {
+      const stretch = this.#stretches[index]!;
+      const { known, firstX, lastX } = stretch.block;
+      if (this.#isOutside(stretch) && (!smoother || firstX > to)) continue;
       const isOne =
         known !== undefined &&
-        !smoothed &&
         !this.#axis &&
+        (!smoother || index < Math.min(this.#ends.length, this.#settled)) &&
         isUncut(stretch) &&
-        known.firstX >= from &&
-        known.lastX <= to &&
-        Math.floor(known.firstX / width) === Math.floor(known.lastX / width);
+        firstX >= from &&
+        lastX <= to &&
+        Math.floor(firstX / width) === Math.floor(lastX / width);
       if (isOne) {
-        const bucket = Math.floor(known.firstX / width) - first;
+        const bucket = Math.floor(firstX / width) - first;
         least[bucket] = Math.min(least[bucket]!, known.least ?? Number.POSITIVE_INFINITY);
         most[bucket] = Math.max(most[bucket]!, known.most ?? Number.NEGATIVE_INFINITY);
         sum[bucket]! += known.total;
         count[bucket]! += known.finite;
         marks.add(bucket, known);
+        if (smoothed) {
+          smoother.state = this.#ends[index]!;
+          smoothed[bucket] = smoother.value;
+        }
         continue;
       }
-      this.#each(stretch, (place, value) => {
-        if (smoothed) smoother.add(place, value);
-        if (place < from || place > to) return;
-        const bucket = Math.floor(place / width) - first;
+      const points = this.#points(stretch);
+      for (let place = 0; place < points.x.length; place++) {
+        const x = points.x[place]!;
+        const value = points.value[place]!;
+        smoother?.add(x, value);
+        if (x < from || x > to) continue;
+        const bucket = Math.floor(x / width) - first;
         if (smoothed) smoothed[bucket] = smoother.value;
         if (!Number.isFinite(value)) {
           marks.note(bucket, value);
-          return;
+          continue;
         }
         if (value < least[bucket]!) least[bucket] = value;
         if (value > most[bucket]!) most[bucket] = value;
         sum[bucket]! += value;
         count[bucket]!++;
-      });
+      }
+      this.#remember(index);
+      yield;
     }
-    const filled = [...count.keys()].filter((bucket) => count[bucket]! > 0 || marks.has(bucket));
+    const filled: number[] = [];
+    for (let bucket = 0; bucket < length; bucket++) {
+      if (count[bucket]! > 0 || marks.has(bucket)) filled.push(bucket);
+    }
     const pick = (values: ArrayLike<number>): Float32Array =>
       Float32Array.from(filled, (bucket) => values[bucket]!);
     const empty = (value: number): number => (Number.isFinite(value) ? value : Number.NaN);
@@ -188,8 +234,24 @@ class Walker {
     };
   }
 
+  /** The stretch to begin with; smoothing stands where it stood at its beginning. */
+  #first(): number {
+    if (!this.#smoother) return 0;
+    const { from } = this.#wanted;
+    const within = this.#stretches.findIndex(({ block }) => block.lastX >= from);
+    const known = Math.min(this.#ends.length, this.#settled);
+    const first = Math.min(within < 0 ? known : within, known);
+    if (first > 0) this.#smoother.state = this.#ends[first - 1]!;
+    return first;
+  }
+
+  #remember(index: number): void {
+    if (index < this.#settled && index === this.#ends.length)
+      this.#ends.push(this.#smoother!.state);
+  }
+
   /** The range that is asked for, as far as there are points. */
-  #range(): [number, number] {
+  *#range(): Generator<void, [number, number], void> {
     const { from, to } = this.#wanted;
     if (Number.isFinite(from) && Number.isFinite(to)) return [from, to];
     let low = Number.POSITIVE_INFINITY;
@@ -198,12 +260,13 @@ class Walker {
       if (!this.#axis && isUncut(stretch)) {
         low = Math.min(low, stretch.block.firstX);
         high = Math.max(high, stretch.block.lastX);
-      } else {
-        this.#each(stretch, (x) => {
-          low = Math.min(low, x);
-          high = Math.max(high, x);
-        });
+        continue;
       }
+      for (const x of this.#points(stretch).x) {
+        if (x < low) low = x;
+        if (x > high) high = x;
+      }
+      yield;
     }
     return [Math.max(from, low), Math.min(to, high)];
   }
@@ -213,15 +276,18 @@ class Walker {
     return block.lastX < this.#wanted.from || block.firstX > this.#wanted.to;
   }
 
-  #each({ block, cut, begin }: Stretch, visit: (x: number, value: number) => void): void {
+  /** Points without those that are cut off, and without those whose x is not known. */
+  #points(stretch: Stretch): Points {
+    const { block, cut, begin } = stretch;
     const { x: steps, value } = block.columns(false);
-    const places = this.#axis ? this.#axis(block) : steps;
-    for (let index = 0; index < steps.length; index++) {
+    const x = this.#axis ? this.#axis(block) : steps;
+    if (!this.#axis && isUncut(stretch)) return { x, value };
+    const isMeant = (_: number, index: number): boolean => {
       const step = steps[index]!;
-      if ((cut !== null && step >= cut) || (begin !== null && step < begin)) continue;
-      const place = places[index]!;
-      if (!Number.isNaN(place)) visit(place, value[index]!);
-    }
+      const isCut = (cut !== null && step >= cut) || (begin !== null && step < begin);
+      return !isCut && !Number.isNaN(x[index]);
+    };
+    return { x: x.filter(isMeant), value: value.filter(isMeant) };
   }
 }
 

@@ -3,6 +3,7 @@ import type { Core } from "../core.js";
 import { toNumber, toPlain } from "../recording/numbers.js";
 import type { LogRecord, Mark } from "../store/logs-table.js";
 import type { Model } from "../store/models-table.js";
+import { atOnce } from "./in-turns.js";
 import type { LogFolders } from "./log-folders.js";
 import { reduceSeries } from "./reduce-series.js";
 import { joinedSeries, storedSeries, type AttemptSeries, type RunSeries } from "./run-series.js";
@@ -226,7 +227,8 @@ function curveOf(attempts: readonly AttemptSeries[]): (number | null)[] {
   if (!last) return [];
   const stretches = last.blocks().map((block) => ({ block, cut: null, begin: null }));
   const range = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
-  const { mean } = reduceSeries(stretches, null, { ...range, buckets: curveLength, halfLife: 0 });
+  const wanted = { ...range, buckets: curveLength, halfLife: 0 };
+  const { mean } = atOnce(reduceSeries(stretches, null, wanted));
   return [...mean].map((value) => (Number.isFinite(value) ? value : null));
 }
 

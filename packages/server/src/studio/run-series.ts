@@ -10,6 +10,8 @@ export interface Block {
   readonly count: number;
   /** Absent for points that are few and at hand. */
   readonly known?: ChunkRow;
+  /** The series that it is a settled part of: neither it nor what is before it there changes any more. */
+  readonly series?: string;
   /** The points; times only where they are asked for. */
   readonly columns: (withTimes: boolean) => Columns;
 }
@@ -119,23 +121,42 @@ function attemptSeries(
     lastX: tail.x.at(-1) ?? row?.lastX ?? 0,
     summary: tail.x.length === 0 && row ? row.summary : extendSummary(row, tail.x, tail.value),
     blocks: () => [
-      ...(row ? chunkBlocks(store, row.seriesId, replaced) : []),
+      ...(row ? chunkBlocks(store, row.seriesId, row.count - replaced) : []),
       ...(tail.x.length > 0 ? [blockOf(tail)] : []),
     ],
   };
 }
 
-function chunkBlocks(store: Store, seriesId: number, replaced: number): Block[] {
+/**
+ * The first points of a series by chunk, as many as were counted: what has been added since, while others had their
+ * turn, is in the rows that were read with the count.
+ */
+function chunkBlocks(store: Store, seriesId: number, count: number): Block[] {
   const chunks = store.points.chunks(seriesId);
-  return chunks.flatMap((known, index): Block[] => {
+  // Numbers of series that were removed are given again.
+  const series = `${store.points.removals} ${seriesId}`;
+  const blocks: Block[] = [];
+  let left = count;
+  for (const [index, known] of chunks.entries()) {
+    if (left <= 0) break;
+    const size = Math.min(left, known.count);
+    left -= size;
     const columns = (withTimes: boolean): Columns =>
-      store.points.columns(seriesId, known.number, withTimes) ?? noColumns;
-    if (replaced === 0 || index < chunks.length - 1) return [{ ...known, known, columns }];
-    const whole = columns(true);
-    const cut = (values: Float64Array): Float64Array => values.subarray(0, -1);
-    if (whole.x.length === 1) return [];
-    return [blockOf({ x: cut(whole.x), value: cut(whole.value), at: cut(whole.at) })];
-  });
+      firstOf(size, store.points.columns(seriesId, known.number, withTimes));
+    if (index < chunks.length - 1 && size === known.count) {
+      blocks.push({ ...known, known, series, columns });
+    } else {
+      // It may grow, and its last value may be replaced: its points are taken as they are now.
+      const now = columns(true);
+      if (now.x.length > 0) blocks.push(blockOf(now));
+    }
+  }
+  return blocks;
+}
+
+function firstOf(count: number, columns: Columns | undefined): Columns {
+  const { x, value, at } = columns ?? noColumns;
+  return { x: x.subarray(0, count), value: value.subarray(0, count), at: at.subarray(0, count) };
 }
 
 const noColumns: Columns = {
@@ -151,9 +172,9 @@ export function blockOf({
   at,
 }: Readonly<Record<keyof Columns, readonly number[] | Float64Array>>): Block {
   const columns: Columns = {
-    x: Float64Array.from(x),
-    value: Float64Array.from(value),
-    at: Float64Array.from(at),
+    x: new Float64Array(x),
+    value: new Float64Array(value),
+    at: new Float64Array(at),
   };
   return {
     firstX: x[0]!,

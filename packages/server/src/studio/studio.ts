@@ -18,9 +18,11 @@ import { badRequest, conflict, notFound } from "../errors/api-error.js";
 import type { LineFilter, LogRecord } from "../store/logs-table.js";
 import { LogFolders } from "./log-folders.js";
 import { runFilter } from "./filter-runs.js";
+import { inTurns } from "./in-turns.js";
 import { readSeries, type SeriesQuery } from "./read-series.js";
 import { RunRows, sortValue, summaryOf } from "./run-rows.js";
 import { checkpointRows } from "./checkpoint-rows.js";
+import { SmoothingMemory } from "./smoothing-memory.js";
 
 /** Which runs are wanted. */
 export interface RunsQuery {
@@ -42,6 +44,7 @@ export class Studio {
   readonly rows: RunRows;
   readonly #core: Core;
   readonly #folders: LogFolders;
+  readonly #smoothing = new SmoothingMemory();
 
   constructor(core: Core, folders: LogFolders) {
     this.#core = core;
@@ -145,16 +148,20 @@ export class Studio {
   }
 
   /** Curves of some metrics of some runs. */
-  series(
+  async series(
     owner: string,
     runs: readonly string[],
     keys: readonly string[],
     query: SeriesQuery,
-  ): StudioSeries[] {
-    return runs.flatMap((run) => {
+  ): Promise<StudioSeries[]> {
+    const all: StudioSeries[] = [];
+    for (const run of runs) {
       const series = this.rows.series(this.owned(owner, run));
-      return keys.flatMap((key) => readSeries(run, series, key, query));
-    });
+      for (const key of keys) {
+        all.push(...(await inTurns(readSeries(run, series, key, query, this.#smoothing))));
+      }
+    }
+    return all;
   }
 
   async log(owner: string, id: string, filter: LineFilter): Promise<StudioLog> {
