@@ -28,15 +28,46 @@ beforeAll(() => {
 
 afterAll(() => {
   rmSync(project, { recursive: true, force: true });
-});
+}, 60_000);
 
 it.each(entries)("%s imports in a project that installed the packed package", (entry) => {
   const code = `const m = await import(${JSON.stringify(entry)}); console.log(Object.keys(m).length)`;
-  const output = execFileSync(process.execPath, ["--input-type=module", "--eval", code], {
-    cwd: project,
-    encoding: "utf8",
-  });
-  expect(Number(output)).toBeGreaterThan(0);
+  expect(Number(runModule(code))).toBeGreaterThan(0);
+});
+
+it("the client's entry points are bundled for Node, export what they do in the clone, and share classes", async () => {
+  const clone: Record<string, unknown> = {
+    "tinker-ts": await import("tinker-ts"),
+    "tinker-ts/wire": await import("tinker-ts/wire"),
+    "tinker-ts/run-log": await import("tinker-ts/run-log"),
+  };
+  const code = `
+    const entries = [];
+    for (const name of ${JSON.stringify(Object.keys(clone))}) entries.push([name, await import(name), import.meta.resolve(name)]);
+    const things = new Map();
+    for (const [, entry] of entries) {
+      for (const [name, thing] of Object.entries(entry)) things.set(name, new Set([...(things.get(name) ?? []), thing]));
+    }
+    console.log(JSON.stringify({
+      twice: [...things].filter(([, all]) => all.size > 1).map(([name]) => name),
+      names: Object.fromEntries(entries.map(([name, entry]) => [name, Object.keys(entry)])),
+      bundled: entries.every(([, , file]) => file.includes("/dist/node/")),
+    }));`;
+  const found = JSON.parse(runModule(code)) as unknown;
+  const names = Object.entries(clone).map(([name, entry]) => [
+    name,
+    Object.keys(entry as object).toSorted(),
+  ]);
+  expect(found).toEqual({ twice: [], names: Object.fromEntries(names), bundled: true });
+});
+
+it("traces of the bundled client lead to its sources", () => {
+  const code = `
+    import { ServiceClient } from "tinker-ts";
+    try { new ServiceClient({ baseURL: "x" }); } catch (error) { console.log(error.stack); }`;
+  expect(runModule(code, "--enable-source-maps")).toMatch(
+    /tinker-ts\/src\/clients\/service-client\.ts:\d+/,
+  );
 });
 
 it("every package carries its license, a page about itself and where it comes from", () => {
@@ -63,12 +94,22 @@ it("a model trains and samples there", () => {
     const { sequences } = await sampling.sample({ prompt: [5, 8], samplingParams: { maxTokens: 3 } });
     console.log(forwardBackward.metrics["loss:sum"] > 0, sequences[0].tokens.length);
     await service.close();`;
-  const output = execFileSync(process.execPath, ["--input-type=module", "--eval", code], {
-    cwd: project,
-    encoding: "utf8",
-    env: { ...process.env, TINKER_TS_DATA_DIR: path.join(project, "data") },
-  });
-  expect(output).toBe("true 3\n");
+  expect(runModule(code)).toBe("true 3\n");
+}, 60_000);
+
+it("a server serves there, and a thread of the client's own samples from it", () => {
+  const code = `
+    import { ServiceClient } from "tinker-ts";
+    import { startServer } from "@tinker-ts/server";
+    const server = await startServer({ port: 0, logLevel: "error" });
+    const service = new ServiceClient({ baseUrl: server.url, sideThread: true });
+    const sampling = await service.createSamplingClient({ baseModel: "tinker-ts/sprout" });
+    const { sequences } = await sampling.sample({ prompt: [5, 8], samplingParams: { maxTokens: 3 } });
+    console.log(sequences[0].tokens.length);
+    await sampling.close();
+    await service.close();
+    await server.close();`;
+  expect(runModule(code)).toBe("3\n");
 }, 60_000);
 
 it("an engine whose library is not there says what to install, to programs and to doctor", () => {
@@ -149,3 +190,12 @@ it("every entry point type-checks there under the strictest flags", () => {
   const { stdout } = spawnSync(process.execPath, [tsc, "-p", project], { encoding: "utf8" });
   expect(stdout).toBe("");
 }, 60_000);
+
+/** What a program prints that is run in the project. */
+function runModule(code: string, ...flags: string[]): string {
+  return execFileSync(process.execPath, [...flags, "--input-type=module", "--eval", code], {
+    cwd: project,
+    encoding: "utf8",
+    env: { ...process.env, TINKER_TS_DATA_DIR: path.join(project, "data") },
+  });
+}

@@ -26,30 +26,25 @@ export const publishedPackages = readdirSync(path.join(root, "packages"))
  */
 export function installProject(others: readonly string[] = []): string {
   const project = mkdtempSync(path.join(tmpdir(), "tinker-ts-packaging-"));
-  execFileSync(process.execPath, [path.join(root, "scripts/carry-runtime.mjs")]);
-  const tarballs = publishedPackages.map(({ folder }) => {
-    const packed = JSON.parse(
-      npm(["pack", "--json", "--pack-destination", project], folder),
-    ) as readonly { filename: string }[];
-    return path.join(project, packed[0]!.filename);
-  });
+  const packed = execFileSync(
+    process.execPath,
+    [path.join(root, "scripts/pack.mjs"), path.join(project, "packed")],
+    { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] },
+  );
+  const tarballs = packed.trim().split("\n");
   writeFileSync(path.join(project, "package.json"), '{"private":true,"type":"module"}');
-  npm(["install", "--prefer-offline", "--no-save", ...tarballs, ...others], project);
+  const [command, ...prefix] = process.env["npm_execpath"]
+    ? [process.execPath, process.env["npm_execpath"]]
+    : ["npm"];
+  const args = ["install", "--prefer-offline", "--no-save", "--loglevel=error"];
+  execFileSync(command, [...prefix, ...args, ...tarballs, ...others], {
+    cwd: project,
+    stdio: ["ignore", "ignore", "inherit"],
+  });
   return project;
 }
 
 /** Reads a `package.json`. */
 export function readManifest(file: string): Manifest {
   return JSON.parse(readFileSync(file, "utf8")) as Manifest;
-}
-
-function npm(args: readonly string[], cwd: string): string {
-  const [command, ...prefix] = process.env["npm_execpath"]
-    ? [process.execPath, process.env["npm_execpath"]]
-    : ["npm"];
-  return execFileSync(command, [...prefix, ...args, "--loglevel=error"], {
-    cwd,
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "inherit"],
-  });
 }

@@ -23,7 +23,6 @@ import { completeRetryConfig, type RetryConfig } from "./retry-config.js";
 import type { SampleOptions, SamplingClient } from "./sampling-client.js";
 import { checkSamplingSource, type SamplingSource } from "./sampling-source.js";
 import { checkSampleCall } from "./sampling/sample-call.js";
-import { withExtras } from "./sampling/sequence-extras.js";
 import type { ServiceClientOptions } from "./service-options.js";
 import { SharedOpening } from "./shared-opening.js";
 import type { TrainingClient } from "./training-client.js";
@@ -198,6 +197,7 @@ export class ServiceClient implements AsyncDisposable {
     return ApiFuture.start(operation, options, surroundings, async () => {
       const connection = await this.#connection.get(operation.signal);
       const { samplerWithoutSession } = await import("./sampling/sampler-without-session.js");
+      const { withExtras } = await import("./sampling/sequence-extras.js");
       const response = await samplerWithoutSession(connection, target).sample(call, operation);
       return withExtras(response, options.tokenizer);
     });

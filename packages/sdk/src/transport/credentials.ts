@@ -2,7 +2,6 @@ import { CredentialError } from "../errors/credential-error.js";
 import { problemOfHeaderValue } from "./sendable-header.js";
 import type { Cancellation } from "../runtime/cancellation.js";
 import { readVariable, type Environment } from "../runtime/environment.js";
-import { runCommand } from "./run-command.js";
 
 /** Tells the credential for the next request; undefined when none is needed. Ends with the request. */
 export type CredentialProvider = (
@@ -82,6 +81,7 @@ function checkKey({ key, isRequired }: CredentialSource): void {
 }
 
 async function runCredentialCommand(command: string, signal?: Cancellation): Promise<string> {
+  const { runCommand } = await import("./run-command.js");
   const credential = (await runCommand(command, signal)).trim();
   if (credential === "") {
     throw new CredentialError(

@@ -9,6 +9,7 @@ import {
   trainWithRecovery,
   TrainingOrderError,
 } from "tinker-ts";
+import { routes } from "tinker-ts/wire";
 import { describe, expect, test } from "vitest";
 import type { FakeService } from "../support/fake-service.js";
 import { bare, json } from "../support/scripted-server.js";
@@ -56,6 +57,18 @@ describe("what means that a run is lost", () => {
     ["text", false],
   ])("%s: %s", (error, isLost) => {
     expect(isLostRun(error)).toBe(isLost);
+  });
+
+  test.each([
+    "forward",
+    "forwardBackward",
+    "optimStep",
+    "saveWeights",
+    "saveWeightsForSampler",
+    "getInfo",
+    "retrieveFuture",
+  ] as const)("a model that %s does not find is lost", (name) => {
+    expect(isLostRun(gone(routes[name].path.replace("/api/v1/", "")))).toBe(true);
   });
 });
 

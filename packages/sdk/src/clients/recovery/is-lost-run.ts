@@ -1,19 +1,10 @@
 import { APIStatusError } from "../../errors/api-error.js";
 import { RequestExpiredError, RequestFailedError } from "../../errors/request-failed-error.js";
 import { TrainingOrderError } from "../../errors/training-order-error.js";
-import { routes, type RouteName } from "../../wire/routes.js";
 
 /** Requests that name nothing but the model or what was accepted for it. */
-const endpointsOfRuns: readonly RouteName[] = [
-  "forward",
-  "forwardBackward",
-  "optimStep",
-  "saveWeights",
-  "saveWeightsForSampler",
-  "getInfo",
-  "retrieveFuture",
-];
-const pathsOfRuns = endpointsOfRuns.map((name) => routes[name].path);
+const pathsOfRuns =
+  /\/api\/v1\/(?:forward|forward_backward|optim_step|save_weights|save_weights_for_sampler|get_info|retrieve_future)$/;
 
 /**
  * Whether an error may mean that the server has lost the run, or that its state is not known any more:
@@ -37,5 +28,5 @@ export function isLostRun(error: unknown): boolean {
 function isModelGone({ status, request }: APIStatusError): boolean {
   if (status !== 404 && status !== 410) return false;
   const [address = ""] = request?.url.split("?") ?? [];
-  return pathsOfRuns.some((path) => address.endsWith(path));
+  return pathsOfRuns.test(address);
 }
