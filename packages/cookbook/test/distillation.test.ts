@@ -121,7 +121,8 @@ describe("learning from a teacher on the embedded engine", { timeout: 90_000 }, 
       member: 0,
     };
     const promptOf = (prompt: ModelInput) => ModelInput.fromInts([7, 7, 7, ...prompt.toInts()]);
-    const { data } = await teacherDistance(counting, { promptOf })([datum], [], {});
+    const adjust = teacherDistance(counting, { promptOf });
+    const { data } = await adjust([datum], [], { step: 0, training: undefined as never });
     expect(read).toEqual([[7, 7, 7, 1, 2, 30, 31, 32]]);
     expect([...data[0]!.advantages]).toEqual([0, 6, 7, 8]);
   });

@@ -112,7 +112,7 @@ export function promptGroup(
       // An answer that was cut off or cannot be read is scored by the teacher like any other.
       { renderer, overflowReward: 0, parseErrors: { reward: 0 } },
     );
-  return groupOf({ size, tags, make });
+  return groupOf({ size, tags, sharesPrompt: true, make });
 }
 
 /** Prompts, and who knows the answers. */

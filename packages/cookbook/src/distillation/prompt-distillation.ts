@@ -1,11 +1,9 @@
-import { appendFile, mkdir } from "node:fs/promises";
 import path from "node:path";
 import { ArgumentError } from "tinker-ts";
-import { readJsonLines } from "tinker-ts/run-log";
 import { inParallel } from "../evaluation/index.js";
 import { textOf, type Message } from "../renderers/index.js";
 import { messageCompleter, mixSeeds, samplingPolicy, type MessageCompleter } from "../rl/index.js";
-import { chooseRenderer } from "../runs/index.js";
+import { chooseRenderer, KeptLines } from "../runs/index.js";
 import { train, type TrainOptions, type TrainResult } from "../supervised/index.js";
 import { messagesOf } from "./on-policy.js";
 
@@ -108,23 +106,20 @@ async function askTeacher(
       seed: mixSeeds(seed, index, sample),
     }));
   });
-  const { lines } = await readJsonLines(file);
+  const kept = await KeptLines.open(file);
   const known = new Map(
-    lines
+    kept.lines
       .filter(({ key, answer }) => typeof key === "string" && typeof answer === "string")
       .map(({ key, answer }) => [key as string, answer as string]),
   );
   const missing = asked.filter(({ key }) => !known.has(key));
   if (missing.length > 0) {
     const teacher = options.teacher ?? (await modelItself(options));
-    await mkdir(path.dirname(file), { recursive: true });
-    // A line that was cut off by a crash must not swallow the one behind it.
-    if (known.size > 0) await appendFile(file, "\n");
     await inParallel(missing, concurrency, async ({ query, told, key, seed: own }) => {
       signal?.throwIfAborted();
       const answer = await teacher(told, { seed: own, signal });
       const messages = [...query, { role: "assistant", content: answer }];
-      await appendFile(file, `${JSON.stringify({ messages, key, answer })}\n`);
+      await kept.append({ messages, key, answer });
       known.set(key, answer);
     });
   }

@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
-import { appendFile, mkdir } from "node:fs/promises";
 import path from "node:path";
 import { ArgumentError, type Datum, type SamplingClient } from "tinker-ts";
-import { readJsonLines } from "tinker-ts/run-log";
 import { weightsOf } from "../data/index.js";
+import { KeptLines } from "../runs/index.js";
 
 /** The file of a run's folder that keeps what the reference model said. */
 export const referenceFile = "reference_logprobs.jsonl";
@@ -28,25 +27,23 @@ export interface ReferenceOptions {
  */
 export class ReferenceLogprobs {
   readonly #options: ReferenceOptions;
+  readonly #kept: KeptLines;
   readonly #known: Map<string, number>;
   #client: Promise<SamplingClient> | undefined;
-  #separator = "\n";
 
-  private constructor(options: ReferenceOptions, known: Map<string, number>) {
+  private constructor(options: ReferenceOptions, kept: KeptLines) {
     this.#options = options;
-    this.#known = known;
+    this.#kept = kept;
+    const known = kept.lines.filter(
+      ({ key, logprob }) => typeof key === "string" && typeof logprob === "number",
+    );
+    this.#known = new Map(known.map(({ key, logprob }) => [key as string, logprob as number]));
   }
 
   /** Reads what a run's folder has. */
   static async open(options: ReferenceOptions): Promise<ReferenceLogprobs> {
-    const { lines } = await readJsonLines(path.join(options.folder, referenceFile));
-    const known = lines.filter(
-      ({ key, logprob }) => typeof key === "string" && typeof logprob === "number",
-    );
-    return new ReferenceLogprobs(
-      options,
-      new Map(known.map(({ key, logprob }) => [key as string, logprob as number])),
-    );
+    const kept = await KeptLines.open(path.join(options.folder, referenceFile));
+    return new ReferenceLogprobs(options, kept);
   }
 
   /** What is known of a datum; undefined when it was never asked. */
@@ -66,16 +63,12 @@ export class ReferenceLogprobs {
   }
 
   async #ask(missing: readonly (readonly [key: string, datum: Datum])[]): Promise<void> {
-    const { open, signal, folder } = this.#options;
+    const { open, signal } = this.#options;
     const client = await (this.#client ??= open());
     const found = await Promise.all(
       missing.map(async ([key, datum]) => [key, await sumOf(client, datum, signal)] as const),
     );
-    const lines = found.map(([key, logprob]) => `${JSON.stringify({ key, logprob })}\n`).join("");
-    await mkdir(folder, { recursive: true });
-    // A line that was cut off by a crash must not swallow the one behind it.
-    await appendFile(path.join(folder, referenceFile), `${this.#separator}${lines}`);
-    this.#separator = "";
+    await this.#kept.append(...found.map(([key, logprob]) => ({ key, logprob })));
     for (const [key, logprob] of found) this.#known.set(key, logprob);
   }
 

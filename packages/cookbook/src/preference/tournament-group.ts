@@ -48,6 +48,7 @@ export function tournamentGroup(
   return groupOf({
     size,
     tags: options.tags ?? ["pair_pref"],
+    sharesPrompt: true,
     make: () =>
       messageEnvironment(
         { start: () => messages, reply: () => ({ reward: 0 }) },

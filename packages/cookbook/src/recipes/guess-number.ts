@@ -74,6 +74,7 @@ function numbers({ renderer }: RecipeContext, times: number, size: number): Envi
   return Array.from({ length: times * largest }, (_, index) =>
     groupOf({
       size,
+      sharesPrompt: true,
       make: () =>
         messageEnvironment(
           guessNumber({ number: (index % largest) + 1, to: largest, maxGuesses }),

@@ -75,10 +75,8 @@ export async function trainAsynchronously(
       const prepared = await spans.span("prepare", () =>
         prepareBatch(
           batch.map(({ played }) => played.trajectories),
-          {
-            ...options,
-            removeConstantRewardGroups: false,
-          },
+          { ...options, removeConstantRewardGroups: false },
+          { step, training: run.training, signal },
         ),
       );
       await update.pass(prepared.data);

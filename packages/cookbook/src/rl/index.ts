@@ -95,7 +95,13 @@ export {
   type TrajectoryGroup,
   type Transition,
 } from "./types.js";
-export { klPenalty, prepareBatch, type DataAdjuster, type PreparedBatch } from "./prepare-batch.js";
+export {
+  klPenalty,
+  prepareBatch,
+  type AdjustContext,
+  type DataAdjuster,
+  type PreparedBatch,
+} from "./prepare-batch.js";
 export { readyForLoss, submitPolicyPass, type PolicyLoss } from "./policy-loss.js";
 export { rolloutEvaluator, type RolloutEvaluatorOptions } from "./rollout-evaluator.js";
 export { rolloutSummaries, transcripts, type RecordPlace } from "./records.js";

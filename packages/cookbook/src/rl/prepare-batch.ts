@@ -1,14 +1,24 @@
-import type { SamplingClient } from "tinker-ts";
+import type { SamplingClient, TrainingClient } from "tinker-ts";
 import { computeAdvantages, isConstant, type AdvantageEstimator } from "./advantages.js";
 import { penalizeDistance, scoreData, type Penalized, type PenaltyOptions } from "./penalties.js";
 import { batchToData, type PolicyDatum } from "./policy-datum.js";
 import type { Numbers, TrajectoryGroup } from "./types.js";
 
+/** What an adjuster may use. */
+export interface AdjustContext {
+  /** The step that the data are for. */
+  readonly step: number;
+  /** The model; what is asked of it here comes before the step's own update. */
+  readonly training: TrainingClient;
+  /** Gives the work up. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Changes the data of a batch before they are trained, for instance by a penalty. */
 export type DataAdjuster = (
   data: readonly PolicyDatum[],
   groups: readonly TrajectoryGroup[],
-  context: { readonly signal?: AbortSignal | undefined },
+  context: AdjustContext,
 ) => Promise<Penalized>;
 
 /** How episodes become data. */
@@ -19,8 +29,6 @@ export interface PrepareOptions {
   readonly removeConstantRewardGroups: boolean;
   /** Applied one after the other. */
   readonly adjusters: readonly DataAdjuster[];
-  /** Gives the work up. */
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** Data that are ready to be trained. */
@@ -36,7 +44,8 @@ export interface PreparedBatch {
 /** Turns episodes into data with advantages. */
 export async function prepareBatch(
   played: readonly TrajectoryGroup[],
-  { advantages, removeConstantRewardGroups, adjusters, signal }: PrepareOptions,
+  { advantages, removeConstantRewardGroups, adjusters }: PrepareOptions,
+  context: AdjustContext,
 ): Promise<PreparedBatch> {
   const groups = removeConstantRewardGroups ? played.filter((group) => !isConstant(group)) : played;
   // What was masked from end to end has nothing to teach.
@@ -48,7 +57,7 @@ export async function prepareBatch(
     ? { "rollouts/constant_groups": played.length - groups.length }
     : {};
   for (const adjust of adjusters) {
-    const adjusted = await adjust(data, groups, { signal });
+    const adjusted = await adjust(data, groups, context);
     data = adjusted.data;
     Object.assign(metrics, adjusted.metrics);
   }

@@ -1,4 +1,5 @@
 import { ArgumentError, TinkerError } from "tinker-ts";
+import { FirstTurns } from "./first-turns.js";
 import type { Policy } from "./policy.js";
 import { closeQuietly, rollout, untilAborted, type RolloutHooks } from "./rollout.js";
 import { mixSeeds } from "./seeds.js";
@@ -145,6 +146,9 @@ async function playAll(
   const { minSuccessful } = tolerance;
   const needed =
     minSuccessful === "all" ? environments.length : Math.ceil(minSuccessful * environments.length);
+  const firstTurns = group.sharesPrompt
+    ? new FirstTurns(policy, environments.length, { seed, signal })
+    : undefined;
   let hopeful = environments.length;
   let verdict: "again" | { readonly failure: unknown } | undefined;
 
@@ -158,14 +162,17 @@ async function playAll(
     let environment = first;
     for (let attempt = 0; ; attempt++) {
       try {
-        const trajectory = await rollout(policy, environment, {
+        const own = attempt === 0 ? firstTurns?.of(member) : undefined;
+        const trajectory = await rollout(own ?? policy, environment, {
           limits,
           hooks,
           seed: mixSeeds(seed, member, attempt),
           signal: timed(signal, tolerance.timeoutMs),
         });
+        firstTurns?.leave(member);
         return { trajectory, environment };
       } catch (error) {
+        firstTurns?.leave(member);
         if (signal.aborted) return undefined;
         onError?.(error);
         if (hopeful > needed) {

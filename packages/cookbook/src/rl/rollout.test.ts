@@ -334,6 +334,65 @@ describe("a group", () => {
     expect(errors).toEqual([expect.objectContaining({ name: "TimeoutError" })]);
   });
 
+  describe("whose members share their prompt", () => {
+    /** Answers with its number among those that were asked for together; alone with 99. */
+    const counted = (): { policy: Policy; asked: number[][] } => {
+      const asked: number[][] = [];
+      const alone: Policy = async ({ input }) => {
+        asked.push([...input.toInts()]);
+        return actionOf([99]);
+      };
+      const many: NonNullable<Policy["many"]> = async ({ input }, count) => {
+        asked.push([...input.toInts(), count]);
+        return Array.from({ length: count }, (_, index) => actionOf([index]));
+      };
+      return { policy: Object.assign(alone, { many }), asked };
+    };
+    const play = (policy: Policy, make: (member: number) => Environment) =>
+      rolloutGroup(policy, groupOf({ size: 4, sharesPrompt: true, make }), { seed: 1 });
+    const firsts = ({ trajectories }: { trajectories: readonly Trajectory[] }): number[][] =>
+      trajectories.map(({ transitions }) => [...transitions[0]!.action.tokens]);
+
+    it("asks for their first turns at once, whenever they are ready, and for the rest one by one", async () => {
+      const { policy, asked } = counted();
+      const group = await play(policy, (member) => ({
+        ...counting(2),
+        start: async () => {
+          for (let wait = member; wait < 4; wait++) await Promise.resolve();
+          return { input: [1] };
+        },
+      }));
+      expect(firsts(group)).toEqual([[0], [1], [2], [3]]);
+      expect(asked[0]).toEqual([1, 4]);
+      expect(asked).toHaveLength(5);
+    });
+
+    it("does not wait for members that have no turn, fail, or read something else", async () => {
+      const { policy, asked } = counted();
+      let failures = 0;
+      const starts = [
+        () => ({ overflow: true as const, reward: 0 }),
+        () => (failures++ === 0 ? Promise.reject(new Error("no")) : { input: [1] }),
+        () => ({ input: [7] }),
+        () => ({ input: [1] }),
+      ];
+      const group = await play(policy, (member) => ({ ...counting(1), start: starts[member]! }));
+      expect(firsts(group)).toEqual([[], [99], [99], [99]]);
+      expect(asked).toEqual([[7], [1], [1]]);
+    });
+
+    it("asks one by one when the request for all of them fails", async () => {
+      const { policy } = counted();
+      let requests = 0;
+      const many = (): Promise<never> => (requests++, Promise.reject(new Error("lost")));
+      const group = groupOf({ size: 3, sharesPrompt: true, make: () => counting(1) });
+      const failing = Object.assign(policy, { many });
+      const played = await rolloutGroup(failing, group, { tolerance: failFast });
+      expect(firsts(played)).toEqual([[99], [99], [99]]);
+      expect(requests).toBe(1);
+    });
+  });
+
   it("adds what the group itself gives, and refuses another number of rewards", async () => {
     const graded = groupOf({
       size: 2,

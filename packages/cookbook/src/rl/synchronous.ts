@@ -81,6 +81,7 @@ async function trainBatch(
         prepareBatch(
           kept.map(({ trajectories }) => trajectories),
           run.options,
+          { step, training: run.training, signal },
         ),
       );
       signal?.throwIfAborted();

@@ -82,6 +82,8 @@ export interface RlTrainOptions extends RunOptions {
   readonly evalEvery?: number | undefined;
   /** Groups per step whose tokens are kept; 0 keeps none. @default 4 */
   readonly numGroupsToLog?: number | undefined;
+  /** More that `config.json` shall say, for instance of a loop around this one. */
+  readonly config?: Line | undefined;
 }
 
 const defaults = {
@@ -150,5 +152,6 @@ export function toRlConfig(options: CompleteRlOptions): Line {
       },
     }),
     num_groups_to_log: options.numGroupsToLog,
+    ...options.config,
   };
 }

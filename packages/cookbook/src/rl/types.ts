@@ -98,6 +98,12 @@ export interface GroupReward {
 export interface EnvironmentGroup {
   /** Names by which metrics are also reported, for instance the data set. */
   readonly tags?: readonly string[] | undefined;
+  /**
+   * Whether the members begin with the same prompt and do not wait for each other: then all of their first turns are
+   * sampled in one request, which costs a fraction.
+   * @default false
+   */
+  readonly sharesPrompt?: boolean | undefined;
   /** Makes the episodes; called again when the group is tried again. */
   environments(): readonly Environment[] | Promise<readonly Environment[]>;
   /**

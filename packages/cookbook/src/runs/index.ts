@@ -7,6 +7,7 @@ export {
 export { chooseRenderer, type ChooseRendererOptions } from "./choose-renderer.js";
 export { findContextLength } from "./context-length.js";
 export { EarlyStop, type EarlyStopOptions } from "./early-stop.js";
+export { KeptLines } from "./kept-lines.js";
 export {
   checkSameRun,
   openTraining,

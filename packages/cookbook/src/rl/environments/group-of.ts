@@ -1,7 +1,10 @@
 import type { Environment, EnvironmentGroup } from "../types.js";
 
 /** How a group of like episodes is made. */
-export interface GroupOfOptions extends Pick<EnvironmentGroup, "tags" | "rewards"> {
+export interface GroupOfOptions extends Pick<
+  EnvironmentGroup,
+  "tags" | "rewards" | "sharesPrompt"
+> {
   /** Episodes in the group. */
   readonly size: number;
   /** Makes one of them. */

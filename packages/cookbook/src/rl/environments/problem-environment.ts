@@ -60,5 +60,10 @@ export function problemGroup(
   },
 ): EnvironmentGroup {
   const { size, tags } = options;
-  return groupOf({ size, tags, make: () => problemEnvironment(problem, options) });
+  return groupOf({
+    size,
+    tags,
+    sharesPrompt: true,
+    make: () => problemEnvironment(problem, options),
+  });
 }

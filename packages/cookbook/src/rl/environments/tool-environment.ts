@@ -140,5 +140,5 @@ export function toolGroup(
   const { size, tags } = options;
   const make = (index: number): Environment =>
     toolEnvironment(typeof task === "function" ? task(index) : task, options);
-  return groupOf({ size, tags, make });
+  return groupOf({ size, tags, sharesPrompt: typeof task === "object", make });
 }
