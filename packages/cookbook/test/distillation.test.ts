@@ -193,17 +193,58 @@ describe("learning from a teacher on the embedded engine", { timeout: 90_000 }, 
     const own = await learn(samplingTeacher(base), "own-distribution");
     // The teacher's eight best tokens are nearly all of its distribution.
     expect(own[0]).toBeLessThan(0.1);
+    const read: string[] = [];
     const certain: Teacher = {
       logprobs: async () => [],
-      topLogprobs: async (sequence) =>
-        Array.from(sequence.toInts(), (token, place) => (place === 0 ? null : [[token, 0]])),
+      topLogprobs: async (sequence) => {
+        read.push(sequence.toInts().join());
+        return Array.from(sequence.toInts(), (token, place) => (place === 0 ? null : [[token, 0]]));
+      },
     };
     const other = await learn(certain, "certain");
     expect(other.at(-1)).toBeLessThan(other[0]! / 2);
+    // Four times through the data, and every conversation was read once.
+    expect(read).toHaveLength(4);
+    expect(new Set(read).size).toBe(4);
+  });
+
+  it("has a student that becomes its own teacher, also of a run that goes on", async () => {
+    const options = (name: string, more: Partial<SdftOptions> = {}): SdftOptions => ({
+      service,
+      model,
+      folder: path.join(folder, name),
+      demonstrations: [{ question, answer: "It is windy today." }],
+      groupSize: 2,
+      numEpochs: 4,
+      maxTokens: 12,
+      learningRate: 5e-3,
+      loraRank: 4,
+      topK: 8,
+      teacherSyncEvery: 2,
+      ...more,
+    });
+    const whole = await trainSdft(options("own-teacher"));
+    const abort = new AbortController();
+    const stopped = await trainSdft({
+      ...options("own-teacher-stopped"),
+      signal: abort.signal,
+      onProgress: ({ step }) => void (step === 3 && abort.abort()),
+    });
+    expect(stopped).toMatchObject({ status: "interrupted", step: 3 });
+    const resumed = await trainSdft(options("own-teacher-stopped"));
+    const never = await trainSdft(options("first-teacher", { teacherSyncEvery: undefined }));
+    const [own, again, first] = await Promise.all(
+      [whole, resumed, never].map((run) => hashOfWeights(service, run.checkpoint!.samplerPath)),
+    );
+    expect(again).toBe(own);
+    expect(first).not.toBe(own);
+    await expect(trainSdft(options("none", { teacherSyncEvery: 0 }))).rejects.toThrow(
+      /teacherSyncEvery: must be a whole number from 1/,
+    );
   });
 
   it.each([
-    ["forward", { topK: 8 }, "sdft/mean_teacher_entropy"],
+    ...(isFull ? [["forward", { topK: 8 }, "sdft/mean_teacher_entropy"]] : []),
     ["reverse", { topK: 8, reverse: true }, "sdft/reverse_kl_mean"],
     ["by tokens", { topK: 0 }, "sdft/mean_advantage"],
   ] as [string, Partial<SdftOptions>, string][])(

@@ -1,4 +1,4 @@
-import { Datum, type SamplingClient } from "tinker-ts";
+import type { Datum, ModelInput, SamplingClient } from "tinker-ts";
 import { inParallel, nllEvaluator } from "../evaluation/index.js";
 import type { Dataset } from "../data/index.js";
 import type { SupervisedExample } from "../renderers/index.js";
@@ -11,7 +11,8 @@ import {
   type Objective,
   type TrainResult,
 } from "../supervised/index.js";
-import { softTargetDatum } from "./soft-targets.js";
+import { KeptAnswers } from "./kept-answers.js";
+import { softTargetDatum, type TeacherTopK } from "./soft-targets.js";
 import { toTeacher, type Teacher } from "./teacher.js";
 
 /** How a student learns what a teacher would have said in given conversations. */
@@ -22,6 +23,11 @@ export interface OffPolicyOptions extends Omit<DataOptions, "model" | "seed">, B
   readonly numTeacherTargets?: number | undefined;
   /** Sequences that the teacher reads at once. @default 64 */
   readonly teacherConcurrency?: number | undefined;
+  /**
+   * Whether the teacher's answers are kept in the run's folder, so that it reads no sequence twice.
+   * @default where the data is gone through more than once
+   */
+  readonly keepsAnswers?: boolean | undefined;
 }
 
 /**
@@ -32,21 +38,31 @@ export interface OffPolicyOptions extends Omit<DataOptions, "model" | "seed">, B
 export async function trainOffPolicy(options: OffPolicyOptions): Promise<TrainResult> {
   const complete = completeLoopOptions(options, { recipeName: "off_policy_distillation" });
   const { numTeacherTargets = 20, teacherConcurrency = 64, signal } = options;
+  const { keepsAnswers = complete.numEpochs > 1 } = options;
   const prepared = await prepareData({ ...options, seed: complete.seed });
   const { dataset, tokenizer, renderer, test, batchSize, files } = prepared;
   const teacher = toTeacher(options.teacher);
+  let kept: Promise<KeptAnswers> | undefined;
+  const ask = async (sequence: ModelInput): Promise<TeacherTopK> => {
+    const read = () => teacher.topLogprobs(sequence, numTeacherTargets, { signal });
+    if (!keepsAnswers) return read();
+    // Not before the loop has made sure that the folder is its own.
+    kept ??= KeptAnswers.open(complete.folder, {
+      isEmpty: complete.ifExists === "delete",
+    });
+    return (await kept).of(sequence, numTeacherTargets, read);
+  };
   const taught: Dataset = {
     batchesPerEpoch: dataset.batchesPerEpoch,
     async batch(epoch, index) {
       const data = await dataset.batch(epoch, index);
       return inParallel(data, teacherConcurrency, async (datum) => {
         const example = exampleOf(datum);
-        const best = await teacher.topLogprobs(example.input, numTeacherTargets, { signal });
-        return softTargetDatum(example, best);
+        return softTargetDatum(example, await ask(example.input));
       });
     },
   };
-  return trainBatches(complete, {
+  const plan = {
     dataset: taught,
     objective: softTargets,
     evaluators: test.length === 0 ? [] : [nllEvaluator(test, { tokenizer })],
@@ -59,7 +75,12 @@ export async function trainOffPolicy(options: OffPolicyOptions): Promise<TrainRe
       max_length: options.maxLength,
       n_teacher_targets: numTeacherTargets,
     },
-  });
+  };
+  try {
+    return await trainBatches(complete, plan);
+  } finally {
+    await (await kept)?.close();
+  }
 }
 
 /** Learning a distribution at every place. */

@@ -207,6 +207,12 @@ export async function trainOnPolicy(options: OnPolicyOptions): Promise<RunResult
     maxTokens,
     learningRate,
     dataset: side(parts.map(({ groups }) => groups)),
+    config: {
+      kl_penalty_coef: coefficient ?? 1,
+      kl_discount_factor: discount ?? 0,
+      renderer_name: renderer.name,
+      group_size: groupSize,
+    },
     adjusters: [adjuster],
   });
 }

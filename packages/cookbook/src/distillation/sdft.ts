@@ -16,8 +16,9 @@ import {
   type PolicyLoss,
   type RlTrainOptions,
 } from "../rl/index.js";
-import { chooseRenderer, type RunResult } from "../runs/index.js";
+import { chooseRenderer, needWhole, runDefaults, type RunResult } from "../runs/index.js";
 import { messagesOf, promptGroup, teacherPrompts, teacherView } from "./on-policy.js";
+import { OwnTeacher } from "./own-teacher.js";
 import { knownTargets, spread, targetDatum, type TeacherTopK } from "./soft-targets.js";
 import { toTeacher, type Teacher } from "./teacher.js";
 
@@ -38,6 +39,8 @@ export interface SdftOptions extends Omit<
   readonly demonstrations: readonly Demonstration[];
   /** Who has seen the answers. @default the base model as it is */
   readonly teacher?: SamplingClient | Teacher | undefined;
+  /** Steps after which the student as it is then becomes the teacher, again and again. @default never */
+  readonly teacherSyncEvery?: number | undefined;
   /** What the teacher is asked. @default the question, the answer as an example, and the request for an own one */
   readonly teacherMessages?: ((demonstration: Demonstration) => readonly Message[]) | undefined;
   /** The chat format: a renderer or its name. @default the one recommended for the model */
@@ -68,7 +71,9 @@ export interface SdftOptions extends Omit<
  * which learning the demonstrations by heart would overwrite.
  */
 export async function trainSdft(options: SdftOptions): Promise<RunResult> {
-  const { service, model, signal, demonstrations, topK = 20, reverse = false } = options;
+  const { service, model, folder, signal, demonstrations, topK = 20, reverse = false } = options;
+  const { teacherSyncEvery, ttlSeconds = runDefaults.ttlSeconds } = options;
+  if (teacherSyncEvery !== undefined) needWhole("teacherSyncEvery", teacherSyncEvery, 1);
   const { groupSize: size = 1, maxTokens = 2048, learningRate = 2e-5, numEpochs, seed } = options;
   if (demonstrations.length === 0) throw new ArgumentError("demonstrations", "there are none");
   const base = await service.createSamplingClient({ baseModel: model, signal });
@@ -76,7 +81,9 @@ export async function trainSdft(options: SdftOptions): Promise<RunResult> {
   const checkpointPath = options.loadCheckpointPath;
   const renderer = await chooseRenderer({ ...options, tokenizer, checkpointPath });
   const { groupsPerBatch = Math.min(32, demonstrations.length) } = options;
-  const classroom = new Classroom(toTeacher(options.teacher ?? base), renderer, options);
+  const first = toTeacher(options.teacher ?? base);
+  const teacher = new OwnTeacher({ service, folder, first, every: teacherSyncEvery, ttlSeconds });
+  const classroom = new Classroom(teacher, renderer, options);
   return train({
     recipeName: "sdft",
     ...options,
@@ -87,6 +94,14 @@ export async function trainSdft(options: SdftOptions): Promise<RunResult> {
       ({ question }) => promptGroup(question, { renderer, size, tags: ["sdft"] }),
       { groupsPerBatch, numEpochs, seed },
     ),
+    config: {
+      topk: topK,
+      reverse,
+      teacher_sync_every: teacherSyncEvery,
+      renderer_name: renderer.name,
+      group_size: size,
+      groups_per_batch: groupsPerBatch,
+    },
     adjusters: [topK === 0 ? classroom.compareTokens : classroom.askForDistributions],
     loss: topK === 0 ? { name: "importance_sampling" } : classroom.lossOnDistributions(reverse),
   });
@@ -113,13 +128,13 @@ interface View {
 
 /** A teacher that has seen the answers, and what it says of the students' own. */
 class Classroom {
-  readonly #teacher: Teacher;
+  readonly #teacher: OwnTeacher;
   readonly #options: SdftOptions;
   readonly #promptOf: (studentPrompt: ModelInput) => ModelInput;
   /** What was asked for data that wait for their pass. */
   readonly #lessons = new WeakMap<PolicyDatum, TeacherTopK>();
 
-  constructor(teacher: Teacher, renderer: Renderer, options: SdftOptions) {
+  constructor(teacher: OwnTeacher, renderer: Renderer, options: SdftOptions) {
     const { demonstrations, teacherMessages = askWithExample } = options;
     const prompts = demonstrations.map(({ question }) => messagesOf(question));
     const byPrompt = new Map(prompts.map((prompt, index) => [prompt, demonstrations[index]!]));
@@ -133,7 +148,9 @@ class Classroom {
   }
 
   /** Makes every token worth as much as it is more probable to the teacher than to the student. */
-  readonly compareTokens: DataAdjuster = async (data, _groups, { signal }) => {
+  readonly compareTokens: DataAdjuster = async (data, _groups, context) => {
+    const { signal } = context;
+    const teacher = await this.#teacher.at(context);
     const views = data.map((datum) => this.#view(datum));
     const learned = data.map((datum, index) => ({
       ...datum,
@@ -141,7 +158,7 @@ class Classroom {
     }));
     const logprobs = await Promise.all(
       views.map(async ({ sequence, placeOf }, index) => {
-        const said = await this.#teacher.logprobs(sequence, { signal });
+        const said = await teacher.logprobs(sequence, { signal });
         return Float32Array.from(data[index]!.targets, (_, at) => said[placeOf(at) ?? -1] ?? 0);
       }),
     );
@@ -164,13 +181,15 @@ class Classroom {
   };
 
   /** Asks for the teacher's distribution at every place of the answers. */
-  readonly askForDistributions: DataAdjuster = async (data, _groups, { signal }) => {
+  readonly askForDistributions: DataAdjuster = async (data, _groups, context) => {
+    const { signal } = context;
     const { topK = 20 } = this.#options;
+    const teacher = await this.#teacher.at(context);
     const views = data.map((datum) => this.#view(datum));
     const learned = await Promise.all(
       data.map(async (datum, index) => {
         const { sequence, placeOf } = views[index]!;
-        const said = await this.#teacher.topLogprobs(sequence, topK, { signal });
+        const said = await teacher.topLogprobs(sequence, topK, { signal });
         const lesson = Array.from(datum.targets, (_, at) => knownTargets(said[placeOf(at) ?? -1]));
         const mask = datum.mask.map((_, at) => Number(lesson[at]!.length > 0));
         const taught = { ...datum, mask };

@@ -50,11 +50,11 @@ describe("an episode whose turns are all masked", () => {
       [0, -1],
       [0, 1],
     ]);
-    const { data } = await prepareBatch(groups, {
-      advantages: meanCentred,
-      removeConstantRewardGroups: false,
-      adjusters: [],
-    });
+    const { data } = await prepareBatch(
+      groups,
+      { advantages: meanCentred, removeConstantRewardGroups: false, adjusters: [] },
+      { step: 0, training: undefined as never },
+    );
     expect(data.map(({ group }) => group)).toEqual([1, 1]);
   });
 
