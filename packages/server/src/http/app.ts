@@ -131,7 +131,9 @@ async function handle(
       query: context.req.query(),
       headers: request.headers,
       signal: request.signal,
-      origin: parts.publicUrl ?? new URL(request.url).origin,
+      get origin() {
+        return parts.publicUrl ?? new URL(request.url).origin;
+      },
     };
     // The table pairs every name with its own body and answer; a union of handlers cannot say that.
     const handler = parts.handlers[name] as (call: Call) => unknown;

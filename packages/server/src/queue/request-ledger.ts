@@ -6,7 +6,7 @@ import { isStorageFailure } from "../errors/storage-failure.js";
 import { withoutDataDir } from "../errors/without-data-dir.js";
 import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
-import { isLarge, placeOf, readContent, storeContent } from "../store/content.js";
+import { inlineContent, isLarge, placeOf, readContent, storeContent } from "../store/content.js";
 import type {
   FinishedFacts,
   Outcome,
@@ -16,7 +16,7 @@ import type {
 } from "../store/requests-table.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
-import { checkedPayload, resultDigest, type StoredPayload } from "./canonical-payload.js";
+import { checkedPayload, digestOf, resultDigest, type StoredPayload } from "./canonical-payload.js";
 import { Waiters } from "./waiters.js";
 
 /** A request on its way into the store. */
@@ -119,7 +119,7 @@ export class RequestLedger {
 
   /** Commits how a request ended, together with what `also` writes, and tells those who wait. */
   async finish(
-    request: Pick<RequestHead, "requestId" | "kind" | "acceptedAt">,
+    request: Pick<RequestHead, "requestId" | "kind" | "payloadBytes" | "acceptedAt">,
     result: Settled,
     facts: FinishedFacts,
     also: () => void = () => {},
@@ -129,11 +129,12 @@ export class RequestLedger {
       result.state === "done"
         ? result
         : { ...result, error: withoutDataDir(result.error, this.#store.dataDir) };
-    const outcome = await this.#untilStored(() => this.#toOutcome(settled));
+    const outcome =
+      smallOutcome(settled) ?? (await this.#untilStored(() => this.#largeOutcome(settled)));
     const unused = await this.#untilStored(() =>
       this.#store.write(() => {
         also();
-        return this.#store.requests.finish(request.requestId, outcome, facts);
+        return this.#store.requests.finish(request, outcome, facts);
       }),
     );
     this.#pending.delete(request.requestId);
@@ -177,11 +178,11 @@ export class RequestLedger {
     );
   }
 
-  async #toOutcome(settled: Settled): Promise<Outcome> {
+  async #largeOutcome(settled: Settled): Promise<Outcome> {
     if (settled.state === "failed") return settled;
-    const result = await storeContent(settled.bytes, this.#store.blobs);
-    const digest = await resultDigest(settled.bytes);
-    return { state: "done", resultType: settled.resultType, result, digest };
+    const { state, resultType, bytes } = settled;
+    const result = await storeContent(bytes, this.#store.blobs);
+    return { state, resultType, result, digest: await resultDigest(bytes) };
   }
 
   /** Tries until the disk takes it: a full disk delays an outcome, it does not lose it. */
@@ -196,4 +197,12 @@ export class RequestLedger {
       }
     }
   }
+}
+
+/** How an outcome is stored that needs no file. */
+function smallOutcome(settled: Settled): Outcome | undefined {
+  if (settled.state === "failed") return settled;
+  const { state, resultType, bytes } = settled;
+  if (isLarge(bytes)) return undefined;
+  return { state, resultType, result: inlineContent(bytes), digest: digestOf(bytes) };
 }

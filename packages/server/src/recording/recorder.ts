@@ -1,16 +1,14 @@
 import type { StudioMark } from "tinker-ts/wire";
 import type { ServerLimits } from "../limits.js";
 import type { Logger } from "../log/logger.js";
-import { storeContent } from "../store/content.js";
-import type { ExhibitKind } from "../store/exhibits-table.js";
 import type { Mark } from "../store/logs-table.js";
 import type { PointKind, PointRow } from "../store/points-table.js";
 import type { RequestHead } from "../store/requests-table.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
-import { dataExhibits, type PreparedExhibits, type ShownPass } from "./data-exhibits.js";
+import { dataExhibits, type ShownPass } from "./data-exhibits.js";
 import type { EventHub } from "./event-hub.js";
-import { packExhibits } from "./exhibit-content.js";
+import { ExhibitKeeper } from "./exhibit-keeper.js";
 import { foldPoints } from "./fold-points.js";
 import { OpenPoint } from "./merge-points.js";
 import { toPlain } from "./numbers.js";
@@ -55,7 +53,8 @@ interface RunState {
   rows: number;
   /** When the row of the run was touched last. */
   touchedAt: number;
-  exhibitsOfStep: number;
+  /** Some data of the present step are kept. */
+  hasExhibits: boolean;
 }
 
 /** Values that have not been told to pages yet. */
@@ -67,8 +66,6 @@ interface Untold {
 const foldRows = 256;
 const touchMs = 10_000;
 const tellMs = 250;
-/** Batches of exhibits that may be on their way to the disk. */
-const maxPendingExhibits = 8;
 
 const nothing: Note = { write: () => {}, committed: () => {} };
 
@@ -84,6 +81,8 @@ const nothing: Note = { write: () => {}, committed: () => {} };
 export class Recorder {
   readonly hub: EventHub;
   readonly capture: Capture;
+  /** Where exhibits go. */
+  readonly exhibits: ExhibitKeeper;
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -114,6 +113,7 @@ export class Recorder {
     this.#logger = parts.logger;
     this.#limits = parts.limits;
     this.hub = parts.hub;
+    this.exhibits = new ExhibitKeeper(parts);
     this.capture = options.capture;
     this.#isOn = options.isOn;
   }
@@ -156,7 +156,7 @@ export class Recorder {
         if (telling.pass) this.#keepData(state, x, telling.pass, at);
         if (isStep) {
           state.steps++;
-          state.exhibitsOfStep = 0;
+          state.hasExhibits = false;
         }
         this.noteChange(state.owner, modelId);
       },
@@ -198,34 +198,6 @@ export class Recorder {
     this.noteChange(owner, logId);
   }
 
-  /** Keeps exhibits in the background; what cannot be kept in time is left out. */
-  keep(
-    run: { readonly owner: string; readonly logId: string; readonly modelId: string | null },
-    place: {
-      readonly step: number;
-      readonly kind: ExhibitKind;
-      readonly split: string;
-      readonly at: number;
-    },
-    exhibits: PreparedExhibits,
-  ): void {
-    if (exhibits.heads.length === 0 || this.#work.size >= maxPendingExhibits) return;
-    const store = this.#store;
-    const work = async (): Promise<void> => {
-      const content = await storeContent(packExhibits(exhibits.contents), store.exhibitFiles);
-      const { logId, modelId, owner } = run;
-      const heads = JSON.stringify(exhibits.heads);
-      await store.write(() =>
-        store.exhibits.insert({ logId, modelId, ...place, seen: exhibits.seen, heads, content }),
-      );
-      const { step, kind } = place;
-      const count = exhibits.heads.length;
-      const event = { kind: "exhibit", run: logId, step, exhibit: kind, count } as const;
-      this.hub.publish(owner, `run:${logId}`, event);
-    };
-    this.#inBackground(work, "exhibits could not be kept");
-  }
-
   /** Says that something about a run has changed. */
   noteChange(owner: string, logId: string): void {
     if (!this.hub.isWatched) return;
@@ -255,12 +227,13 @@ export class Recorder {
   /** Waits for what is on its way to the disk. */
   async close(): Promise<void> {
     this.#cancelTell?.();
-    await Promise.all(this.#work);
+    await Promise.all([this.exhibits.settled(), ...this.#work]);
   }
 
   /** Forgets what is known of a run; the tables are the caller's business. */
   forget(logId: string): void {
     this.#states.delete(logId);
+    this.exhibits.forget(logId);
     this.#versions.set(logId, this.versionOf(logId) + 1);
   }
 
@@ -313,13 +286,19 @@ export class Recorder {
 
   #keepData(state: RunState, step: number, pass: ShownPass, at: number): void {
     if (this.capture === "off") return;
-    if (this.capture === "sample" && state.exhibitsOfStep > 0) return;
-    const seed = `${state.logId}:${step}`;
-    const exhibits = dataExhibits(pass, this.capture === "all", seed);
-    state.exhibitsOfStep += exhibits.heads.length;
+    if (this.capture === "sample" && state.hasExhibits) return;
+    state.hasExhibits = true;
     const { logId, owner } = state;
-    const place = { step, kind: "datum", split: "train", at } as const;
-    this.keep({ owner, logId, modelId: logId }, place, exhibits);
+    const place = {
+      owner,
+      logId,
+      modelId: logId,
+      step,
+      kind: "datum",
+      split: "train",
+      at,
+    } as const;
+    this.exhibits.add(place, () => dataExhibits(pass, this.capture === "all", `${logId}:${step}`));
   }
 
   #tellMark({ owner, logId }: RunState, mark: Mark): void {
@@ -395,7 +374,7 @@ function newState(logId: string, owner: string): RunState {
     open: null,
     rows: 0,
     touchedAt: Number.NEGATIVE_INFINITY,
-    exhibitsOfStep: 0,
+    hasExhibits: false,
   };
 }
 

@@ -5,7 +5,7 @@ import type { BaseModels } from "../engine-host/base-models.js";
 import type { ReceivedPass } from "../decoding/received-pass.js";
 import { badRequest, gone, notFound, tooMany, type ApiError } from "../errors/api-error.js";
 import { identityOf } from "../queue/canonical-payload.js";
-import type { Model } from "../store/models-table.js";
+import type { Model, ModelStanding } from "../store/models-table.js";
 import type { RequestKind } from "../store/requests-table.js";
 import type { ModelLanes } from "./model-lanes.js";
 import { looseRequestId, modelRequestId } from "./request-ids.js";
@@ -46,7 +46,8 @@ export class Models {
   /** Accepts a request for a model. */
   async submit(caller: Principal, request: ModelRequest): Promise<string> {
     const { modelId, seq, kind, payload } = request;
-    const model = this.owned(modelId, caller);
+    const { models } = this.#context.store;
+    const model = ownedBy(caller, modelId, models.standing(modelId));
     this.#refuseEnded(model);
     this.#sessions.touch(model.sessionId, caller);
     if (seq !== null && seq < 1) {
@@ -57,8 +58,7 @@ export class Models {
         ? looseRequestId(caller.owner, request.idempotencyKey)
         : modelRequestId(modelId, seq);
     if (this.#isForgotten(requestId, modelId, seq)) return requestId;
-    const { store, ledger } = this.#context;
-    const head = await ledger.accept(
+    const head = await this.#context.ledger.accept(
       {
         requestId,
         owner: caller.owner,
@@ -72,7 +72,7 @@ export class Models {
         digest: request.digest,
       },
       () => {
-        this.#refuseEnded(store.models.get(modelId) ?? model);
+        this.#refuseEnded(models.standing(modelId) ?? model);
         this.#refuseOverload(modelId, seq, payload.length);
       },
     );
@@ -129,12 +129,10 @@ export class Models {
 
   /** A model of the caller, live or past. */
   owned(modelId: string, caller: Principal): Model {
-    const model = this.#context.store.models.get(modelId);
-    if (model?.owner === caller.owner) return model;
-    throw notFound(`model ${modelId}`);
+    return ownedBy(caller, modelId, this.#context.store.models.get(modelId));
   }
 
-  #refuseEnded(model: Model): void {
+  #refuseEnded(model: ModelStanding): void {
     if (model.state === "creating" || model.state === "live") return;
     throw gone(
       `model ${model.modelId} has ended: ${model.stateReason ?? "its session was closed"}; create a new one, for example from a checkpoint`,
@@ -157,4 +155,13 @@ export class Models {
       throw tooMany(`model ${modelId} has ${lane.pendingCount} requests waiting`, 1000);
     }
   }
+}
+
+function ownedBy<M extends ModelStanding>(
+  caller: Principal,
+  modelId: string,
+  model: M | undefined,
+): M {
+  if (model?.owner === caller.owner) return model;
+  throw notFound(`model ${modelId}`);
 }

@@ -1,8 +1,8 @@
+import type { WireValue } from "tinker-ts/wire";
 import type { Context } from "../context/context.js";
 import { StoppedError, toFailure } from "../errors/failure.js";
 import { FairQueue } from "../queue/fair-queue.js";
 import type { QueueNote } from "../queue/queue-note.js";
-
 import type { RequestHead, Settled } from "../store/requests-table.js";
 import type { Usage, UsageAccount } from "../store/usage-table.js";
 
@@ -10,6 +10,8 @@ import type { Usage, UsageAccount } from "../store/usage-table.js";
 export interface QueuedSample {
   readonly request: RequestHead;
   readonly numSamples: number;
+  /** What it asks for, where that is at hand; otherwise it is read from the store. */
+  readonly order?: WireValue<"SampleRequest"> | undefined;
 }
 
 /** What a sample request came to. */
@@ -28,7 +30,7 @@ export interface SampleOutcome {
  */
 export class SampleQueue {
   readonly #context: Context;
-  readonly #sample: (request: RequestHead, signal: AbortSignal) => Promise<SampleOutcome>;
+  readonly #sample: (entry: QueuedSample, signal: AbortSignal) => Promise<SampleOutcome>;
   readonly #waiting = new FairQueue<QueuedSample>();
   readonly #running = new Map<string, { entry: QueuedSample; abort: AbortController }>();
   readonly #pendingByOwner = new Map<string, number>();
@@ -38,7 +40,7 @@ export class SampleQueue {
 
   constructor(
     context: Context,
-    sample: (request: RequestHead, signal: AbortSignal) => Promise<SampleOutcome>,
+    sample: (entry: QueuedSample, signal: AbortSignal) => Promise<SampleOutcome>,
   ) {
     this.#context = context;
     this.#sample = sample;
@@ -125,7 +127,7 @@ export class SampleQueue {
     this.#running.set(requestId, { entry, abort });
     const startedAt = this.#context.clock.now();
     try {
-      const outcome = await this.#sample(entry.request, abort.signal);
+      const outcome = await this.#sample(entry, abort.signal);
       await this.#finish(entry, startedAt, undefined, outcome);
     } catch (error) {
       await this.#finish(entry, startedAt, abort.signal.aborted ? abort.signal.reason : error);

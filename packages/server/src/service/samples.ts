@@ -7,16 +7,19 @@ import { runSample, type SamplerParts } from "../engine-host/sample-runner.js";
 import type { SampleTarget } from "../engine-host/sample-target.js";
 import { badRequest, conflict, tooMany } from "../errors/api-error.js";
 import { canonicalJson, identityOf } from "../queue/canonical-payload.js";
-import type { RequestHead } from "../store/requests-table.js";
 import type { Usage } from "../store/usage-table.js";
 import type { DirectSamples } from "./direct-samples.js";
 import { looseRequestId, samplerRequestId } from "./request-ids.js";
 import { resolveTarget, pathTarget, type Addressees } from "./resolve-target.js";
 import { checkSampleRequest, toSampleOrder, toSampleResponse } from "./sample-order.js";
-import { SampleQueue, type SampleOutcome } from "./sample-queue.js";
+import { SampleQueue, type QueuedSample, type SampleOutcome } from "./sample-queue.js";
 import type { Sessions } from "./sessions.js";
 
 type SampleRequest = WireValue<"SampleRequest">;
+
+/** Requests that wait are kept as they are when they are small and few; the store has all of them. */
+const smallBytes = 16 * 1024;
+const maxKept = 256;
 
 /** What sampling works with. */
 export interface SamplesParts extends SamplerParts, Addressees {
@@ -44,7 +47,7 @@ export class Samples {
     this.#context = context;
     this.#parts = parts;
     this.direct = parts.direct;
-    this.queue = new SampleQueue(context, (request, signal) => this.#runQueued(request, signal));
+    this.queue = new SampleQueue(context, (entry, signal) => this.#runQueued(entry, signal));
   }
 
   /** Opens a sampling session; repeating the call gives the same one. */
@@ -113,7 +116,11 @@ export class Samples {
         }
       },
     );
-    if (head) this.queue.add({ request: head, numSamples: request.numSamples });
+    if (head) {
+      const isKept = payload.length <= smallBytes && this.queue.pendingCount < maxKept;
+      const order = isKept ? request : undefined;
+      this.queue.add({ request: head, numSamples: request.numSamples, order });
+    }
     return requestId;
   }
 
@@ -143,9 +150,12 @@ export class Samples {
     return target;
   }
 
-  async #runQueued(head: RequestHead, signal: AbortSignal): Promise<SampleOutcome> {
-    const payload = await this.#context.ledger.payload(head.requestId);
-    const request = decodeJson("SampleRequest", payload);
+  async #runQueued(
+    { request: head, order }: QueuedSample,
+    signal: AbortSignal,
+  ): Promise<SampleOutcome> {
+    const { ledger } = this.#context;
+    const request = order ?? decodeJson("SampleRequest", await ledger.payload(head.requestId));
     const target = resolveTarget(this.#parts, request, head.owner);
     if (target.checkpoint) this.#parts.checkpoints.noteUse(target.checkpoint);
     const seeded = withSeed(request, head.requestId);

@@ -31,12 +31,22 @@ export const noContent: Content = { inline: null, blob: null, sizeBytes: 0 };
 
 /** Whether bytes would get a file of their own. */
 export function isLarge(bytes: Uint8Array): boolean {
-  return bytes.length > inlineLimitBytes;
+  return isLargeSize(bytes.length);
+}
+
+/** Whether so many bytes have a file of their own. */
+export function isLargeSize(sizeBytes: number): boolean {
+  return sizeBytes > inlineLimitBytes;
+}
+
+/** Bytes as a part of their row. */
+export function inlineContent(bytes: Uint8Array): Content {
+  return { inline: bytes, blob: null, sizeBytes: bytes.length };
 }
 
 /** Puts bytes where their size wants them; call it before the row is written. */
 export async function storeContent(bytes: Uint8Array, blobs: BlobFiles): Promise<Content> {
-  if (!isLarge(bytes)) return { inline: bytes, blob: null, sizeBytes: bytes.length };
+  if (!isLarge(bytes)) return inlineContent(bytes);
   return { inline: null, blob: await blobs.put(bytes), sizeBytes: bytes.length };
 }
 

@@ -49,6 +49,12 @@ export interface Model {
   readonly devices?: readonly string[];
 }
 
+/** What decides whether a request for a model is taken. */
+export type ModelStanding = Pick<
+  Model,
+  "modelId" | "sessionId" | "owner" | "state" | "stateReason"
+>;
+
 /** Which runs to list. */
 export interface RunFilter {
   readonly owner: string;
@@ -99,6 +105,22 @@ export class ModelsTable {
   get(modelId: string): Model | undefined {
     const row = this.#database.sql("SELECT * FROM models WHERE model_id = ?").first(modelId);
     return row && read(row);
+  }
+
+  /** Whose a model is and whether it can be trained, which every request for it asks. */
+  standing(modelId: string): ModelStanding | undefined {
+    const row = this.#database
+      .sql("SELECT session_id, owner, state, state_reason FROM models WHERE model_id = ?")
+      .first(modelId);
+    return (
+      row && {
+        modelId,
+        sessionId: row["session_id"] as string,
+        owner: row["owner"] as string,
+        state: row["state"] as ModelState,
+        stateReason: row["state_reason"] as string | null,
+      }
+    );
   }
 
   bySession(sessionId: string): Model[] {

@@ -1,6 +1,6 @@
 import type { WireTypeName } from "tinker-ts/wire";
 import type { FailureCategory } from "../errors/failure.js";
-import { contentOf, type Content } from "./content.js";
+import { contentOf, isLargeSize, type Content } from "./content.js";
 import type { Row, SqlDatabase } from "./sql.js";
 
 /** What a request asks for. */
@@ -86,6 +86,15 @@ export interface TimelineRow extends RequestHead {
 export const headColumns = `request_id, owner, session_id, model_id, sampler_id, seq, kind, identity, state,
   payload_bytes, applied, accepted_at, started_at, finished_at`;
 
+const finishSql = `UPDATE requests SET state = ?, result_type = ?, result = ?, result_blob = ?,
+  result_bytes = ?, result_digest = ?, error = ?, category = ?, applied = ?, tokens = ?,
+  started_at = ?, finished_at = ? WHERE request_id = ?`;
+
+const finishAndDropSql = finishSql.replace(
+  "SET",
+  "SET payload = NULL, payload_blob = NULL, payload_bytes = 0,",
+);
+
 /** Accepted requests with their payloads and results. */
 export class RequestsTable {
   readonly #database: SqlDatabase;
@@ -164,14 +173,17 @@ export class RequestsTable {
   }
 
   /** Ends a request; returns the blob of a payload that is not needed any more. */
-  finish(requestId: string, outcome: Outcome, facts: FinishedFacts): string | null {
+  finish(
+    { requestId, payloadBytes }: Pick<RequestHead, "requestId" | "payloadBytes">,
+    outcome: Outcome,
+    facts: FinishedFacts,
+  ): string | null {
     const isDone = outcome.state === "done";
+    const isKept = facts.applied !== null;
+    // Most payloads are in their row, so that there is nothing to look up.
+    const unused = isKept || !isLargeSize(payloadBytes) ? null : this.#payloadBlob(requestId);
     this.#database
-      .sql(
-        `UPDATE requests SET state = ?, result_type = ?, result = ?, result_blob = ?,
-           result_bytes = ?, result_digest = ?, error = ?, category = ?, applied = ?, tokens = ?,
-           started_at = ?, finished_at = ? WHERE request_id = ?`,
-      )
+      .sql(isKept ? finishSql : finishAndDropSql)
       .run(
         outcome.state,
         isDone ? outcome.resultType : null,
@@ -187,7 +199,7 @@ export class RequestsTable {
         facts.finishedAt,
         requestId,
       );
-    return facts.applied === null ? this.#dropPayload(requestId) : null;
+    return unused;
   }
 
   /** When the requests of a session came, ran and ended, in pages: pass the last row's `rowId` to go on. */
@@ -211,16 +223,10 @@ export class RequestsTable {
       .run(at, requestId);
   }
 
-  #dropPayload(requestId: string): string | null {
+  #payloadBlob(requestId: string): string | null {
     const row = this.#database
       .sql("SELECT payload_blob FROM requests WHERE request_id = ?")
       .first(requestId);
-    this.#database
-      .sql(
-        `UPDATE requests SET payload = NULL, payload_blob = NULL, payload_bytes = 0
-         WHERE request_id = ?`,
-      )
-      .run(requestId);
     return (row?.["payload_blob"] ?? null) as string | null;
   }
 }

@@ -41,16 +41,22 @@ export class UsageTable {
 
   add(account: UsageAccount, usages: readonly Usage[], at: number): void {
     const bucket = Math.floor(at / bucketMs) * bucketMs;
-    for (const { kind, amount } of usages) {
-      if (amount === 0) continue;
-      this.#database
-        .sql(
-          `INSERT INTO usage (bucket, owner, session_id, base_model, kind, amount)
-           VALUES (?, ?, ?, ?, ?, ?)
-           ON CONFLICT DO UPDATE SET amount = amount + excluded.amount`,
-        )
-        .run(bucket, account.owner, account.sessionId ?? "", account.baseModel, kind, amount);
-    }
+    const { owner, sessionId, baseModel } = account;
+    const used = usages.filter(({ amount }) => amount !== 0);
+    if (used.length === 0) return;
+    const rows = used.map(() => "(?1, ?2, ?3, ?4, ?, ?)").join(", ");
+    this.#database
+      .sql(
+        `INSERT INTO usage (bucket, owner, session_id, base_model, kind, amount) VALUES ${rows}
+         ON CONFLICT DO UPDATE SET amount = amount + excluded.amount`,
+      )
+      .run(
+        bucket,
+        owner,
+        sessionId ?? "",
+        baseModel,
+        ...used.flatMap(({ kind, amount }) => [kind, amount]),
+      );
   }
 
   /** By hour, then the largest first. */

@@ -69,6 +69,7 @@ export class Exhibits {
 
   async list(owner: string, query: ExhibitsQuery): Promise<StudioExhibits> {
     const log = this.#studio.owned(owner, query.run);
+    await this.#core.context.recorder.exhibits.settled();
     const source = log.source === "folder" ? await this.#inFolder(query) : this.#stored(log, query);
     const { entries, steps, splits, seen } = source;
     const meant = entries.filter(({ head }) => query.group === null || head.group === query.group);

@@ -100,6 +100,8 @@ export class LogIntake {
       }
     });
     for (const action of after) action();
+    // Whoever is told that a line is stored may forget it.
+    await recorder.exhibits.settled();
     for (const run of stored.keys()) recorder.noteChange(owner, run);
     const controls: Record<string, StudioControls> = {};
     for (const run of stored.keys()) {
@@ -181,9 +183,10 @@ export class LogIntake {
         const exhibits = this.#exhibits(line);
         const step = numberOf(line, "step");
         const split = typeof fields["split"] === "string" ? fields["split"].slice(0, 100) : "train";
-        const place = { step, split, at: now, kind: exhibitKinds[kind] };
         const [modelId = null] = store.logs.models(logId);
-        if (exhibits) after.push(() => recorder.keep({ owner, logId, modelId }, place, exhibits));
+        const run = { owner, logId, modelId };
+        const place = { ...run, step, split, at: now, kind: exhibitKinds[kind] };
+        if (exhibits) after.push(() => recorder.exhibits.add(place, () => exhibits));
         return;
       }
       case "checkpoint": {

@@ -114,10 +114,9 @@ describe("exhibits", () => {
     const rows = Array.from({ length: 30 }, (_, index) => [1, 2, index % 7]);
     const { requestId } = await app.call("forwardBackward", passBody(modelId, 1, rows));
     await app.result(requestId);
-    const ask = () =>
-      getStudio<StudioExhibits>(app, `exhibits?run=${encodeURIComponent(modelId)}&kind=datum`);
-    await expect.poll(async () => (await ask()).exhibits.length).toBe(8);
-    const { exhibits, steps, seen } = await ask();
+    const query = `exhibits?run=${encodeURIComponent(modelId)}&kind=datum`;
+    const { exhibits, steps, seen } = await getStudio<StudioExhibits>(app, query);
+    expect(exhibits).toHaveLength(8);
     expect(steps).toEqual([0]);
     expect(seen).toBe(30);
     expect(exhibits[0]).toMatchObject({ index: 0, tokenCount: 4, trainedCount: 3, step: 0 });
