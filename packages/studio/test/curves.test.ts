@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { StudioRunDetail } from "tinker-ts/wire/studio";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { StudioRunDetail, StudioRuns } from "tinker-ts/wire/studio";
 import type { Page } from "playwright-core";
-import { closeBrowser, StudioTab } from "./support/browser.js";
+import { closeBrowser, StudioTab, textOf } from "./support/browser.js";
 import { ask, logLines, runAddress } from "./support/log-lines.js";
 import { StudioServer } from "./support/server.js";
 
@@ -92,10 +95,49 @@ describe.runIf(isFull)("curves", () => {
       .poll(() => page.getByRole("slider", { name: "smoothing" }).inputValue())
       .toBe("0.6");
     expect(await page.getByLabel("log y").isChecked()).toBe(true);
-    for (const x of ["time", "relative", "active", "step"]) {
+  });
+
+  it("28: has step, tokens, time of day, time with and without pauses, or another metric as x", async () => {
+    const second = (step: number): number => 1_700_000_000 + step * 10 + (step >= 3 ? 7200 : 0);
+    await logLines(server, "axes", [
+      { kind: "open", name: "axes" },
+      ...[5, 4, 3, 2, 1, 0.5].map((nll, step) => ({
+        kind: "metrics",
+        step,
+        time: second(step),
+        metrics: { nll, num_tokens: 100, "time/examples": step * 8 + 8 },
+      })),
+    ]);
+    const expected: Readonly<Record<string, readonly string[]>> = {
+      step: ["0", "1", "2", "3", "4", "5"],
+      tokens: ["100", "200", "300", "400", "500", "600"],
+      "time/examples": ["8", "16", "24", "32", "40", "48"],
+      relative: ["0 ms", "10 s", "20 s", "2 h", "2 h", "2 h"],
+      active: ["0 ms", "10 s", "20 s", "20 s", "30 s", "40 s"],
+    };
+    await using tab = await StudioTab.open(address("axes", "?table=nll"));
+    const { page } = tab;
+    const places = async (): Promise<string[]> =>
+      page
+        .locator('[data-metric="nll"] tbody tr')
+        .evaluateAll((all) => all.map((row) => row.firstElementChild?.textContent ?? ""));
+    for (const [x, texts] of Object.entries(expected)) {
       await page.getByLabel("x axis").selectOption(x);
-      await page.locator('[data-metric="nll"] canvas').waitFor();
+      await expect.poll(places, { message: x }).toEqual(texts);
+      if (x !== "step") expect(new URL(page.url()).searchParams.get("x")).toBe(x);
     }
+    await page.getByLabel("x axis").selectOption("time");
+    await expect.poll(async () => new Set(await places()).size).toBe(6);
+    await using linked = await StudioTab.open(address("axes", "?x=time/examples&logx=1&logy=1"));
+    expect(await linked.page.getByLabel("x axis").inputValue()).toBe("time/examples");
+    const chart = linked.page.locator('[data-metric="nll"]').getByRole("slider");
+    await expect
+      .poll(async () => {
+        await chart.focus();
+        await linked.page.keyboard.press("End");
+        return chart.getAttribute("aria-valuetext");
+      })
+      .toBe("time/examples 48: 0.5");
   });
 
   it("25: zooms where one drags, 0 shows everything again, and news do not move the view", async () => {
@@ -129,21 +171,64 @@ describe.runIf(isFull)("curves", () => {
       .toBe(60);
     expect(await range()).toEqual([from, to]);
     expect(page.url()).toBe(zoomed);
+    await logRun(
+      "dense",
+      Array.from({ length: 5000 }, (_, step) => step),
+    );
+    await using dense = await StudioTab.open(address("dense", "?table=nll"));
+    const head = dense.page.locator('[data-metric="nll"] thead');
+    await head.getByText("least", { exact: true }).waitFor(); // several points in a row
+    await dense.page.goto(address("dense", "?table=nll&zoom=2000,2010"));
+    await expect
+      .poll(() => dense.page.locator('[data-metric="nll"] tbody tr').allTextContents())
+      .toContain("2,0052005");
+    expect(await head.getByText("least", { exact: true }).count()).toBe(0);
     await page.mouse.move(0, 0);
     await page.keyboard.press("0");
     await expect.poll(range).toEqual([0, 60]);
   });
 
-  it("27: smooths as a reference does, from all points, and leaves a constant alone", async () => {
+  it("27: smooths as a reference does, from all points, at every zoom, and leaves a constant alone", async () => {
+    const values = Array.from({ length: 1500 }, (_, step) => Math.sin(step / 3) + ((step * 7) % 5));
+    await logRun("wavy", values);
     await logRun(
       "constant",
       Array.from({ length: 50 }, () => 2.5),
     );
+    // At 0.9 a value counts half after as many steps as it takes 0.9 to become a half.
+    const halfLife = Math.log(0.5) / Math.log(0.9);
+    const means: number[] = [];
+    let [sum, weight] = [0, 0];
+    for (const value of values) {
+      sum = sum * 2 ** (-1 / halfLife) + value;
+      weight = weight * 2 ** (-1 / halfLife) + 1;
+      means.push(sum / weight);
+    }
+    const smoothed = async (query: string): Promise<readonly (readonly [number, number])[]> => {
+      await using tab = await StudioTab.open(address("wavy", `?smooth=0.9&table=nll${query}`));
+      const rows = tab.page.locator('[data-metric="nll"] tbody tr');
+      await rows.first().waitFor();
+      const cells = await rows.evaluateAll((all) =>
+        all.map((row) => [...row.children].map((cell) => cell.textContent ?? "")),
+      );
+      return cells.map((texts) => [numberIn(texts[0]!), numberIn(texts.at(-1)!)]);
+    };
+    // The range that is asked for is wider than the one that is seen, and all of it is points.
+    const near = await smoothed("&zoom=700,900");
+    expect(near.length).toBeGreaterThan(200);
+    for (const [x, value] of near) expect(value).toBeCloseTo(means[x]!, 3);
+    // Where points are put together, the mean is that behind the last of them.
+    const far = await smoothed("");
+    expect(far.length).toBeLessThan(900);
+    for (const [index, [, value]] of far.entries()) {
+      const next = far[index + 1]?.[0] ?? values.length;
+      expect(value).toBeCloseTo(means[next - 1]!, 3);
+    }
     await using tab = await StudioTab.open(address("constant", "?smooth=0.9&table=nll"));
     const rows = tab.page.locator('[data-metric="nll"] tbody tr');
     await rows.first().waitFor();
-    const smoothed = await rows.locator("td:last-child").allTextContents();
-    expect(new Set(smoothed)).toEqual(new Set(["2.5"]));
+    const same = await rows.locator("td:last-child").allTextContents();
+    expect(new Set(same)).toEqual(new Set(["2.5"]));
   });
 
   it("29: leaves outliers out of the view, not out of the run, and brings them back", async () => {
@@ -151,6 +236,21 @@ describe.runIf(isFull)("curves", () => {
       step === 50 ? 1000 : 1 + (step % 7) / 10,
     );
     await logRun("spiky", values);
+    // A run that lies far from the others is no outlier.
+    await logRun(
+      "far",
+      Array.from({ length: 100 }, () => -5),
+    );
+    await using both = await StudioTab.open(
+      `${server.url}/studio/compare?runs=spiky,far&clip=1&find=nll`,
+      { allowedFailures: [/getImageData/] }, // reading pixels often is the test's own way
+    );
+    await both.page.locator('[data-metric="nll"] canvas').waitFor();
+    await both.page.getByText("1 point above").waitFor();
+    for (const share of [0.2, 0.8])
+      await expect
+        .poll(() => coloursAt(both.page, "nll", share), { message: "both runs are drawn" })
+        .toBeGreaterThanOrEqual(2);
     await using tab = await StudioTab.open(address("spiky", "?clip=1"));
     const button = tab.page.getByRole("button", { name: "1 point above" });
     await button.click();
@@ -208,10 +308,33 @@ describe.runIf(isFull)("curves", () => {
       page.waitForEvent("download"),
       card.getByRole("button", { name: "All points as CSV" }).click(),
     ]);
-    const text = await new Response(
-      (await file.createReadStream()) as unknown as ReadableStream,
-    ).text();
-    expect(text.trim().split(/\r?\n/).length).toBeGreaterThanOrEqual(61);
+    const [names = "", ...rows] = (await textOf(file)).trim().split(/\r?\n/);
+    const column = names.split(",").indexOf("nll");
+    const logged = rows.map((row) => Number(row.split(",")[column]));
+    expect(logged.slice(0, 60)).toEqual(Array.from({ length: 60 }, (_, step) => 5 / (step + 1)));
+    // The table has the same numbers, as far as they are shown.
+    await card.getByRole("button", { name: "Show as a table" }).click();
+    const shown = await card.locator("tbody tr td:last-child").allTextContents();
+    for (const [index, value] of shown.entries())
+      expect(numberIn(value)).toBeCloseTo(logged[index]!, 3);
+  });
+
+  it("32: saves all points also where the chart shows some, and guards cells against spreadsheets", async () => {
+    await logRun(
+      "nine-thousand",
+      Array.from({ length: 9000 }, (_, step) => step / 8),
+      "=cmd",
+    );
+    await using tab = await StudioTab.open(address("nine-thousand"));
+    const { page } = tab;
+    const card = page.locator('[data-metric="=cmd"]');
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      card.getByRole("button", { name: "All points as CSV" }).click(),
+    ]);
+    const rows = (await textOf(file)).trim().split(/\r?\n/);
+    expect(rows).toHaveLength(9001);
+    expect(rows.join("\n")).not.toMatch(/(^|,)"?=cmd/m);
   });
 
   it("30: draws a resumed run as one line with what was replaced behind it", async () => {
@@ -238,39 +361,78 @@ describe.runIf(isFull)("curves", () => {
     await chart.getByText("(attempt 1: 3)").waitFor();
   });
 
-  it.runIf(isFull)(
-    "24: shows a spike of one point in a hundred thousand, with its true value",
-    async () => {
-      const values = Array.from({ length: 100_000 }, (_, step) => (step === 61_803 ? 77.125 : 1));
-      for (let from = 0; from < values.length; from += 4000) {
-        await logLines(server, "long", [
-          ...(from === 0 ? [{ kind: "open", name: "long" }] : []),
-          ...values
-            .slice(from, from + 4000)
-            .map((nll, index) => ({ kind: "metrics", step: from + index, metrics: { nll } })),
-        ]);
-      }
-      await using tab = await StudioTab.open(address("long"));
+  it("24: shows a spike of one point in a million, with its true value", async () => {
+    const logs = mkdtempSync(path.join(tmpdir(), "tinker-ts-million-"));
+    mkdirSync(path.join(logs, "million"));
+    const lines = Array.from(
+      { length: 1_000_000 },
+      (_, step) => `{"step":${step},"nll":${step === 618_034 ? 77.125 : 1}}\n`,
+    );
+    writeFileSync(path.join(logs, "million", "metrics.jsonl"), lines.join(""));
+    const many = await StudioServer.start("--logs", logs);
+    try {
+      const idOf = async (): Promise<string | undefined> => {
+        const { runs } = await ask<StudioRuns>(many, "runs");
+        return runs.find(({ step }) => step === 999_999)?.id; // read to its end
+      };
+      await expect.poll(idOf, { timeout: 60_000 }).toBeDefined();
+      await using tab = await StudioTab.open(runAddress(many, (await idOf())!));
       const { page } = tab;
       const over = page.locator('[data-metric="nll"] .u-over');
       await over.waitFor();
       const box = (await over.boundingBox())!;
-      await page.mouse.move(box.x + box.width * 0.61803, box.y + 20);
       await expect
-        .poll(async () => {
-          const texts: string[] = [];
-          for (const shift of [-2, -1, 0, 1, 2]) {
-            await page.mouse.move(box.x + box.width * 0.61803 + shift, box.y + 20);
-            texts.push((await page.locator('[data-metric="nll"] .reading').textContent()) ?? "");
-          }
-          return texts.join(" ");
-        })
+        .poll(
+          async () => {
+            const texts: string[] = [];
+            for (const shift of [-2, -1, 0, 1, 2]) {
+              await page.mouse.move(box.x + box.width * 0.618034 + shift, box.y + 20);
+              texts.push((await page.locator('[data-metric="nll"] .reading').textContent()) ?? "");
+            }
+            return texts.join(" ");
+          },
+          { timeout: 20_000 },
+        )
         .toContain("77.125");
-      expect(await inked(page, "nll", 0.61803, 0.5)).toBeGreaterThan(0);
-    },
-    300_000,
-  );
+      expect(await inked(page, "nll", 0.618034, 0.5)).toBeGreaterThan(0);
+    } finally {
+      await many.close();
+      rmSync(logs, { recursive: true, force: true });
+    }
+  }, 180_000);
 });
+
+/** A number as the page writes it. */
+function numberIn(text: string): number {
+  return Number(text.replaceAll(",", "").replaceAll("−", "-"));
+}
+
+/** How many different colours of lines are near a share of the width. */
+async function coloursAt(page: Page, metric: string, share: number): Promise<number> {
+  const canvas = page.locator(`[data-metric="${metric}"] canvas`);
+  return canvas.evaluate((element, at) => {
+    const target = element as HTMLCanvasElement;
+    const { data } = target
+      .getContext("2d")!
+      .getImageData(target.width * at, 0, Math.ceil(target.width / 20), target.height);
+    const hues = new Map<number, number>();
+    for (let index = 0; index < data.length; index += 4) {
+      const [red = 0, green = 0, blue = 0, alpha = 0] = data.subarray(index, index + 4);
+      const most = Math.max(red, green, blue);
+      const least = Math.min(red, green, blue);
+      if (alpha < 200 || most - least < 60) continue;
+      const sixth =
+        most === red
+          ? (green - blue) / (most - least)
+          : most === green
+            ? 2 + (blue - red) / (most - least)
+            : 4 + (red - green) / (most - least);
+      const hue = Math.round(((sixth + 6) % 6) * 5) % 30;
+      hues.set(hue, (hues.get(hue) ?? 0) + 1);
+    }
+    return [...hues.values()].filter((size) => size > 15).length;
+  }, share);
+}
 
 /** How many pixels near a share of the width (and above a share of the height) are neither grid nor empty. */
 async function inked(page: Page, metric: string, share: number, above = 1): Promise<number> {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { closeBrowser, StudioTab } from "./support/browser.js";
+import { closeBrowser, StudioTab, textOf } from "./support/browser.js";
 import { logLines, runAddress } from "./support/log-lines.js";
 import { StudioServer, trainStep } from "./support/server.js";
 import type { TrainingClient } from "tinker-ts";
@@ -47,9 +47,7 @@ describe.runIf(isFull)("from one thing to the next", () => {
       page.waitForEvent("download"),
       page.getByRole("button", { name: "Save this run as one HTML file" }).click(),
     ]);
-    const parts: Buffer[] = [];
-    for await (const part of await file.createReadStream()) parts.push(part as Buffer);
-    const html = Buffer.concat(parts).toString("utf8");
+    const html = await textOf(file);
     expect(html).toContain("&lt;script&gt;alert(1)&lt;/script&gt;");
     expect(html).not.toContain("<script");
     expect(html).toMatch(/<path class="line" d="M[\d.]+ [\d.]+L/);

@@ -22,7 +22,9 @@ export function* seriesCsv(series: RunSeries, keys: readonly string[]): Generato
         .slice(start, start + 1000)
         .map(([step, { at, values }]) => {
           const cells = keys.map((_, place) => values[place] ?? "");
-          return `${attempt},${step},${new Date(at).toISOString()},${cells.join(",")}\n`;
+          // Lines of others may not say when they were written.
+          const time = Number.isFinite(at) ? new Date(at).toISOString() : "";
+          return `${attempt},${step},${time},${cells.join(",")}\n`;
         })
         .join("");
     }

@@ -78,14 +78,22 @@ export function MetricCard({
     return () => observer.disconnect();
   }, []);
   const ids = runs.map(({ id }) => id);
+  // How far a step takes x: what smoothing is measured in.
+  const unit = useSignal(xAxis.value === "step" ? 1 : 0);
   const { series, failure } = useSeries({
     runs: isSeen.value ? ids : [],
     keys: isSeen.value ? keys : [],
     x: xAxis.value,
     range: zoom.value ? widened(zoom.value) : null,
     buckets,
-    smooth: smoothing.value,
+    smooth: halfLifeOf(smoothing.value) * unit.value,
   });
+  useEffect(() => {
+    unit.value = xAxis.value === "step" ? 1 : 0;
+  }, [xAxis.value]);
+  useEffect(() => {
+    if (unit.value === 0) unit.value = stepOf(series.value ?? []);
+  }, [series.value]);
   const strokes = strokesOf(ids);
   const bounds = useSignal<Bounds | null>(null);
   const answer = series.value;
@@ -294,6 +302,18 @@ function covers({ x, width }: StudioSeries, at: number): boolean {
 function widened([from, to]: readonly [number, number]): readonly [number, number] {
   const by = (to - from) / 4; // panning a little shows points at once
   return [from - by, to + by];
+}
+
+/** After how many steps a value counts half: at 0.9 after 6.6, at 0.999 after 693. */
+function halfLifeOf(slider: number): number {
+  return slider > 0 ? Math.log(0.5) / Math.log(slider) : 0;
+}
+
+/** How far a step takes x on another axis; a power of two, so that a run that grows does not change it all the time. */
+function stepOf(series: readonly StudioSeries[]): number {
+  const one = series.find(({ total, isAbandoned }) => total > 1 && !isAbandoned);
+  const width = one ? (one.x.at(-1)! - one.x[0]!) / (one.total - 1) : 0;
+  return width > 0 ? 2 ** Math.round(Math.log2(width)) : 0;
 }
 
 function axisName(x: string): string {

@@ -17,7 +17,7 @@ export interface SeriesQuery {
   /** The range of x; null for all of it. */
   readonly range: readonly [number, number] | null;
   readonly buckets: number;
-  /** Smoothing from 0 to 0.999; 0 for none. */
+  /** The half-life of smoothing, in units of x; 0 for none. */
   readonly smooth: number;
 }
 

@@ -1,5 +1,11 @@
 import axe from "axe-core";
-import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
+import {
+  chromium,
+  type Browser,
+  type BrowserContext,
+  type Download,
+  type Page,
+} from "playwright-core";
 import { expect } from "vitest";
 
 let launched: Promise<Browser> | undefined;
@@ -22,6 +28,13 @@ export function browser(): Promise<Browser> {
 export async function closeBrowser(): Promise<void> {
   await (await launched)?.close();
   launched = undefined;
+}
+
+/** What a download brings, as text. */
+export async function textOf(file: Download): Promise<string> {
+  const parts: Buffer[] = [];
+  for await (const part of await file.createReadStream()) parts.push(part as Buffer);
+  return Buffer.concat(parts).toString("utf8");
 }
 
 /** How a page is looked at. */

@@ -99,11 +99,11 @@ export class StudioServer {
 }
 
 /** One step on a sentence. */
-export async function trainStep(training: TrainingClient): Promise<void> {
+export async function trainStep(training: TrainingClient, learningRate = 1e-3): Promise<void> {
   const tokenizer = await training.getTokenizer();
   const datum = supervisedDatum(
     tokenizer.encode("The cat sat on"),
     tokenizer.encode(" the warm mat."),
   );
-  await training.trainStep([datum], "cross_entropy", { adamParams: { learningRate: 1e-3 } });
+  await training.trainStep([datum], "cross_entropy", { adamParams: { learningRate } });
 }
