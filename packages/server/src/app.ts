@@ -117,6 +117,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
         version,
         logFolders: options.logFolders ?? [],
         publicUrl,
+        corsOrigins: options.corsOrigins ?? [],
         threads: options.threads,
       }),
       ...openAiPages({ core, authenticator, readBytes, aliases: options.aliases ?? {} }),

@@ -61,6 +61,8 @@ export interface Core {
   readonly lives: LiveModels;
   /** Ends a model whatever its client wants. */
   endModel(modelId: string, reason: string): Promise<void>;
+  /** Ends a session and everything that belongs to it. */
+  closeSession(sessionId: string, reason: string): Promise<void>;
   /** Finishes or leaves in the journal what runs, and lets go of the data directory. */
   close(): Promise<void>;
 }
@@ -149,6 +151,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     lanes,
     lives,
     endModel: (modelId, reason) => endModel(context, parts, modelId, reason),
+    closeSession: close,
     async close() {
       janitor.stop();
       ledger.waiters.releaseAll();

@@ -24,6 +24,7 @@ const Playground = lazy(
 const Checkpoints = lazy(
   async () => (await import("./screens/checkpoints/checkpoints.js")).Checkpoints,
 );
+const Embed = lazy(async () => (await import("./screens/embed/embed.js")).Embed);
 const Machine = lazy(async () => (await import("./screens/machine/machine.js")).Machine);
 
 function App() {
@@ -40,6 +41,7 @@ function App() {
       </main>
     ) : null;
   }
+  if (segments.value[0] === "embed") return <Embed />;
   return (
     <Frame>
       <Screen />

@@ -22,6 +22,8 @@ export interface Rollout {
   readonly logprobs?: ArrayLike<number> | undefined;
   /** Advantages, where they differ by token. */
   readonly advantages?: ArrayLike<number> | undefined;
+  /** Entropies of what could have come, where they are known. */
+  readonly entropies?: ArrayLike<number> | undefined;
   /** Why sampling ended. */
   readonly stopReason?: string | undefined;
   /** The text, where there are no tokens. */

@@ -154,6 +154,7 @@ export class ServiceSink implements RunSink {
               mask: list(rollout.mask),
               logprobs: list(rollout.logprobs),
               advantages: list(rollout.advantages),
+              entropies: list(rollout.entropies),
             })),
           ),
         };

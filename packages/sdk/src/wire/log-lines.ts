@@ -165,6 +165,8 @@ export interface LogRollout {
   readonly logprobs?: readonly LogValue[] | undefined;
   /** Per token, where it differs from `advantage`. */
   readonly advantages?: readonly LogValue[] | undefined;
+  /** Entropy of what could have come, per token; as long as `tokens`. */
+  readonly entropies?: readonly LogValue[] | undefined;
   /** The text, where there are no tokens. */
   readonly text?: string | undefined;
   /** The conversation. */

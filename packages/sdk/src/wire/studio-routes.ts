@@ -44,6 +44,8 @@ export const studioRoutes = {
   },
   /** StudioExhibitDetail. */
   exhibit: { method: "GET", path: "/studio/api/exhibits/{id}", query: ["from", "to"] },
+  /** StudioSamples -> StudioKept. */
+  keepSamples: { method: "POST", path: "/studio/api/samples" },
   /** StudioLog. */
   log: { method: "GET", path: `${run}/log`, query: ["after", "before", "limit", "level", "q"] },
   /** StudioSpans. */
@@ -66,6 +68,8 @@ export const studioRoutes = {
   checkpoints: { method: "GET", path: "/studio/api/checkpoints", query: ["run"] },
   /** StudioMachine. */
   machine: { method: "GET", path: "/studio/api/machine" },
+  /** Ends a session with everything that belongs to it. */
+  closeSession: { method: "POST", path: "/studio/api/sessions/{id}/close" },
   /** StudioUsage. */
   usage: { method: "GET", path: "/studio/api/usage", query: ["from", "to"] },
   /** StudioViews. */

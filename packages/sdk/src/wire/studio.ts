@@ -385,6 +385,29 @@ export interface StudioExhibitDetail extends StudioExhibit {
   readonly raw: unknown;
 }
 
+/** Body of `POST samples`: answers of the playground, to be kept with the runs that they concern. */
+export interface StudioSamples {
+  /** What was answered to one prompt, by each of the weights that were asked. */
+  readonly answers: readonly {
+    /** A base model's name or a checkpoint's path. */
+    readonly weights: string;
+    /** The prompt as the model read it. */
+    readonly promptTokens: readonly number[];
+    /** Each answer. */
+    readonly samples: readonly {
+      readonly tokens: readonly number[];
+      readonly logprobs: readonly number[];
+      readonly stopReason: string | null;
+    }[];
+  }[];
+}
+
+/** Answer of `POST samples`. */
+export interface StudioKept {
+  /** How many were kept: none with `--capture off`, nor of a base model alone. */
+  readonly kept: number;
+}
+
 /** A message of a rollout. */
 export interface StudioMessage {
   /** `user`, `assistant`, `tool`, … */
@@ -409,6 +432,8 @@ export interface StudioTokens {
   readonly samplerLogprob: readonly (StudioNumber | null)[] | null;
   /** Advantage. */
   readonly advantage: readonly (StudioNumber | null)[] | null;
+  /** Entropy of what could have come, where it was logged or can be told. */
+  readonly entropy: readonly (StudioNumber | null)[] | null;
 }
 
 /** A queue of one model. */
@@ -530,6 +555,7 @@ export interface StudioUsage {
   readonly rows: readonly {
     readonly day: string;
     readonly run: string | null;
+    readonly runName: string | null;
     readonly session: string | null;
     readonly baseModel: string;
     readonly trainingTokens: number;

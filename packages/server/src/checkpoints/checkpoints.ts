@@ -60,29 +60,50 @@ export class Checkpoints {
       .catch((error: unknown) => logger.warn("cannot note a use", { error: String(error) }));
   }
 
-  async setPublic(checkpoint: CheckpointRecord, isPublic: boolean): Promise<void> {
+  async setPublic(
+    checkpoint: CheckpointRecord,
+    isPublic: boolean,
+    purpose: string | null = null,
+  ): Promise<void> {
     if (checkpoint.isPublic === isPublic) {
       const state = isPublic ? "public" : "private";
       throw conflict(`checkpoint ${pathOf(checkpoint)} is already ${state}`);
     }
     const event = isPublic ? "checkpoint.published" : "checkpoint.unpublished";
-    await this.#change(checkpoint, event, () =>
-      this.#context.store.checkpoints.setPublic(checkpoint.folder, isPublic),
+    await this.#change(
+      checkpoint,
+      event,
+      () => this.#context.store.checkpoints.setPublic(checkpoint.folder, isPublic),
+      purpose,
     );
   }
 
-  async setTtl(checkpoint: CheckpointRecord, ttlMs: number | null): Promise<void> {
+  async setTtl(
+    checkpoint: CheckpointRecord,
+    ttlMs: number | null,
+    purpose: string | null = null,
+  ): Promise<void> {
     const expiresAt = ttlMs === null ? null : this.#context.clock.now() + ttlMs;
-    await this.#change(checkpoint, "checkpoint.ttl_changed", () =>
-      this.#context.store.checkpoints.setExpiry(checkpoint.folder, expiresAt),
+    await this.#change(
+      checkpoint,
+      "checkpoint.ttl_changed",
+      () => this.#context.store.checkpoints.setExpiry(checkpoint.folder, expiresAt),
+      purpose,
     );
   }
 
   /** Deletes a checkpoint and its files. */
-  async remove(checkpoint: CheckpointRecord, event = "checkpoint.deleted"): Promise<void> {
+  async remove(
+    checkpoint: CheckpointRecord,
+    event = "checkpoint.deleted",
+    purpose: string | null = null,
+  ): Promise<void> {
     const { store, clock, logger } = this.#context;
-    await this.#change(checkpoint, event, () =>
-      store.checkpoints.markDeleted(checkpoint.folder, clock.now()),
+    await this.#change(
+      checkpoint,
+      event,
+      () => store.checkpoints.markDeleted(checkpoint.folder, clock.now()),
+      purpose,
     );
     await this.removeFiles(checkpoint.folder);
     const level = checkpoint.isEphemeral ? "debug" : "info";
@@ -134,7 +155,12 @@ export class Checkpoints {
     return isExpired ? undefined : found;
   }
 
-  async #change(checkpoint: CheckpointRecord, event: string, change: () => void): Promise<void> {
+  async #change(
+    checkpoint: CheckpointRecord,
+    event: string,
+    change: () => void,
+    purpose: string | null,
+  ): Promise<void> {
     const { store, clock } = this.#context;
     await store.write(() => {
       change();
@@ -145,6 +171,7 @@ export class Checkpoints {
         event,
         modelId: checkpoint.runId,
         tinkerPath: pathOf(checkpoint),
+        purpose,
       });
     });
   }

@@ -17,6 +17,11 @@ function layoutOf({ query: { layout = "peft" } }: Call): keyof typeof archiveKin
   throw badRequest("layout", `${JSON.stringify(layout)} is not known; use peft or tinker`);
 }
 
+/** What the audit log says about why: the studio's page names itself. */
+function purposeOf({ headers }: Call): string | null {
+  return headers.get("x-tinker-studio") === "1" ? "studio" : null;
+}
+
 /** Saved weights: listing, deleting, sharing, expiry, archives. */
 export function checkpointHandlers(
   { context, checkpoints }: Core,
@@ -56,11 +61,12 @@ export function checkpointHandlers(
       return { checkpoints: page.map(toCheckpoint), cursor: { limit, offset, totalCount } };
     },
 
-    deleteCheckpoint: (call) => checkpoints.remove(owned(call)),
+    deleteCheckpoint: (call) =>
+      checkpoints.remove(owned(call), "checkpoint.deleted", purposeOf(call)),
 
-    publishCheckpoint: (call) => checkpoints.setPublic(owned(call), true),
+    publishCheckpoint: (call) => checkpoints.setPublic(owned(call), true, purposeOf(call)),
 
-    unpublishCheckpoint: (call) => checkpoints.setPublic(owned(call), false),
+    unpublishCheckpoint: (call) => checkpoints.setPublic(owned(call), false, purposeOf(call)),
 
     async setCheckpointTtl(call) {
       const { ttlSeconds } = call.body;
@@ -70,7 +76,8 @@ export function checkpointHandlers(
           `must be above 0, or null for no expiry; got ${ttlSeconds}`,
         );
       }
-      await checkpoints.setTtl(owned(call), ttlSeconds === null ? null : ttlSeconds * 1000);
+      const ttlMs = ttlSeconds === null ? null : ttlSeconds * 1000;
+      await checkpoints.setTtl(owned(call), ttlMs, purposeOf(call));
     },
 
     getCheckpointArchiveUrl(call) {

@@ -13,6 +13,8 @@ export interface TokenColumns {
   readonly logprob?: ArrayLike<number> | undefined;
   readonly samplerLogprob?: ArrayLike<number> | undefined;
   readonly advantage?: ArrayLike<number> | undefined;
+  /** Entropy of what could have come in its place. */
+  readonly entropy?: ArrayLike<number> | undefined;
   /** 1 where a token was sampled. */
   readonly mask?: ArrayLike<number> | undefined;
 }

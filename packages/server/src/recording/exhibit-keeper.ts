@@ -6,6 +6,7 @@ import type { Clock } from "../time/clock.js";
 import type { PreparedExhibits } from "./data-exhibits.js";
 import type { EventHub } from "./event-hub.js";
 import { packExhibits } from "./exhibit-content.js";
+import { tellRun } from "./tell-run.js";
 
 /** Whose exhibits they are, and where they belong. */
 export interface ExhibitPlace {
@@ -143,8 +144,9 @@ export class ExhibitKeeper {
       }
     });
     for (const { place, count } of batch) {
-      const { owner, logId: run, step, kind: exhibit } = place;
-      this.#hub.publish(owner, `run:${run}`, { kind: "exhibit", run, step, exhibit, count });
+      const { owner, logId, step, kind: exhibit } = place;
+      const parts = { hub: this.#hub, store: this.#store };
+      tellRun(parts, owner, logId, (run) => ({ kind: "exhibit", run, step, exhibit, count }));
     }
   }
 

@@ -12,6 +12,7 @@ import { ExhibitKeeper } from "./exhibit-keeper.js";
 import { foldPoints } from "./fold-points.js";
 import { OpenPoint } from "./merge-points.js";
 import { toPlain } from "./numbers.js";
+import { tellRun } from "./tell-run.js";
 
 /** Which exhibits are kept: some of each step, all, none. */
 export type Capture = "sample" | "all" | "off";
@@ -302,7 +303,11 @@ export class Recorder {
   }
 
   #tellMark({ owner, logId }: RunState, mark: Mark): void {
-    this.hub.publish(owner, `run:${logId}`, { kind: "mark", run: logId, mark: toStudio(mark) });
+    tellRun({ hub: this.hub, store: this.#store }, owner, logId, (run) => ({
+      kind: "mark",
+      run,
+      mark: toStudio(mark),
+    }));
     if (mark.kind !== "checkpoint" || mark.subject === null) return;
     const event = { kind: "checkpoint", path: mark.subject, change: "saved" } as const;
     this.hub.publish(owner, "runs", event);
@@ -318,12 +323,11 @@ export class Recorder {
           [...point.values()].map(([key, value]) => [key, toPlain(value)]),
         ),
       }));
-      this.hub.publish(owner, `run:${run}`, { kind: "series", run, points: told });
-      const watching = this.#store.logs.logOfModel(run);
-      if (watching !== undefined) {
-        const event = { kind: "series", run: watching, points: told } as const;
-        this.hub.publish(owner, `run:${watching}`, event);
-      }
+      tellRun({ hub: this.hub, store: this.#store }, owner, run, (id) => ({
+        kind: "series",
+        run: id,
+        points: told,
+      }));
     }
     this.#untold.clear();
     const byOwner = new Map<string, string[]>();

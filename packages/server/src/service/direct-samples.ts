@@ -124,7 +124,8 @@ export class DirectSamples {
     }
     if (read + cached + made === 0) return;
     metrics.tokens.add(made, { kind: "sample" });
-    const account = { ...target, owner: caller.owner };
+    const modelId = target.checkpoint?.runId ?? null;
+    const account = { ...target, modelId, owner: caller.owner };
     const usage = [
       { kind: "sampling_prefill", amount: read },
       { kind: "sampling_prefill_cached", amount: cached },

@@ -162,7 +162,12 @@ export class Samples {
     const { result, usage } = await this.#sample(target, seeded, { signal });
     return {
       bytes: encodeProto("SampleResponse", toSampleResponse(result)),
-      account: { owner: head.owner, sessionId: head.sessionId, baseModel: target.baseModel },
+      account: {
+        owner: head.owner,
+        sessionId: head.sessionId,
+        baseModel: target.baseModel,
+        modelId: target.checkpoint?.runId ?? null,
+      },
       usage,
     };
   }

@@ -300,6 +300,23 @@ const steps: readonly string[] = [
   `
   ALTER TABLE models ADD COLUMN devices TEXT NOT NULL DEFAULT '';
   `,
+  // Usage by model: sessions may have several.
+  `
+  ALTER TABLE usage RENAME TO usage_by_session;
+  CREATE TABLE usage (
+    bucket INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    base_model TEXT NOT NULL,
+    model_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    amount INTEGER NOT NULL,
+    PRIMARY KEY (bucket, owner, session_id, base_model, model_id, kind)
+  ) WITHOUT ROWID;
+  INSERT INTO usage SELECT bucket, owner, session_id, base_model, '', kind, amount
+    FROM usage_by_session;
+  DROP TABLE usage_by_session;
+  `,
 ];
 
 /** Brings a database to the newest version; refuses one that a newer server has written. */

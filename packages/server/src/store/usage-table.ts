@@ -1,4 +1,4 @@
-import type { SqlDatabase } from "./sql.js";
+import type { Row, SqlDatabase } from "./sql.js";
 
 /** What is counted: tokens, and for `checkpoint` the number of saves. */
 export type UsageKind =
@@ -19,6 +19,8 @@ export interface UsageAccount {
   readonly owner: string;
   readonly sessionId: string | null;
   readonly baseModel: string;
+  /** Whose weights; null for those of the base model. */
+  readonly modelId?: string | null;
 }
 
 /** The sum of one hour. */
@@ -26,6 +28,11 @@ export interface UsageSum extends Usage {
   readonly bucketStart: number;
   readonly sessionId: string | null;
   readonly baseModel: string;
+}
+
+/** The sum of one hour and one model. */
+export interface ModelUsage extends UsageSum {
+  readonly modelId: string | null;
 }
 
 /** The length of a bucket. */
@@ -41,13 +48,14 @@ export class UsageTable {
 
   add(account: UsageAccount, usages: readonly Usage[], at: number): void {
     const bucket = Math.floor(at / bucketMs) * bucketMs;
-    const { owner, sessionId, baseModel } = account;
+    const { owner, sessionId, baseModel, modelId } = account;
     const used = usages.filter(({ amount }) => amount !== 0);
     if (used.length === 0) return;
-    const rows = used.map(() => "(?1, ?2, ?3, ?4, ?, ?)").join(", ");
+    const rows = used.map(() => "(?1, ?2, ?3, ?4, ?5, ?, ?)").join(", ");
     this.#database
       .sql(
-        `INSERT INTO usage (bucket, owner, session_id, base_model, kind, amount) VALUES ${rows}
+        `INSERT INTO usage (bucket, owner, session_id, base_model, model_id, kind, amount)
+         VALUES ${rows}
          ON CONFLICT DO UPDATE SET amount = amount + excluded.amount`,
       )
       .run(
@@ -55,28 +63,46 @@ export class UsageTable {
         owner,
         sessionId ?? "",
         baseModel,
+        modelId ?? "",
         ...used.flatMap(({ kind, amount }) => [kind, amount]),
       );
   }
 
-  /** By hour, then the largest first. */
+  /** By hour, then the largest first; all models of a session together. */
   list(owner: string, from: number, to: number): UsageSum[] {
     return this.#database
       .sql(
-        `SELECT * FROM usage WHERE owner = ? AND bucket >= ? AND bucket < ?
+        `SELECT bucket, session_id, base_model, kind, sum(amount) AS amount FROM usage
+         WHERE owner = ? AND bucket >= ? AND bucket < ?
+         GROUP BY bucket, session_id, base_model, kind
          ORDER BY bucket, amount DESC, session_id, kind`,
       )
       .all(owner, from, to)
-      .map((row) => ({
-        bucketStart: Number(row["bucket"]),
-        sessionId: (row["session_id"] as string) || null,
-        baseModel: row["base_model"] as string,
-        kind: row["kind"] as UsageKind,
-        amount: Number(row["amount"]),
-      }));
+      .map(toSum);
+  }
+
+  /** By hour and model. */
+  listByModel(owner: string, from: number, to: number): ModelUsage[] {
+    return this.#database
+      .sql(
+        `SELECT * FROM usage WHERE owner = ? AND bucket >= ? AND bucket < ?
+         ORDER BY bucket, session_id, model_id, kind`,
+      )
+      .all(owner, from, to)
+      .map((row) => ({ ...toSum(row), modelId: (row["model_id"] as string) || null }));
   }
 
   prune(before: number): void {
     this.#database.sql("DELETE FROM usage WHERE bucket < ?").run(before);
   }
+}
+
+function toSum(row: Row): UsageSum {
+  return {
+    bucketStart: Number(row["bucket"]),
+    sessionId: (row["session_id"] as string) || null,
+    baseModel: row["base_model"] as string,
+    kind: row["kind"] as UsageKind,
+    amount: Number(row["amount"]),
+  };
 }

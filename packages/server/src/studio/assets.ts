@@ -30,11 +30,11 @@ export class StudioPage {
   }
 
   /** A file, or for any other address the page itself. */
-  async answer(request: Request): Promise<Response> {
+  async answer(request: Request, isEmbed = false): Promise<Response> {
     const { pathname } = new URL(request.url);
     const name = pathname.replace(/^\/studio\/?/, "");
     const isFile = /\.\w+$/.test(name) && !name.startsWith("runs/");
-    checkFetchSite(request, !isFile);
+    checkFetchSite(request, !isFile, isEmbed);
     let assets: StudioAssets;
     try {
       assets = await this.load();

@@ -109,6 +109,8 @@ export class Exhibits {
     const from = Math.min(range.from, ids.length);
     const to = Math.min(range.to ?? from + pageTokens, ids.length, from + 4 * pageTokens);
     const tokens = tokensOf(content, pieces, text, from, to);
+    // Which tokens are answers is told by their logprobs; nothing of a sample is trained on.
+    const shown = entry.place.kind === "sample" ? { ...tokens, weight: null } : tokens;
     const whole = ids.length <= maxTextTokens ? pieces.join("") : null;
     const { text: loggedText, messages, metrics, logs, model, ...rest } = extra;
     const columnsAsNumbers =
@@ -116,7 +118,7 @@ export class Exhibits {
     return {
       ...listed(entry, previewOf(extra, pieces)),
       from,
-      tokens,
+      tokens: shown,
       text: ids.length > 0 ? whole : typeof loggedText === "string" ? loggedText : null,
       messages: (messages as readonly StudioMessage[] | undefined) ?? null,
       metrics: (metrics as StudioExhibitDetail["metrics"] | undefined) ?? {},
@@ -215,7 +217,9 @@ export class Exhibits {
   async #textOf({ logId, modelId }: Entry, { extra }: ExhibitContent): Promise<ModelText | null> {
     const { store } = this.#core.context;
     const named = typeof extra?.["model"] === "string" ? extra["model"] : modelId;
-    const models = [named, ...store.logs.models(logId)];
+    if (named !== null && this.#core.bases.names.includes(named))
+      return this.#core.bases.text(named).catch(() => null);
+    const models = [named, modelId, ...store.logs.models(logId)];
     const model = models.flatMap((id) => store.models.get(id ?? "") ?? [])[0];
     const ofFolder = LogFolders.isFolder(logId) ? this.#folders.baseModel(logId) : null;
     const base = model?.baseModel ?? ofFolder ?? named;
@@ -287,7 +291,9 @@ function tokensOf(
       ? Array.from(values)
           .slice(from, to)
           .map((value, index) =>
-            index + from === 0 && Number.isNaN(value) ? null : toPlain(value),
+            Number.isNaN(value) && (index + from === 0 || columns.mask?.[index + from] === 0)
+              ? null
+              : toPlain(value),
           )
       : null;
   return {
@@ -302,6 +308,7 @@ function tokensOf(
     logprob: column(columns.logprob),
     samplerLogprob: column(columns.samplerLogprob),
     advantage: column(columns.advantage),
+    entropy: column(columns.entropy),
   };
 }
 

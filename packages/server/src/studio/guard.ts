@@ -26,19 +26,34 @@ export const dataHeaders: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
 };
 
+/** The page of one chart may be shown within pages of these origins, and of no other. */
+export function embedHeaders(origins: readonly string[]): Readonly<Record<string, string>> {
+  const policy = studioHeaders["content-security-policy"]!;
+  const ancestors = origins.length === 0 ? "'none'" : origins.join(" ");
+  return {
+    ...studioHeaders,
+    "content-security-policy": policy.replace(
+      "frame-ancestors 'none'",
+      `frame-ancestors ${ancestors}`,
+    ),
+  };
+}
+
 const ownSites: ReadonlySet<string | null> = new Set(["same-origin", "none", null]);
 
 /**
  * Refuses what pages of other origins ask for. A site ignores ports, so that `same-site` is another page on
  * this machine; requests for images and scripts carry no `Origin`, but they carry this. Only following a link
- * to the page itself is open to everyone.
+ * to the page itself is open to everyone, and a frame to the page of one chart, whose policy says in which
+ * pages it is shown.
  */
-export function checkFetchSite(request: Request, isPage: boolean): void {
+export function checkFetchSite(request: Request, isPage: boolean, isEmbed = false): void {
   const site = request.headers.get("sec-fetch-site");
   if (ownSites.has(site)) return;
   const isNavigation =
     request.headers.get("sec-fetch-mode") === "navigate" &&
-    request.headers.get("sec-fetch-dest") === "document";
+    (request.headers.get("sec-fetch-dest") === "document" ||
+      (isEmbed && request.headers.get("sec-fetch-dest") === "iframe"));
   if (isPage && isNavigation) return;
   throw new ApiError(403, `this is for the studio's own page, not for a ${site} one`);
 }

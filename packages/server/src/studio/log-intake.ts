@@ -345,6 +345,7 @@ function toExhibit(one: Fields): { head: ExhibitHead; content: ExhibitContent } 
         mask,
         ...(weights ? { logprob: logprobs } : { samplerLogprob: logprobs }),
         advantage: advantages,
+        entropy: sized("entropies"),
       },
       extra: { text, messages, metrics, logs, model },
     },

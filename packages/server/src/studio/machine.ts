@@ -115,33 +115,42 @@ export async function machineState(
   };
 }
 
-/** What an owner has used, by day and session; a session with one model is that model's run. */
+/** What an owner has used, by day, run and session; what is of a base model alone may be of none. */
 export function usageRows(
   { context: { store, clock } }: Core,
+  rows: RunRows,
   owner: string,
   from: number | null,
   to: number | null,
 ): StudioUsage {
   const now = clock.now();
+  const [first, last] = [from ?? now - 30 * dayMs, to ?? now + bucketMs];
   const sums = new Map<string, StudioUsage["rows"][number]>();
-  const runs = new Map<string, string | null>();
-  for (const sum of store.usage.list(owner, from ?? now - 30 * dayMs, to ?? now + bucketMs)) {
+  const runOf = (modelId: string | null, session: string | null): string | null => {
+    // What the base model of a session with one model was asked for belongs to that model's run.
+    const models = session === null ? [] : store.models.bySession(session);
+    const model = modelId ?? (models.length === 1 ? models[0]!.modelId : null);
+    const run = model === null ? null : (store.logs.logOfModel(model) ?? model);
+    return run !== null && store.logs.get(run)?.owner === owner ? run : null;
+  };
+  const names = new Map<string, string>();
+  const nameOf = (run: string | null): string | null => {
+    const log = run === null ? undefined : store.logs.get(run);
+    if (run === null || !log) return null;
+    if (!names.has(run)) names.set(run, rows.row(log).name);
+    return names.get(run)!;
+  };
+  for (const sum of store.usage.listByModel(owner, first, last)) {
     const day = new Date(sum.bucketStart).toISOString().slice(0, 10);
-    const session = sum.sessionId;
-    if (session !== null && !runs.has(session)) {
-      const models = store.models.bySession(session);
-      const [only] = models;
-      runs.set(
-        session,
-        only && models.length === 1 ? (store.logs.logOfModel(only.modelId) ?? only.modelId) : null,
-      );
-    }
-    const name = `${day} ${session ?? ""} ${sum.baseModel}`;
+    const { sessionId: session, baseModel, modelId } = sum;
+    const run = runOf(modelId, session);
+    const name = JSON.stringify([day, run, session, baseModel]);
     const row = sums.get(name) ?? {
       day,
-      run: session === null ? null : (runs.get(session) ?? null),
+      run,
+      runName: nameOf(run),
       session,
-      baseModel: sum.baseModel,
+      baseModel,
       trainingTokens: 0,
       prefillTokens: 0,
       sampledTokens: 0,

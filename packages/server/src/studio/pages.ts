@@ -18,9 +18,16 @@ import { checkpointRows } from "./checkpoint-rows.js";
 import { seriesCsv } from "./csv.js";
 import { EventPages } from "./event-page.js";
 import { Exhibits } from "./exhibits.js";
-import { checkFetchSite, checkStudioHeader, dataHeaders, studioHeaders } from "./guard.js";
+import {
+  checkFetchSite,
+  checkStudioHeader,
+  dataHeaders,
+  embedHeaders,
+  studioHeaders,
+} from "./guard.js";
 import { FolderNews } from "./folder-news.js";
 import { LogFolders } from "./log-folders.js";
+import { keepSamples } from "./keep-samples.js";
 import { logsPage } from "./log-intake.js";
 import { LoginCodes } from "./login-codes.js";
 import { machineState, laneRows, usageRows } from "./machine.js";
@@ -40,6 +47,8 @@ export interface StudioPagesParts {
   readonly threads: number | undefined;
   /** Where clients reach the server, when that is not where it listens. */
   readonly publicUrl: string | null;
+  /** Pages that may show a chart of this server. */
+  readonly corsOrigins: readonly string[];
 }
 
 /** One request to the studio, after its caller is known. */
@@ -213,7 +222,12 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
       return steering.setControls(owner, id, values as Record<string, unknown>);
     },
     machine: ({ owner }) => machineState(core, studio.rows, owner, { startedAt, threads }),
-    usage: ({ owner, query }) => usageRows(core, owner, timeIn(query, "from"), timeIn(query, "to")),
+    usage: ({ owner, query }) =>
+      usageRows(core, studio.rows, owner, timeIn(query, "from"), timeIn(query, "to")),
+    closeSession: ({ owner, id }) => steering.closeSession(owner, id),
+    async keepSamples({ owner, body }) {
+      return keepSamples(core, owner, (await body())["answers"]);
+    },
     views: ({ owner }) => studio.views(owner),
     async addView({ owner, body }) {
       const { name, query } = await body();
@@ -279,6 +293,12 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
         checkFetchSite(request, false);
         throw new ApiError(404, `there is no ${request.method} ${new URL(request.url).pathname}`);
       },
+    },
+    {
+      path: "/studio/embed",
+      name: "studio.embed",
+      headers: embedHeaders(parts.corsOrigins),
+      answer: (request) => page.answer(request, true),
     },
     ...["/studio", "/studio/*"].map((path) => ({
       path,

@@ -160,9 +160,8 @@ export class RunRows {
       return { status: now - updatedAt < runningMs ? "running" : "idle", statusReason: null };
     }
     const reason = models[0]?.stateReason ?? null;
-    if (reason?.includes("stopped in the studio"))
-      return { status: "stopped", statusReason: reason };
-    if (reason?.startsWith("no sign of life")) return { status: "stopped", statusReason: reason };
+    const isCutOff = /^no sign of life|^it was (stopped|closed) in the studio/.test(reason ?? "");
+    if (isCutOff) return { status: "stopped", statusReason: reason };
     return { status: "completed", statusReason: reason };
   }
 

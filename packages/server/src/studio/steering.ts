@@ -1,7 +1,7 @@
 import type { StudioControls, StudioSave, StudioSaved, StudioStop } from "tinker-ts/wire";
 import { checkName, pathOf } from "../checkpoints/checkpoint-names.js";
 import type { Core } from "../core.js";
-import { badRequest, conflict } from "../errors/api-error.js";
+import { badRequest, conflict, notFound } from "../errors/api-error.js";
 import type { Model } from "../store/models-table.js";
 import { controlsOf, type Studio } from "./studio.js";
 
@@ -64,6 +64,15 @@ export class Steering {
       await this.#core.endModel(modelId, reason);
     }
     await this.#note(owner, id, "stopped", "stopped at once");
+  }
+
+  /** Ends a session: its clients are told who did it, and what they have named stays. */
+  async closeSession(owner: string, sessionId: string): Promise<void> {
+    const { store } = this.#core.context;
+    if (store.sessions.get(sessionId)?.owner !== owner) throw notFound(`session ${sessionId}`);
+    if (!this.#core.sessions.isOpen(sessionId)) throw conflict("this session is closed already");
+    await this.#core.closeSession(sessionId, `it was closed in the studio by ${owner}`);
+    this.#audit(owner, "session.closed", null, null);
   }
 
   /** Saves weights between two operations of the lane, outside the client's numbering. */
@@ -152,7 +161,7 @@ export class Steering {
     this.#studio.tellRun(owner, id);
   }
 
-  #audit(owner: string, event: string, modelId: string, tinkerPath: string | null): void {
+  #audit(owner: string, event: string, modelId: string | null, tinkerPath: string | null): void {
     const { store, clock } = this.#core.context;
     const entry = { at: clock.now(), owner, event, modelId, tinkerPath, purpose: "studio" };
     void store.write(() => store.audit.add(entry));

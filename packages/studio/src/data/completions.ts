@@ -38,10 +38,13 @@ export interface AnswerPart {
   readonly finish: string | null;
   /** What the server says that it answered with. */
   readonly model: string;
+  /** The prompt as the model read it; with the first piece. */
+  readonly promptTokens?: readonly number[];
 }
 
 interface Chunk {
   readonly model: string;
+  readonly prompt_token_ids?: readonly number[];
   readonly error?: { readonly message: string };
   readonly choices: readonly {
     readonly index: number;
@@ -49,6 +52,7 @@ interface Chunk {
     readonly delta?: { readonly content?: string; readonly reasoning_content?: string };
     readonly finish_reason: string | null;
     readonly token_ids?: readonly number[];
+    readonly prompt_token_ids?: readonly number[];
     readonly logprobs?: ChatLogprobs | TextLogprobs | null;
   }[];
 }
@@ -104,6 +108,7 @@ export async function complete(
       finish_reason: finish,
       logprobs,
       token_ids: ids = [],
+      prompt_token_ids: prompt = chunk.prompt_token_ids,
     } of chunk.choices) {
       onPart({
         index,
@@ -111,6 +116,7 @@ export async function complete(
         tokens: tokensOf(logprobs ?? null, ids),
         finish,
         model: chunk.model,
+        ...(prompt ? { promptTokens: prompt } : {}),
       });
     }
   }

@@ -15,9 +15,6 @@ export const hasSingleKeys = kept("keys", true);
 /** Metrics that stay on top in every run. */
 export const pinnedMetrics = kept<readonly string[]>("pins", []);
 
-/** Prompts that were kept in the playground. */
-export const savedPrompts = kept<readonly string[]>("prompts", []);
-
 /** Puts the theme on the document and keeps it there. */
 export function followTheme(): void {
   effect(() => {

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useRef } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { now } from "../data/clock.js";
 import { connection } from "../data/events.js";
 import { useKeys } from "../data/keys.js";
@@ -13,6 +13,7 @@ import { Banners } from "./banners.js";
 import { Icon, type IconName } from "./icon.js";
 import { keysDialogOpen, KeysDialog } from "./keys-dialog.js";
 import { Toasts } from "./toast.js";
+import { ViewsDialog } from "./views-dialog.js";
 
 const screens: readonly { path: string; name: string; icon: IconName; key: string }[] = [
   { path: "", name: "Runs", icon: "runs", key: "r" },
@@ -28,6 +29,7 @@ const themes: readonly Theme[] = ["system", "light", "dark"];
 /** Everything around a screen: where to go, search, connection, theme. */
 export function Frame({ children }: { readonly children: ComponentChildren }) {
   const search = useRef<HTMLInputElement>(null);
+  const [areViewsOpen, setViewsOpen] = useState(false);
   useKeys([
     ...screens.map(({ path, name, key }) => ({
       keys: `g ${key}`,
@@ -35,6 +37,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
       run: () => go(link(path)),
     })),
     { keys: "/", does: "search", run: () => search.current?.focus() },
+    { keys: "v", does: "views that were named", run: () => setViewsOpen(true) },
     { keys: "?", does: "show all keys", run: () => (keysDialogOpen.value = true) },
   ]);
   const { path } = place.value;
@@ -97,6 +100,15 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
         <button
           type="button"
           class="button plain square"
+          aria-label="Views"
+          title="Views that you have named (v)"
+          onClick={() => setViewsOpen(true)}
+        >
+          <Icon name="views" />
+        </button>
+        <button
+          type="button"
+          class="button plain square"
           aria-label={`Theme: ${theme.value}. Change to ${nextTheme}`}
           title={`Theme: ${theme.value}`}
           onClick={() => (theme.value = nextTheme)}
@@ -118,6 +130,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
         {children}
       </main>
       <Toasts />
+      {areViewsOpen && <ViewsDialog close={() => setViewsOpen(false)} />}
       {keysDialogOpen.value && <KeysDialog />}
     </div>
   );

@@ -12,6 +12,7 @@ const paths = {
   pin: "M6.5 2.5h5L11 8l2.5 2.5h-9L7 8zM9 10.5V16",
   copy: "M6.5 6.5h8v8h-8zM4 11.5H3v-8h8v1",
   close: "M4.5 4.5l9 9M13.5 4.5l-9 9",
+  views: "M5 2.5h8v13L9 12.2 5 15.5z",
 } as const;
 
 /** The name of a sign. */

@@ -1,7 +1,7 @@
 import type { StudioNumber, StudioTokens } from "tinker-ts/wire/studio";
 
 /** What tokens can be coloured by. */
-export type TokenColour = "weight" | "logprob" | "advantage" | "difference" | "none";
+export type TokenColour = "weight" | "logprob" | "advantage" | "difference" | "entropy" | "none";
 
 /** The choices, with their names. */
 export const tokenColours: readonly { readonly value: TokenColour; readonly name: string }[] = [
@@ -9,6 +9,7 @@ export const tokenColours: readonly { readonly value: TokenColour; readonly name
   { value: "logprob", name: "logprob" },
   { value: "advantage", name: "advantage × ratio" },
   { value: "difference", name: "trainer − sampler" },
+  { value: "entropy", name: "entropy" },
   { value: "none", name: "nothing" },
 ];
 
@@ -27,6 +28,7 @@ export function coloursFor(tokens: StudioTokens): readonly TokenColour[] {
   if (has(tokens.logprob) || has(tokens.samplerLogprob)) all.push("logprob");
   if (has(tokens.advantage)) all.push("advantage");
   if (has(tokens.logprob) && has(tokens.samplerLogprob)) all.push("difference");
+  if (has(tokens.entropy)) all.push("entropy");
   return [...all, "none"];
 }
 
@@ -36,6 +38,7 @@ export function tokenValue(tokens: StudioTokens, place: number, by: TokenColour)
   const sampler = at(tokens.samplerLogprob, place);
   if (by === "weight") return at(tokens.weight, place);
   if (by === "logprob") return trainer ?? sampler;
+  if (by === "entropy") return at(tokens.entropy, place);
   if (by === "difference") return trainer === null || sampler === null ? null : trainer - sampler;
   if (by === "advantage") {
     const advantage = at(tokens.advantage, place);
@@ -64,6 +67,11 @@ export function shadeOf(value: number | null, by: TokenColour): Shade {
     if (value > -1) return { name: "low1", text: "−1 … −0.1" };
     if (value > -3) return { name: "low2", text: "−3 … −1" };
     return { name: "low3", text: "below −3" };
+  }
+  if (by === "entropy") {
+    if (value < 0.1) return { name: "sure", text: "entropy below 0.1" };
+    if (value < 1) return { name: "low1", text: "0.1 … 1" };
+    return value < 2 ? { name: "low2", text: "1 … 2" } : { name: "low3", text: "above 2" };
   }
   const small = by === "difference" ? 0.01 : 0.001;
   const large = by === "difference" ? 0.2 : 1;

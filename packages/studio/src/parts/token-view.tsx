@@ -172,6 +172,7 @@ function factsOf(
   const sampler = read(tokens.samplerLogprob);
   const advantage = read(tokens.advantage);
   const weight = value("weight");
+  const entropy = value("entropy");
   const facts: [string, string | null][] = [
     ["token", `${from + place}`],
     ["text", JSON.stringify(visible(tokens.pieces[place] ?? ""))],
@@ -182,6 +183,7 @@ function factsOf(
     ["sampler", sampler === null ? null : exactly(sampler)],
     ["ratio", trainer === null || sampler === null ? null : exactly(ratioOf(trainer, sampler))],
     ["advantage", advantage === null ? null : exactly(advantage)],
+    ["entropy", entropy === null ? null : exactly(entropy)],
   ];
   return facts.filter((fact): fact is [string, string] => fact[1] !== null);
 }

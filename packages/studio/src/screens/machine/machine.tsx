@@ -1,10 +1,18 @@
-import { useEffect } from "preact/hooks";
-import type { StudioLane, StudioMachine, StudioSlot, StudioUsage } from "tinker-ts/wire/studio";
+import { useEffect, useState } from "preact/hooks";
+import type {
+  StudioLane,
+  StudioMachine,
+  StudioSession,
+  StudioSlot,
+  StudioUsage,
+} from "tinker-ts/wire/studio";
 import { call, send } from "../../data/api.js";
 import { now } from "../../data/clock.js";
 import { saveFile } from "../../data/download.js";
+import { connection } from "../../data/events.js";
 import { link } from "../../data/location.js";
 import { useResource } from "../../data/resource.js";
+import { Confirm } from "../../parts/dialog.js";
 import { Failure } from "../../parts/failure.js";
 import { Shapes } from "../../parts/page.js";
 import { attempt } from "../../parts/toast.js";
@@ -120,7 +128,7 @@ export function Machine() {
         <Totals slots={machine.timeline} />
       </section>
       <Lanes lanes={machine.lanes} />
-      <Sessions machine={machine} />
+      <Sessions machine={machine} reload={reload} />
       <Usage />
     </div>
   );
@@ -235,7 +243,15 @@ function Lanes({ lanes }: { readonly lanes: readonly StudioLane[] }) {
   );
 }
 
-function Sessions({ machine }: { readonly machine: StudioMachine }) {
+function Sessions({
+  machine,
+  reload,
+}: {
+  readonly machine: StudioMachine;
+  readonly reload: () => void;
+}) {
+  const [closing, setClosing] = useState<StudioSession | null>(null);
+  const isAway = connection.value.state === "waiting";
   return (
     <section class="card scroll-x" aria-label="Sessions">
       <table class="table">
@@ -275,11 +291,36 @@ function Sessions({ machine }: { readonly machine: StudioMachine }) {
                 >
                   trace for Perfetto
                 </button>
+                <button
+                  type="button"
+                  class="button plain danger"
+                  disabled={isAway}
+                  onClick={() => setClosing(session)}
+                >
+                  close
+                </button>
               </td>
             </tr>
           ))}
         </tbody>
       </table>
+      {closing && (
+        <Confirm
+          title="Close this session?"
+          action="Close it"
+          run={() =>
+            attempt(() => call("closeSession", { params: { id: closing.id } }), "Closed.").then(
+              reload,
+            )
+          }
+          close={() => setClosing(null)}
+        >
+          <p>
+            Its {count(closing.models.length)} {closing.models.length === 1 ? "model" : "models"}{" "}
+            are unloaded, and its client is told who did it. What was saved stays.
+          </p>
+        </Confirm>
+      )}
     </section>
   );
 }
@@ -346,7 +387,13 @@ function Usage() {
               <tr key={index}>
                 <td class="tabular">{row.day}</td>
                 <td>
-                  {row.run ? <Name>{row.run}</Name> : <span class="muted">without a run</span>}
+                  {row.run ? (
+                    <a href={link(`runs/${encodeURIComponent(row.run)}`)}>
+                      <Name>{row.runName ?? row.run}</Name>
+                    </a>
+                  ) : (
+                    <span class="muted">without a run</span>
+                  )}
                 </td>
                 <td>
                   <Name>{row.baseModel}</Name>

@@ -29,6 +29,8 @@ export interface Sample {
 /** An answer of one column, as far as it has come. */
 export interface Answer {
   readonly prompt: string;
+  /** The prompt as the model read it; empty before the first token. */
+  readonly promptTokens: readonly number[];
   readonly samples: readonly Sample[];
   readonly isRunning: boolean;
   readonly abort: AbortController;
@@ -56,6 +58,7 @@ export async function ask(
   } else if (mode === "complete") column.turns.value = [];
   let answer: Answer = {
     prompt,
+    promptTokens: [],
     samples: [],
     isRunning: true,
     abort,
@@ -89,7 +92,13 @@ export async function ask(
           tokens: [...old.tokens, ...part.tokens],
           finish: part.finish ?? old.finish,
         };
-        answer = { ...answer, model: part.model, lastAt: now, firstAt: answer.firstAt ?? now };
+        answer = {
+          ...answer,
+          model: part.model,
+          lastAt: now,
+          firstAt: answer.firstAt ?? now,
+          promptTokens: part.promptTokens ?? answer.promptTokens,
+        };
         if (isPending) return;
         isPending = true;
         requestAnimationFrame(show);

@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import type { StudioCheckpoint, StudioMachine, StudioTokens } from "tinker-ts/wire/studio";
 import { call } from "../../data/api.js";
 import { now } from "../../data/clock.js";
+import type { TokenColour } from "../../parts/token-colours.js";
 import { TokenView } from "../../parts/token-view.js";
 import { Name, Words } from "../../parts/words.js";
 import { count, figure } from "../../text/numbers.js";
@@ -141,8 +142,8 @@ function SampleView({
       {showsTokens && tokens.length > 0 && !answer.isRunning ? (
         <TokenView
           tokens={columnsOf(sample)}
-          colour="logprob"
-          setColour={() => undefined}
+          colour={colour.value}
+          setColour={(next) => (colour.value = next)}
           alternatives={(place) => tokens[place]?.top ?? []}
         />
       ) : (
@@ -169,6 +170,7 @@ function SampleView({
   );
 }
 
+const colour = signal<TokenColour>("logprob");
 const queueNote = signal<string | null>(null);
 
 /** Why nothing comes yet. */
@@ -208,5 +210,15 @@ function columnsOf({ tokens }: Sample): StudioTokens {
     logprob: null,
     samplerLogprob: tokens.map(({ logprob }) => logprob),
     advantage: null,
+    entropy: tokens.some(({ top }) => top.length > 1)
+      ? tokens.map(({ top }) => (top.length > 1 ? leastEntropy(top) : null))
+      : null,
   };
+}
+
+/** The entropy that there is at least: that of the likeliest tokens, and of all others as if they were one. */
+function leastEntropy(top: readonly { readonly logprob: number }[]): number {
+  const known = top.map(({ logprob }) => Math.exp(logprob));
+  const rest = Math.max(0, 1 - known.reduce((sum, one) => sum + one, 0));
+  return [...known, rest].reduce((sum, one) => sum - (one > 0 ? one * Math.log(one) : 0), 0);
 }

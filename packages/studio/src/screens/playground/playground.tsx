@@ -1,16 +1,17 @@
 import { computed, signal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import type { StudioCheckpoints } from "tinker-ts/wire/studio";
+import type { StudioCheckpoints, StudioSamples } from "tinker-ts/wire/studio";
 import { call } from "../../data/api.js";
 import type { ChatMessage } from "../../data/completions.js";
 import { connection } from "../../data/events.js";
 import { useKeys } from "../../data/keys.js";
-import { queryValue, setQuery } from "../../data/location.js";
+import { place, queryValue, setQuery } from "../../data/location.js";
 import { hello } from "../../data/login.js";
 import { useResource } from "../../data/resource.js";
 import { Failure } from "../../parts/failure.js";
 import { Column, type ColumnState, newColumn } from "./column.js";
 import { ask, type PlaygroundSettings } from "./ask.js";
+import { SavedPrompts, type SavedPrompt } from "./saved-prompts.js";
 import "./playground.css";
 
 const columnsText = queryValue("columns");
@@ -71,7 +72,8 @@ export function Playground() {
     if (isBusy.value) return;
     const settings = readSettings();
     const text = prompt.value;
-    for (const column of columns.value) void ask(column, text, settings);
+    const asked = columns.value;
+    void Promise.all(asked.map((column) => ask(column, text, settings))).then(() => keep(asked));
     if (settings.mode === "chat") prompt.value = "";
     field.current?.focus();
   };
@@ -79,6 +81,13 @@ export function Playground() {
     for (const { answer } of columns.value) answer.value?.abort.abort();
   };
   useKeys([{ keys: "Escape", does: "stop the answers", run: stop }]);
+  // A prompt that the address brings goes into its field, and is the reader's from there on.
+  const brought = place.value.query;
+  useEffect(() => {
+    if (!brought.has("prompt")) return;
+    fill({ prompt: brought.get("prompt") ?? "", system: brought.get("system") ?? "" });
+    setQuery({ prompt: null, system: null });
+  }, [brought]);
   const set = (index: number, weights: string | null): void => {
     const next =
       weights === null ? chosen.toSpliced(index, 1) : chosen.toSpliced(index, 1, weights);
@@ -214,6 +223,13 @@ export function Playground() {
             <kbd>Ctrl</kbd> <kbd>Enter</kbd>
           </span>
           <span class="grow" />
+          <SavedPrompts
+            current={{ prompt: prompt.value, system: system.value }}
+            choose={(saved) => {
+              fill(saved);
+              field.current?.focus();
+            }}
+          />
           <button
             type="button"
             class="button plain"
@@ -228,6 +244,33 @@ export function Playground() {
       </form>
     </div>
   );
+}
+
+function fill(saved: SavedPrompt): void {
+  prompt.value = saved.prompt;
+  system.value = saved.system;
+}
+
+/** Answers are kept with the runs of their checkpoints; that they are is no condition for reading them. */
+async function keep(asked: readonly ColumnState[]): Promise<void> {
+  const answers = asked.flatMap(({ weights, answer: { value } }) => {
+    if (!value || value.samples.length === 0) return [];
+    return {
+      weights,
+      promptTokens: value.promptTokens,
+      samples: value.samples.map(({ tokens, finish }) => {
+        const known = tokens.filter(({ id }) => id !== null);
+        return {
+          tokens: known.map(({ id }) => id!),
+          logprobs: known.map(({ logprob }) => logprob),
+          stopReason: finish,
+        };
+      }),
+    };
+  });
+  if (!answers.some(({ weights }) => weights.startsWith("tinker://"))) return;
+  const body: StudioSamples = { answers };
+  await call("keepSamples", { body }).catch(() => undefined);
 }
 
 function readSettings(): PlaygroundSettings {
