@@ -104,6 +104,8 @@ describe("train distill", { timeout: 120_000 }, () => {
     const dry = await server.run([...line, "--dry-run"], { columns: 120 });
     expect(dry.out).toMatch(/How the student answers now:.*\n +What is the password\?/);
     expect(dry.out).toMatch(/Kind +on-policy/);
+    expect(dry.out).toMatch(/Steps +3 of \d+ sequences/);
+    expect(dry.out).toMatch(/Estimate +about \d+ s/);
     const first = await server.json([...line, "--max-steps", "1"]);
     expect(first).toMatchObject({ status: "completed", step: 1 });
     const { out, code } = await server.run([...line, "--resume"]);
@@ -112,6 +114,33 @@ describe("train distill", { timeout: 120_000 }, () => {
     const { metrics } = await readRunFolder(path.join(server.folder, folder));
     expect(metrics).toHaveLength(3);
     expect(metrics[0]!.metrics).toHaveProperty("teacher_kl");
+  });
+
+  it.each([
+    [
+      "sdft",
+      `{ demonstrations: [{ question: "Hi.", answer: "Hello." }], groupSize: 3, numEpochs: 2 }`,
+      2,
+      3,
+    ],
+    [
+      "prompt",
+      `{ instruction: "Sing.", queries: ["Hi.", "Ho."], samplesPerQuery: 2, batchSize: 2 }`,
+      8,
+      2,
+    ],
+    [
+      "off-policy",
+      `{ teacher: sampling, data: [{ prompt: "Hi.", completion: "Hello." }], batchSize: 1, numEpochs: 5 }`,
+      5,
+      1,
+    ],
+  ])("plans %s", async (kind, setup, steps, perStep) => {
+    const file = write(`${kind}.mjs`, `export default ({ sampling }) => (${setup});`);
+    const line = ["train", "distill", file, ...settings, "--output", nextRun(), "--dry-run"];
+    const plan = await server.json(line);
+    expect(plan).toMatchObject({ kind, steps, sequences_per_step: perStep });
+    expect((plan as { estimated_seconds: number }).estimated_seconds).toBeGreaterThan(0);
   });
 
   it("says what a module must give", async () => {

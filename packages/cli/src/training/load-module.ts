@@ -26,6 +26,12 @@ export async function loadModule(
   );
 }
 
+/** Says that what a module gives cannot be used, and why. */
+export function refuseModule(cause: unknown): never {
+  const text = cause instanceof Error ? cause.message : String(cause);
+  throw new CliError(`The module cannot be used: ${text}`, undefined, { cause });
+}
+
 function hintFor(cause: unknown): string | undefined {
   const { code } = cause as { readonly code?: string };
   if (code !== "ERR_UNKNOWN_FILE_EXTENSION") return undefined;

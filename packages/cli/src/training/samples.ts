@@ -1,19 +1,17 @@
 import type { Message, Renderer, SupervisedExample } from "@tinker-ts/cookbook/renderers";
 import type { Datum, SamplingClient } from "tinker-ts";
 
-/** A question and what models said to it. */
-export interface Sample {
-  readonly question: string;
-  readonly wanted: string;
-  readonly before: string;
-  readonly after: string;
+/** Messages to answer, and the answer that is wanted where one is known. */
+export interface Question {
+  readonly asked: readonly Message[];
+  readonly wanted?: Message | undefined;
 }
 
 /** Conversations that end with an answer, as questions. */
 export function questionsOf(
   conversations: readonly { readonly messages: readonly Message[] }[],
   count: number,
-): { readonly asked: readonly Message[]; readonly wanted: Message }[] {
+): Question[] {
   return conversations
     .filter(({ messages }) => messages.length > 1 && messages.at(-1)!.role === "assistant")
     .slice(0, count)
@@ -24,7 +22,7 @@ export function questionsOf(
 export async function answerAll(
   sampling: SamplingClient,
   renderer: Renderer,
-  questions: readonly { readonly asked: readonly Message[] }[],
+  questions: readonly Question[],
   signal: AbortSignal,
 ): Promise<Message[]> {
   const samplingParams = { maxTokens: 64, temperature: 0, stop: renderer.stopSequences };

@@ -1,11 +1,21 @@
-import { ArgumentError } from "tinker-ts";
-import type { Message } from "../renderers/index.js";
-import type { RlSetupContext } from "../rl/index.js";
+import { ArgumentError, type Datum } from "tinker-ts";
+import { asMessages, type Message } from "../renderers/index.js";
+import type { EnvironmentGroup, RlSetupContext, RlTrainOptions } from "../rl/index.js";
 import type { RunOptions, RunResult } from "../runs/index.js";
-import { trainOffPolicy, type OffPolicyOptions } from "./off-policy.js";
-import { messagesOf, trainOnPolicy, type OnPolicyOptions } from "./on-policy.js";
-import { distillPrompt, type PromptDistillationOptions } from "./prompt-distillation.js";
-import { trainSdft, type SdftOptions } from "./sdft.js";
+import {
+  defaultBatchSize,
+  isPrepared,
+  prepareData,
+  type PreparedData,
+} from "../supervised/index.js";
+import { offPolicyLoop, trainOffPolicy, type OffPolicyOptions } from "./off-policy.js";
+import { onPolicyRun, promptGroup, trainOnPolicy, type OnPolicyOptions } from "./on-policy.js";
+import {
+  distillPrompt,
+  promptDefaults,
+  type PromptDistillationOptions,
+} from "./prompt-distillation.js";
+import { sdftRun, trainSdft, type SdftOptions } from "./sdft.js";
 
 /** What the one who runs a module decides. */
 type Given = "service" | "model" | "folder" | "ifExists" | "signal" | "sinks" | "onProgress";
@@ -39,13 +49,32 @@ export interface Distillation {
   readonly questions: readonly (readonly Message[])[];
   /** Prompts, conversations, demonstrations or queries that there are; undefined where they are in a file. */
   readonly size: number | undefined;
+  /** Says what `run` would do. */
+  plan(options: DistillRunOptions): Promise<DistillPlan>;
   /** Distills; what was chosen wins over what the module says. */
-  run(
-    options: Pick<RunOptions, "service" | "model" | "folder"> &
-      Partial<RunOptions> & {
-        readonly learningRate?: number | undefined;
-      },
-  ): Promise<RunResult>;
+  run(options: DistillRunOptions): Promise<RunResult>;
+}
+
+/** What the one who runs a distillation chooses. */
+export type DistillRunOptions = Pick<RunOptions, "service" | "model" | "folder"> &
+  Partial<RunOptions> & { readonly learningRate?: number | undefined };
+
+/** What a distillation will do. */
+export interface DistillPlan {
+  /** Steps; the most there can be where answers of the teacher are chosen from. */
+  readonly steps: number;
+  /** Sequences that are trained in a step. */
+  readonly sequencesPerStep: number;
+  /** The highest rate; `auto` is the one recommended for the model. */
+  readonly learningRate: number | "auto";
+  /** The adapter's rank. */
+  readonly loraRank: number;
+  /** Answers that are sampled before there is anything to train. */
+  readonly answersBefore: number;
+  /** What the student, or the teacher before it, samples: a group of it, to see how long that takes. */
+  readonly sampled?: { readonly group: EnvironmentGroup; readonly maxTokens: number } | undefined;
+  /** The data of the first step, where they are given. */
+  readonly data?: readonly Datum[] | undefined;
 }
 
 const keys: readonly (readonly [DistillKind, readonly string[]])[] = [
@@ -70,9 +99,28 @@ export async function readDistillModule(
     throw new ArgumentError("module", `must give one of: ${known}; it gives ${own}`);
   }
   const questions = questionsOf(kind, setup as never);
-  const run: Distillation["run"] = async (options) => {
+  // Given data are read once, by the plan or by the run.
+  let prepared: PreparedData | undefined;
+  const merged = (options: DistillRunOptions): never => {
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
-    const all = { ...setup, ...Object.fromEntries(given) } as never;
+    return { ...setup, ...Object.fromEntries(given), ...(prepared && { data: prepared }) } as never;
+  };
+  const plan: Distillation["plan"] = async (options) => {
+    const all = merged(options);
+    switch (kind) {
+      case "on-policy":
+        return planPlayed(await onPolicyRun(all));
+      case "sdft":
+        return planPlayed(await sdftRun(all));
+      case "prompt":
+        return planPrompt(all, context);
+      case "off-policy":
+        prepared ??= await prepareOffPolicy(all);
+        return planData(all, prepared);
+    }
+  };
+  const run: Distillation["run"] = async (options) => {
+    const all = merged(options);
     switch (kind) {
       case "on-policy":
         return trainOnPolicy(all);
@@ -84,7 +132,60 @@ export async function readDistillModule(
         return distillPrompt(all);
     }
   };
-  return { kind, questions: questions ?? [], size: questions?.length, run };
+  return { kind, questions: questions ?? [], size: questions?.length, plan, run };
+}
+
+/** What a student answers and a teacher judges. */
+async function planPlayed(run: RlTrainOptions): Promise<DistillPlan> {
+  const { dataset, learningRate, loraRank = 32, maxTokens, maxSteps = Infinity } = run;
+  const groups = await dataset.batch(0);
+  const sizes = await Promise.all(groups.map(async (group) => group.environments()));
+  return {
+    steps: Math.min(dataset.length, maxSteps),
+    sequencesPerStep: sizes.flat().length,
+    learningRate,
+    loraRank,
+    answersBefore: 0,
+    sampled: { group: groups[0]!, maxTokens },
+  };
+}
+
+/** Answers of a teacher, and then examples to learn from. */
+function planPrompt(options: PromptDistillationOptions, { renderer }: RlSetupContext): DistillPlan {
+  const { queries, samplesPerQuery = 1, maxTokens = 1000, maxSteps = Infinity } = options;
+  const { numEpochs = promptDefaults.numEpochs, loraRank = 32 } = options;
+  const answers = queries.length * samplesPerQuery;
+  const { batchSize = defaultBatchSize(answers, numEpochs) } = options;
+  return {
+    steps: Math.min(Math.floor(answers / batchSize) * numEpochs, maxSteps),
+    sequencesPerStep: batchSize,
+    learningRate: options.learningRate ?? promptDefaults.learningRate,
+    loraRank,
+    answersBefore: answers,
+    sampled: { group: promptGroup(queries[0]!, { renderer, size: 4 }), maxTokens },
+  };
+}
+
+async function prepareOffPolicy(options: OffPolicyOptions): Promise<PreparedData> {
+  const { data } = options;
+  return isPrepared(data) ? data : prepareData({ ...offPolicyLoop(options), data });
+}
+
+/** Given conversations that a teacher reads. */
+async function planData(
+  options: OffPolicyOptions,
+  { dataset }: PreparedData,
+): Promise<DistillPlan> {
+  const { numEpochs, learningRate, loraRank, maxSteps = Infinity } = offPolicyLoop(options);
+  const data = await dataset.batch(0, 0);
+  return {
+    steps: Math.min(dataset.batchesPerEpoch * numEpochs, maxSteps),
+    sequencesPerStep: data.length,
+    learningRate,
+    loraRank,
+    answersBefore: 0,
+    data,
+  };
 }
 
 function questionsOf(
@@ -93,11 +194,11 @@ function questionsOf(
 ): readonly (readonly Message[])[] | undefined {
   switch (kind) {
     case "on-policy":
-      return setup.datasets.flatMap(({ prompts }) => prompts.map(messagesOf));
+      return setup.datasets.flatMap(({ prompts }) => prompts.map((one) => asMessages(one)));
     case "sdft":
-      return setup.demonstrations.map(({ question }) => messagesOf(question));
+      return setup.demonstrations.map(({ question }) => asMessages(question));
     case "prompt":
-      return setup.queries.map(messagesOf);
+      return setup.queries.map((one) => asMessages(one));
     case "off-policy":
       return undefined;
   }

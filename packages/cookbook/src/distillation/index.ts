@@ -2,6 +2,8 @@ export {
   defineDistillation,
   readDistillModule,
   type Distillation,
+  type DistillPlan,
+  type DistillRunOptions,
   type DistillKind,
   type DistillModule,
   type DistillSetup,

@@ -4,11 +4,14 @@ import type { Dataset } from "../data/index.js";
 import type { SupervisedExample } from "../renderers/index.js";
 import {
   completeLoopOptions,
+  isPrepared,
   prepareData,
   trainBatches,
   type BatchLoopOptions,
+  type CompleteLoopOptions,
   type DataOptions,
   type Objective,
+  type PreparedData,
   type TrainResult,
 } from "../supervised/index.js";
 import { KeptAnswers } from "./kept-answers.js";
@@ -16,7 +19,10 @@ import { softTargetDatum, type TeacherTopK } from "./soft-targets.js";
 import { toTeacher, type Teacher } from "./teacher.js";
 
 /** How a student learns what a teacher would have said in given conversations. */
-export interface OffPolicyOptions extends Omit<DataOptions, "model" | "seed">, BatchLoopOptions {
+export interface OffPolicyOptions
+  extends Omit<DataOptions, "data" | "model" | "seed">, BatchLoopOptions {
+  /** Conversations, as `train sft` takes them, or what `prepareData` made of them. */
+  readonly data: DataOptions["data"] | PreparedData;
   /** Who knows better; it must share the student's tokenizer. */
   readonly teacher: SamplingClient | Teacher;
   /** Most probable tokens of the teacher that are learned at every place. @default 20 */
@@ -36,10 +42,11 @@ export interface OffPolicyOptions extends Omit<DataOptions, "model" | "seed">, B
  * KL(teacher, student) over these tokens, by the weights of the examples.
  */
 export async function trainOffPolicy(options: OffPolicyOptions): Promise<TrainResult> {
-  const complete = completeLoopOptions(options, { recipeName: "off_policy_distillation" });
+  const complete = offPolicyLoop(options);
   const { numTeacherTargets = 20, teacherConcurrency = 64, signal } = options;
   const { keepsAnswers = complete.numEpochs > 1 } = options;
-  const prepared = await prepareData({ ...options, seed: complete.seed });
+  const { data } = options;
+  const prepared = isPrepared(data) ? data : await prepareData({ ...complete, data });
   const { dataset, tokenizer, renderer, test, batchSize, files } = prepared;
   const teacher = toTeacher(options.teacher);
   let kept: Promise<KeptAnswers> | undefined;
@@ -55,8 +62,8 @@ export async function trainOffPolicy(options: OffPolicyOptions): Promise<TrainRe
   const taught: Dataset = {
     batchesPerEpoch: dataset.batchesPerEpoch,
     async batch(epoch, index) {
-      const data = await dataset.batch(epoch, index);
-      return inParallel(data, teacherConcurrency, async (datum) => {
+      const given = await dataset.batch(epoch, index);
+      return inParallel(given, teacherConcurrency, async (datum) => {
         const example = exampleOf(datum);
         return softTargetDatum(example, await ask(example.input));
       });
@@ -81,6 +88,11 @@ export async function trainOffPolicy(options: OffPolicyOptions): Promise<TrainRe
   } finally {
     await (await kept)?.close();
   }
+}
+
+/** The loop's options with everything that has a default. */
+export function offPolicyLoop(options: OffPolicyOptions): CompleteLoopOptions<OffPolicyOptions> {
+  return completeLoopOptions(options, { recipeName: "off_policy_distillation" });
 }
 
 /** Learning a distribution at every place. */

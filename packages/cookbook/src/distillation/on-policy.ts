@@ -1,5 +1,5 @@
 import { ArgumentError, ModelInput, type SamplingClient } from "tinker-ts";
-import type { Message, Renderer } from "../renderers/index.js";
+import { asMessages, type Message, type Renderer } from "../renderers/index.js";
 import {
   fullSequence,
   groupDataset,
@@ -105,7 +105,7 @@ export function promptGroup(
   prompt: string | readonly Message[],
   { renderer, size, tags }: PromptGroupOptions,
 ): EnvironmentGroup {
-  const messages = messagesOf(prompt);
+  const messages = asMessages(prompt);
   const make = () =>
     messageEnvironment(
       { start: () => messages, reply: () => ({ reward: 0 }) },
@@ -157,6 +157,11 @@ export interface OnPolicyOptions
  * sets also `teacher_kl/dataset_I`. A folder that holds a run is gone on with, exactly where it was.
  */
 export async function trainOnPolicy(options: OnPolicyOptions): Promise<RunResult> {
+  return train(await onPolicyRun(options));
+}
+
+/** On-policy distillation as a run of the reinforcement loop. */
+export async function onPolicyRun(options: OnPolicyOptions): Promise<RlTrainOptions> {
   const { service, model, datasets, signal, groupSize = 4, maxPromptTokens = 1024 } = options;
   const { coefficient, discount, numEpochs, maxTokens = 1024, learningRate = 1e-4 } = options;
   if (datasets.length === 0) throw new ArgumentError("datasets", "must hold at least one");
@@ -165,7 +170,7 @@ export async function trainOnPolicy(options: OnPolicyOptions): Promise<RunResult
   const checkpointPath = options.loadCheckpointPath;
   const renderer = await chooseRenderer({ ...options, tokenizer, checkpointPath });
   const parts = datasets.map((dataset, index) => {
-    const prompts = dataset.prompts.map(messagesOf);
+    const prompts = dataset.prompts.map((prompt) => asMessages(prompt));
     for (const [at, prompt] of prompts.entries()) {
       const { length } = renderer.buildGenerationPrompt(prompt);
       if (length <= maxPromptTokens) continue;
@@ -201,7 +206,7 @@ export async function trainOnPolicy(options: OnPolicyOptions): Promise<RunResult
       ...(parts.length > 1 && { datasets: data.map(indexOf) }),
     });
   };
-  return train({
+  return {
     recipeName: "on_policy_distillation",
     ...options,
     maxTokens,
@@ -214,7 +219,7 @@ export async function trainOnPolicy(options: OnPolicyOptions): Promise<RunResult
       group_size: groupSize,
     },
     adjusters: [adjuster],
-  });
+  };
 }
 
 /** The prompts that a teacher reads, found by the tokens of those that the student read. */
@@ -232,11 +237,6 @@ export function teacherPrompts(
     ]),
   );
   return (studentPrompt) => known.get(keyOf(studentPrompt)) ?? studentPrompt;
-}
-
-/** Messages, where a text is what a user says. */
-export function messagesOf(prompt: string | readonly Message[]): readonly Message[] {
-  return typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
 }
 
 function tagOf(dataset: number): string {

@@ -1,14 +1,16 @@
 import path from "node:path";
 import { ArgumentError } from "tinker-ts";
 import { inParallel } from "../evaluation/index.js";
-import { textOf, type Message } from "../renderers/index.js";
+import { asMessages, textOf, type Message } from "../renderers/index.js";
 import { messageCompleter, mixSeeds, samplingPolicy, type MessageCompleter } from "../rl/index.js";
-import { chooseRenderer, KeptLines } from "../runs/index.js";
+import { chooseRenderer, findContextLength, KeptLines } from "../runs/index.js";
 import { train, type TrainOptions, type TrainResult } from "../supervised/index.js";
-import { messagesOf } from "./on-policy.js";
 
 /** The file of a run's folder that keeps what the teacher answered, in the form that `train sft` reads. */
 export const distilledFile = "distilled.jsonl";
+
+/** What prompt distillation takes when nothing is said. */
+export const promptDefaults = { learningRate: 1e-4, numEpochs: 4 } as const;
 
 /** Answers conversations in text; any model and any server can. */
 export type AnswerMessages = (
@@ -73,8 +75,7 @@ export async function distillPrompt(
   }
   const result = await train({
     recipeName: "prompt_distillation",
-    learningRate: 1e-4,
-    numEpochs: 4,
+    ...promptDefaults,
     ...options,
     data: conversations,
   });
@@ -97,7 +98,7 @@ async function askTeacher(
       ? instruction
       : (query: readonly Message[]) => [{ role: "system", content: instruction }, ...query];
   const asked = queries.flatMap((given, index) => {
-    const query = messagesOf(given);
+    const query = asMessages(given);
     const told = promptOf(query);
     return Array.from({ length: samplesPerQuery }, (_, sample) => ({
       query,
@@ -131,8 +132,9 @@ async function modelItself(options: PromptDistillationOptions): Promise<AnswerMe
   const sampling = await service.createSamplingClient({ baseModel: model, signal });
   const tokenizer = await sampling.getTokenizer({ signal });
   const renderer = await chooseRenderer({ ...options, tokenizer });
+  const contextWindow = await findContextLength(options);
   const complete: MessageCompleter = messageCompleter(
-    samplingPolicy(sampling, { maxTokens, temperature }),
+    samplingPolicy(sampling, { maxTokens, temperature, contextWindow }),
     { renderer },
   );
   return async (messages, how) => textOf((await complete(messages, how)).message).trim();

@@ -5,7 +5,7 @@ import {
   type SamplingClient,
   type TensorData,
 } from "tinker-ts";
-import { textOf, type Message, type Renderer } from "../renderers/index.js";
+import { asMessages, textOf, type Message, type Renderer } from "../renderers/index.js";
 import {
   groupDataset,
   maskedMean,
@@ -17,7 +17,7 @@ import {
   type RlTrainOptions,
 } from "../rl/index.js";
 import { chooseRenderer, needWhole, runDefaults, type RunResult } from "../runs/index.js";
-import { messagesOf, promptGroup, teacherPrompts, teacherView } from "./on-policy.js";
+import { promptGroup, teacherPrompts, teacherView } from "./on-policy.js";
 import { OwnTeacher } from "./own-teacher.js";
 import { knownTargets, spread, targetDatum, type TeacherTopK } from "./soft-targets.js";
 import { toTeacher, type Teacher } from "./teacher.js";
@@ -71,6 +71,11 @@ export interface SdftOptions extends Omit<
  * which learning the demonstrations by heart would overwrite.
  */
 export async function trainSdft(options: SdftOptions): Promise<RunResult> {
+  return train(await sdftRun(options));
+}
+
+/** Self-distillation as a run of the reinforcement loop. */
+export async function sdftRun(options: SdftOptions): Promise<RlTrainOptions> {
   const { service, model, folder, signal, demonstrations, topK = 20, reverse = false } = options;
   const { teacherSyncEvery, ttlSeconds = runDefaults.ttlSeconds } = options;
   if (teacherSyncEvery !== undefined) needWhole("teacherSyncEvery", teacherSyncEvery, 1);
@@ -84,7 +89,7 @@ export async function trainSdft(options: SdftOptions): Promise<RunResult> {
   const first = toTeacher(options.teacher ?? base);
   const teacher = new OwnTeacher({ service, folder, first, every: teacherSyncEvery, ttlSeconds });
   const classroom = new Classroom(teacher, renderer, options);
-  return train({
+  return {
     recipeName: "sdft",
     ...options,
     maxTokens,
@@ -104,12 +109,12 @@ export async function trainSdft(options: SdftOptions): Promise<RunResult> {
     },
     adjusters: [topK === 0 ? classroom.compareTokens : classroom.askForDistributions],
     loss: topK === 0 ? { name: "importance_sampling" } : classroom.lossOnDistributions(reverse),
-  });
+  };
 }
 
 /** The question, the answer as an example, and the request for an own one. */
 function askWithExample({ question, answer }: Demonstration): readonly Message[] {
-  const messages = messagesOf(question);
+  const messages = asMessages(question);
   const text = [
     textOf(messages.at(-1)!),
     `This is an example for a response to the question:\n${answer}`,
@@ -136,7 +141,7 @@ class Classroom {
 
   constructor(teacher: OwnTeacher, renderer: Renderer, options: SdftOptions) {
     const { demonstrations, teacherMessages = askWithExample } = options;
-    const prompts = demonstrations.map(({ question }) => messagesOf(question));
+    const prompts = demonstrations.map(({ question }) => asMessages(question));
     const byPrompt = new Map(prompts.map((prompt, index) => [prompt, demonstrations[index]!]));
     this.#teacher = teacher;
     this.#options = options;

@@ -1,5 +1,5 @@
 import type { Evaluator } from "../evaluation/index.js";
-import type { Message, Renderer } from "../renderers/index.js";
+import { asMessages, type Message, type Renderer } from "../renderers/index.js";
 import {
   groupOf,
   messageEnvironment,
@@ -39,7 +39,7 @@ export function tournamentGroup(
 ): EnvironmentGroup {
   const { renderer, judge, size = 4, matchupGroupSize = 4, formatCoefficient = 1 } = options;
   const { pattern = "all_pairs_both_ways", preprocess = (message) => message } = options;
-  const messages = messagesOf(prompt);
+  const messages = asMessages(prompt);
   const read = ({ transitions }: Trajectory): { message: Message; isValid: boolean } => {
     const tokens = transitions.at(-1)?.action.tokens ?? [];
     const { message, termination } = renderer.parseResponse(tokens);
@@ -110,7 +110,7 @@ export function winRateEvaluator(options: WinRateOptions): Evaluator {
       const sampling = await sampler();
       const rates = await Promise.all(
         rows.map(async (row, index) => {
-          const prompt = messagesOf(row.prompt);
+          const prompt = asMessages(row.prompt);
           const { sequences } = await sampling.sample({
             prompt: renderer.buildGenerationPrompt(prompt),
             samplingParams: {
@@ -122,7 +122,7 @@ export function winRateEvaluator(options: WinRateOptions): Evaluator {
             ...(signal && { signal }),
           });
           const own = [renderer.parseResponse(sequences[0]!.tokens).message];
-          const theirs = messagesOf(row.completion, "assistant");
+          const theirs = asMessages(row.completion, "assistant");
           const [behind, before] = await Promise.all([
             judge({ prompt, completionA: theirs, completionB: own }, { signal }),
             judge({ prompt, completionA: own, completionB: theirs }, { signal }),
@@ -136,10 +136,6 @@ export function winRateEvaluator(options: WinRateOptions): Evaluator {
       };
     },
   };
-}
-
-function messagesOf(value: string | readonly Message[], role = "user"): readonly Message[] {
-  return typeof value === "string" ? [{ role, content: value }] : value;
 }
 
 function meanOf(values: readonly number[]): number {

@@ -18,6 +18,7 @@ export {
 } from "./images.js";
 export { markupOf, type Mark, type Markup, type MarkupTemplate } from "./markup.js";
 export {
+  asMessages,
   contentParts,
   hasThinking,
   splitThinking,

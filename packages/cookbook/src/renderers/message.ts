@@ -76,6 +76,11 @@ export function textOf({ content }: Pick<Message, "content">): string {
     .join("");
 }
 
+/** Messages, where a text is what a user says, or somebody else. */
+export function asMessages(given: string | readonly Message[], role = "user"): readonly Message[] {
+  return typeof given === "string" ? [{ role, content: given }] : given;
+}
+
 /** The reasoning of a message, its parts joined without a separator. */
 export function thinkingOf({ content }: Pick<Message, "content">): string {
   return contentParts(content)

@@ -50,7 +50,7 @@ export interface RlTrainOptions extends RunOptions {
   readonly maxTokens: number;
   /** @default 1 */
   readonly temperature?: number | undefined;
-  /** Positions that the model can read. */
+  /** Positions that the model can read; turns are cut so that they fit. @default what the server tells */
   readonly contextWindow?: number | undefined;
   /** The rate of every update. */
   readonly learningRate: number;

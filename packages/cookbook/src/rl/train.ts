@@ -1,6 +1,12 @@
 import type { TrainingClient } from "tinker-ts";
 import type { CheckpointRow, RunLog } from "tinker-ts/run-log";
-import { CheckpointKeeper, openTraining, withRunLog, type RunResult } from "../runs/index.js";
+import {
+  CheckpointKeeper,
+  findContextLength,
+  openTraining,
+  withRunLog,
+  type RunResult,
+} from "../runs/index.js";
 import { trainAsynchronously } from "./asynchronous.js";
 import { RlRun } from "./rl-run.js";
 import { trainBatches, type Progress } from "./synchronous.js";
@@ -21,9 +27,10 @@ import {
 export async function train(options: RlTrainOptions): Promise<RunResult> {
   const complete = completeRlOptions(options);
   const fixed = ["model_name", "lora_rank", "mode"];
-  return withRunLog(complete, toRlConfig(complete), fixed, (log, signal) =>
-    trainRun({ ...complete, signal }, log),
-  );
+  return withRunLog(complete, toRlConfig(complete), fixed, async (log, signal) => {
+    const contextWindow = complete.contextWindow ?? (await findContextLength(complete));
+    return trainRun({ ...complete, contextWindow, signal }, log);
+  });
 }
 
 async function trainRun(options: CompleteRlOptions, log: RunLog): Promise<RunResult> {

@@ -1,6 +1,7 @@
 export { nextTokens, type BatchPlace, type Objective } from "./objective.js";
 export {
   defaultBatchSize,
+  isPrepared,
   prepareData,
   type PrepareDataOptions,
   type PreparedData,

@@ -1,59 +1,30 @@
-import path from "node:path";
-import type { Distillation } from "@tinker-ts/cookbook/distillation";
+import type {
+  Distillation,
+  DistillPlan,
+  DistillRunOptions,
+} from "@tinker-ts/cookbook/distillation";
 import type { Renderer } from "@tinker-ts/cookbook/renderers";
 import { defineCommand, type CommandContext } from "../../command.js";
 import { orLocal } from "../../connect/or-local.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
-import { CliError } from "../../errors/cli-error.js";
-import { commandLine } from "../../parse/command-line.js";
 import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../../parse/option-spec.js";
+import { estimateSeconds, formatSeconds } from "../../training/estimate.js";
 import { tellInterruption } from "../../training/interruption.js";
 import { liveSink } from "../../training/live-sink.js";
-import { loadModule } from "../../training/load-module.js";
+import { loadModule, refuseModule } from "../../training/load-module.js";
+import { moduleOptions, readRate, resumeLine, runFolder } from "../../parse/training-options.js";
 import { checkRunFolder } from "../../training/run-folder.js";
-import { oneLine, snakeCase } from "../../training/texts.js";
+import { count, oneLine, snakeCase } from "../../training/texts.js";
 import { askAll, tellTrained, type Interview } from "../../training/trained.js";
 
 const options = {
-  model: {
-    type: "string",
-    short: "m",
-    placeholder: "NAME",
-    values: ["models", "files"],
-    required: true,
-    description: "The student",
-  },
-  renderer: {
-    type: "string",
-    placeholder: "NAME",
-    description: "The chat format, if not the model's recommended one",
-  },
+  ...moduleOptions,
+  model: { ...moduleOptions.model, description: "The student" },
   lr: {
     type: "string",
     placeholder: "RATE",
     description: "The learning rate; by default the module's, else that of its kind",
   },
-  rank: { type: "integer", min: 1, description: "The rank of the adapter; 32 by default" },
-  maxSteps: { type: "integer", min: 1, description: "Ends after so many steps" },
-  saveEvery: { type: "integer", min: 0, description: "Steps between checkpoints; 20 by default" },
-  seed: {
-    type: "integer",
-    default: 0,
-    description: "Decides what is sampled and the first weights",
-  },
-  load: {
-    type: "string",
-    placeholder: "PATH",
-    values: ["checkpoints"],
-    description: "Begins with the weights of a checkpoint",
-  },
-  output: {
-    type: "string",
-    short: "o",
-    placeholder: "DIR",
-    description: "The run's folder; runs/NAME_OF_MODULE by default",
-  },
-  resume: { type: "flag", description: "Goes on with the run in that folder" },
   dryRun: {
     type: "flag",
     description: "Shows what is distilled and how the student answers now, and trains nothing",
@@ -67,6 +38,8 @@ const args = {
 type Options = OptionValues<typeof options>;
 
 const shownQuestions = 3;
+/** An answer that goes on after so many tokens is taken to go on to its end. */
+const probedTokens = 64;
 
 const kinds: Readonly<Record<Distillation["kind"], string>> = {
   "on-policy": "on-policy: the teacher judges every token of the student's answers",
@@ -93,8 +66,8 @@ export const command = defineCommand({
   async run(given, { arguments: { module }, options: chosen }) {
     const context = orLocal(given);
     const { cwd } = context.terminal;
-    const folder = path.resolve(cwd, chosen.output ?? path.join("runs", path.parse(module).name));
-    const learningRate = rateOf(chosen);
+    const folder = runFolder(cwd, module, chosen);
+    const learningRate = chosen.lr === undefined ? undefined : readRate(chosen.lr);
     const found = await loadModule(module, cwd, {
       name: "distill",
       example:
@@ -103,26 +76,10 @@ export const command = defineCommand({
     await checkRunFolder(folder, chosen);
     return withService(context, async (open) => {
       const { distillation, renderer } = await openDistillation(context, open, found, chosen);
+      const { service } = open;
       const { signal } = context;
-      const questions = distillation.questions.slice(0, shownQuestions);
-      const interview = { renderer, questions };
-      const before = await askAll(open.service, interview, { baseModel: chosen.model }, signal);
-      const plan = {
-        model: chosen.model,
-        kind: distillation.kind,
-        questions: distillation.size ?? null,
-        renderer: renderer.name,
-        learningRate: learningRate ?? null,
-        folder,
-      };
-      if (!context.output.isJson) await showPlan(context, plan, { ...interview, before });
-      if (chosen.dryRun) {
-        if (context.output.isJson) context.output.json(snakeCase(plan));
-        return undefined;
-      }
-      const { consoleSink } = await import("tinker-ts/run-log");
-      const result = await distillation.run({
-        service: open.service,
+      const settings = {
+        service,
         model: chosen.model,
         folder,
         learningRate,
@@ -131,29 +88,32 @@ export const command = defineCommand({
         saveEvery: chosen.saveEvery,
         seed: chosen.seed,
         loadCheckpointPath: chosen.load,
-        sinks: liveSink(context, consoleSink, chosen.maxSteps),
         signal,
-      });
+      };
+      const questions = distillation.questions.slice(0, shownQuestions).map((asked) => ({ asked }));
+      const interview = { renderer, questions };
+      const before = await askAll(service, interview, { baseModel: chosen.model }, signal);
+      const plan = await makePlan(distillation, renderer, settings);
+      if (!context.output.isJson) await showPlan(context, plan, { ...interview, before });
+      if (chosen.dryRun) {
+        if (context.output.isJson) context.output.json(snakeCase(plan));
+        return undefined;
+      }
+      const { consoleSink } = await import("tinker-ts/run-log");
+      const sinks = liveSink(context, consoleSink, plan.steps);
+      const result = await distillation.run({ ...settings, sinks });
       if (result.status === "interrupted") {
-        const output = chosen.output ?? path.relative(cwd, folder);
-        const line = { ...chosen, output, resume: true };
-        const resume = commandLine(["train", "distill", module], options, line);
+        const words = ["train", "distill", module];
+        const resume = resumeLine(words, options, chosen, { cwd, folder });
         return tellInterruption(context, result, resume);
       }
       const modelPath = result.checkpoint!.samplerPath!;
-      const after = await askAll(open.service, interview, { modelPath }, signal);
+      const after = await askAll(service, interview, { modelPath }, signal);
       await tellTrained(context, result, { ...interview, before, after }, {});
       return undefined;
     });
   },
 });
-
-function rateOf({ lr }: Options): number | undefined {
-  if (lr === undefined) return undefined;
-  const rate = Number(lr);
-  if (rate > 0) return rate;
-  throw new CliError(`--lr: '${lr}' is not a positive number.`);
-}
 
 async function openDistillation(
   { signal }: CommandContext,
@@ -169,30 +129,82 @@ async function openDistillation(
   const checkpointPath = chosen.load;
   const renderer = await chooseRenderer({ ...chosen, tokenizer, service, signal, checkpointPath });
   const made = { service, model, sampling, renderer, tokenizer, seed, signal };
-  const distillation = await readDistillModule(found, made).catch((cause: unknown) => {
-    const text = cause instanceof Error ? cause.message : String(cause);
-    throw new CliError(`The module cannot be used: ${text}`, undefined, { cause });
-  });
+  const distillation = await readDistillModule(found, made).catch(refuseModule);
   return { distillation, renderer };
+}
+
+/** What will be distilled. */
+interface Plan {
+  readonly model: string;
+  readonly kind: Distillation["kind"];
+  readonly questions: number | null;
+  readonly renderer: string;
+  readonly steps: number;
+  readonly sequencesPerStep: number;
+  readonly learningRate: number;
+  readonly rank: number;
+  readonly estimatedSeconds: number;
+  readonly folder: string;
+}
+
+async function makePlan(
+  distillation: Distillation,
+  renderer: Renderer,
+  settings: DistillRunOptions & { readonly signal: AbortSignal },
+): Promise<Plan> {
+  const { recommendedLearningRate } = await import("@tinker-ts/cookbook/hyperparameters");
+  const { model, folder } = settings;
+  const planned = await distillation.plan(settings);
+  const { steps, sequencesPerStep, learningRate, loraRank } = planned;
+  return {
+    model,
+    kind: distillation.kind,
+    questions: distillation.size ?? null,
+    renderer: renderer.name,
+    steps,
+    sequencesPerStep,
+    learningRate: learningRate === "auto" ? recommendedLearningRate(model) : learningRate,
+    rank: loraRank,
+    estimatedSeconds: await estimate(planned, settings),
+    folder,
+  };
+}
+
+/** By how long the student takes to read the first data, or to answer the first question. */
+async function estimate(
+  { steps, sequencesPerStep, answersBefore, data, sampled }: DistillPlan,
+  { service, model, signal }: DistillRunOptions & { readonly signal: AbortSignal },
+): Promise<number> {
+  // Besides the pass with gradients there is one of the teacher's.
+  if (data) return steps * (await estimateSeconds({ service, model, data, signal })) * (4 / 3);
+  if (!sampled) return 0;
+  const { rolloutGroup, samplingPolicy } = await import("@tinker-ts/cookbook/rl");
+  const { findContextLength } = await import("@tinker-ts/cookbook/runs");
+  const contextWindow = await findContextLength({ service, model, signal });
+  const sampling = await service.createSamplingClient({ baseModel: model, signal });
+  const started = performance.now();
+  const maxTokens = Math.min(probedTokens, sampled.maxTokens);
+  const policy = samplingPolicy(sampling, { maxTokens, contextWindow });
+  const { trajectories } = await rolloutGroup(policy, sampled.group, { signal });
+  const cut = trajectories.filter(({ stopReason }) => stopReason === "max_tokens");
+  const whole = sampled.maxTokens / maxTokens;
+  const longer = 1 + (cut.length / trajectories.length) * (whole - 1);
+  const secondsEach = ((performance.now() - started) / 1000 / trajectories.length) * longer;
+  // Answers are read by the teacher and trained, which takes about as long as sampling them.
+  const perSequence = answersBefore > 0 ? 1 : 2;
+  return secondsEach * (answersBefore + steps * sequencesPerStep * perSequence);
 }
 
 /** What is distilled, and how the student answers now. */
 async function showPlan(
   { output }: CommandContext,
-  plan: {
-    readonly model: string;
-    readonly kind: Distillation["kind"];
-    readonly questions: number | null;
-    readonly renderer: string;
-    readonly learningRate: number | null;
-    readonly folder: string;
-  },
+  plan: Plan,
   { questions, before }: Interview & { readonly before: readonly string[] },
 ): Promise<void> {
   const { textOf } = await import("@tinker-ts/cookbook/renderers");
   if (questions.length > 0) output.line(output.style.bold("How the student answers now:"));
-  for (const [index, question] of questions.entries()) {
-    output.line(`  ${oneLine(textOf(question.at(-1)!))}\n  > ${oneLine(before[index]!)}`);
+  for (const [index, { asked }] of questions.entries()) {
+    output.line(`  ${oneLine(textOf(asked.at(-1)!))}\n  > ${oneLine(before[index]!)}`);
   }
   output.line("");
   output.result({
@@ -204,7 +216,10 @@ async function showPlan(
         ["Kind", kinds[plan.kind]],
         ["Questions", plan.questions === null ? "in the data" : String(plan.questions)],
         ["Chat format", plan.renderer],
-        ["Learning rate", plan.learningRate === null ? "the module's" : String(plan.learningRate)],
+        ["Steps", `${count(plan.steps)} of ${plan.sequencesPerStep} sequences`],
+        ["Learning rate", plan.learningRate.toPrecision(3)],
+        ["Adapter", `rank ${plan.rank}`],
+        ["Estimate", `about ${formatSeconds(plan.estimatedSeconds)}`],
         ["Folder", plan.folder],
       ],
     }),

@@ -1,4 +1,3 @@
-import path from "node:path";
 import type {
   PreferenceLoss,
   PreferenceTrainOptions,
@@ -10,7 +9,6 @@ import { defineCommand, type CommandContext } from "../../command.js";
 import { orLocal } from "../../connect/or-local.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
 import { CliError } from "../../errors/cli-error.js";
-import { commandLine } from "../../parse/command-line.js";
 import { dataSource } from "../../parse/data-source.js";
 import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../../parse/option-spec.js";
 import { hasColours } from "../../terminal/style.js";
@@ -18,20 +16,14 @@ import { estimateSeconds, formatSeconds } from "../../training/estimate.js";
 import { tellInterruption } from "../../training/interruption.js";
 import { liveSink } from "../../training/live-sink.js";
 import { loadModule } from "../../training/load-module.js";
+import { readRate, resumeLine, rowOptions, runFolder } from "../../parse/training-options.js";
 import { checkRunFolder } from "../../training/run-folder.js";
 import { sequenceOf } from "../../training/samples.js";
 import { count, snakeCase } from "../../training/texts.js";
 import { askAll, tellTrained } from "../../training/trained.js";
 
 const options = {
-  model: {
-    type: "string",
-    short: "m",
-    placeholder: "NAME",
-    values: ["models", "files"],
-    required: true,
-    description: "The model to train",
-  },
+  ...rowOptions,
   loss: {
     type: "string",
     choices: ["dpo", "ipo", "simpo", "kto"],
@@ -59,59 +51,17 @@ const options = {
     min: 1,
     description: "Takes this many comparisons out of the data instead",
   },
-  renderer: {
-    type: "string",
-    placeholder: "NAME",
-    description: "The chat format, if not the model's recommended one",
-  },
   lr: {
     type: "string",
     placeholder: "RATE",
     default: "1e-5",
     description: "The highest learning rate; auto takes the model's recommended one",
   },
-  lrSchedule: {
-    type: "string",
-    choices: ["linear", "cosine", "constant"],
-    default: "linear",
-    description: "How the rate changes",
-  },
-  rank: { type: "integer", min: 1, default: 32, description: "The rank of the adapter" },
-  epochs: {
-    type: "integer",
-    min: 1,
-    default: 1,
-    description: "How often the data is gone through",
-  },
   batchSize: {
     type: "integer",
     min: 1,
     description: "Comparisons per step; by default such that there are 100 steps",
   },
-  maxSteps: { type: "integer", min: 1, description: "Ends after so many steps" },
-  maxLength: { type: "integer", min: 2, description: "Cuts longer rows to so many tokens" },
-  evalEvery: { type: "integer", min: 0, default: 10, description: "Steps between evaluations" },
-  saveEvery: { type: "integer", min: 0, default: 20, description: "Steps between checkpoints" },
-  seed: {
-    type: "integer",
-    default: 0,
-    description: "Decides the order of rows and the first weights",
-  },
-  load: {
-    type: "string",
-    placeholder: "PATH",
-    values: ["checkpoints"],
-    description: "Begins with the weights of a checkpoint",
-  },
-  skipBadRows: { type: "flag", description: "Leaves rows out that cannot be used" },
-  output: {
-    type: "string",
-    short: "o",
-    placeholder: "DIR",
-    description: "The run's folder; runs/NAME_OF_DATA by default",
-  },
-  resume: { type: "flag", description: "Goes on with the run in that folder" },
-  dryRun: { type: "flag", description: "Shows what would be trained, and trains nothing" },
 } as const satisfies OptionSpecs;
 
 const args = {
@@ -146,8 +96,7 @@ export const command = defineCommand({
   async run(given, { arguments: { data }, options: chosen }) {
     const context = orLocal(given);
     const { cwd } = context.terminal;
-    const name = path.parse(data).name.replaceAll(":", "-");
-    const folder = path.resolve(cwd, chosen.output ?? path.join("runs", name));
+    const folder = runFolder(cwd, data, chosen);
     const loss = await lossOf(chosen);
     const rows = await rowsOf(data, cwd);
     await checkRunFolder(folder, chosen);
@@ -164,28 +113,20 @@ export const command = defineCommand({
         if (context.output.isJson) context.output.json(snakeCase(plan));
         return undefined;
       }
-      const resume = commandLine(["train", "dpo", data], options, {
-        ...chosen,
-        output: chosen.output ?? path.relative(cwd, folder),
-        resume: true,
-      });
+      const resume = resumeLine(["train", "dpo", data], options, chosen, { cwd, folder });
       return trainAndTell(context, open, { ...settings, data: prepared }, plan.steps, resume);
     });
   },
 });
 
 function toSettings(chosen: Options, cwd: string): Omit<Settings, "data" | "folder" | "loss"> {
-  const learningRate = chosen.lr === "auto" ? chosen.lr : Number(chosen.lr);
-  if (learningRate !== "auto" && !(learningRate > 0)) {
-    throw new CliError(`--lr: '${chosen.lr}' is neither auto nor a positive number.`);
-  }
   return {
     model: chosen.model,
     reference: chosen.reference,
     evalData: chosen.eval === undefined ? undefined : dataSource(chosen.eval, cwd),
     testSize: chosen.testSize,
     renderer: chosen.renderer,
-    learningRate,
+    learningRate: readRate(chosen.lr, { auto: true }),
     lrSchedule: chosen.lrSchedule,
     loraRank: chosen.rank,
     numEpochs: chosen.epochs,
@@ -329,9 +270,8 @@ async function trainAndTell(
   const { consoleSink } = await import("tinker-ts/run-log");
   const { renderer, test, dataset } = settings.data;
   const rows = test.length > 0 ? test : dataset.rows;
-  const questions = [
-    ...new Map(rows.map(({ prompt }) => [JSON.stringify(prompt), prompt])).values(),
-  ].slice(0, shownQuestions);
+  const prompts = new Map(rows.map(({ prompt }) => [JSON.stringify(prompt), prompt]));
+  const questions = [...prompts.values()].slice(0, shownQuestions).map((asked) => ({ asked }));
   const interview = { renderer, questions };
   const before = await askAll(open.service, interview, { baseModel: settings.model }, signal);
   const sinks = liveSink(context, consoleSink, totalSteps);

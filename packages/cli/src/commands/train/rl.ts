@@ -1,4 +1,3 @@
-import path from "node:path";
 import type {
   EnvironmentGroup,
   RlSetup,
@@ -12,35 +11,23 @@ import { defineCommand, type CommandContext } from "../../command.js";
 import { orLocal } from "../../connect/or-local.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
 import { CliError } from "../../errors/cli-error.js";
-import { commandLine } from "../../parse/command-line.js";
 import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../../parse/option-spec.js";
 import { formatSeconds } from "../../training/estimate.js";
 import { tellInterruption } from "../../training/interruption.js";
 import { liveSink } from "../../training/live-sink.js";
-import { loadModule } from "../../training/load-module.js";
+import { loadModule, refuseModule } from "../../training/load-module.js";
+import { moduleOptions, readRate, resumeLine, runFolder } from "../../parse/training-options.js";
 import { checkRunFolder } from "../../training/run-folder.js";
 import { count, oneLine, snakeCase } from "../../training/texts.js";
+import { tellWhatNext } from "../../training/trained.js";
 
 const options = {
-  model: {
-    type: "string",
-    short: "m",
-    placeholder: "NAME",
-    values: ["models", "files"],
-    required: true,
-    description: "The model to train",
-  },
-  renderer: {
-    type: "string",
-    placeholder: "NAME",
-    description: "The chat format, if not the model's recommended one",
-  },
+  ...moduleOptions,
   lr: {
     type: "string",
     placeholder: "RATE",
     description: "The learning rate; by default the module's, else the model's recommended one",
   },
-  rank: { type: "integer", min: 1, description: "The rank of the adapter; 32 by default" },
   maxTokens: { type: "integer", min: 1, description: "Most tokens of a turn; 256 by default" },
   temperature: { type: "number", min: 0, description: "How freely is sampled; 1 by default" },
   loss: {
@@ -68,26 +55,6 @@ const options = {
     min: 0,
     description: "Keeps the policy near the model as it was: how strongly",
   },
-  maxSteps: { type: "integer", min: 1, description: "Ends after so many steps" },
-  saveEvery: { type: "integer", min: 0, description: "Steps between checkpoints; 20 by default" },
-  seed: {
-    type: "integer",
-    default: 0,
-    description: "Decides what is sampled and the first weights",
-  },
-  load: {
-    type: "string",
-    placeholder: "PATH",
-    values: ["checkpoints"],
-    description: "Begins with the weights of a checkpoint",
-  },
-  output: {
-    type: "string",
-    short: "o",
-    placeholder: "DIR",
-    description: "The run's folder; runs/NAME_OF_MODULE by default",
-  },
-  resume: { type: "flag", description: "Goes on with the run in that folder" },
   dryRun: {
     type: "flag",
     description: "Plays the first group with the model as it is, and trains nothing",
@@ -120,7 +87,7 @@ export const command = defineCommand({
   async run(given, { arguments: { module }, options: chosen }) {
     const context = orLocal(given);
     const { cwd } = context.terminal;
-    const folder = path.resolve(cwd, chosen.output ?? path.join("runs", path.parse(module).name));
+    const folder = runFolder(cwd, module, chosen);
     const found = await loadModule(module, cwd, {
       name: "rl",
       example: "export default ({ renderer }) => ({ dataset: { length: 100, batch: () => […] } })",
@@ -134,11 +101,7 @@ export const command = defineCommand({
         if (context.output.isJson) context.output.json(snakeCase(toPlan(task, first)));
         return undefined;
       }
-      const resume = commandLine(["train", "rl", module], options, {
-        ...chosen,
-        output: chosen.output ?? path.relative(cwd, folder),
-        resume: true,
-      });
+      const resume = resumeLine(["train", "rl", module], options, chosen, { cwd, folder });
       return trainAndTell(context, open, task, first, resume);
     });
   },
@@ -161,7 +124,7 @@ async function openTask(
   chosen: Options,
   folder: string,
 ): Promise<Task> {
-  const { chooseRenderer } = await import("@tinker-ts/cookbook/runs");
+  const { chooseRenderer, findContextLength } = await import("@tinker-ts/cookbook/runs");
   const { readRlModule } = await import("@tinker-ts/cookbook/rl");
   const { model, seed } = chosen;
   const base = await service.createSamplingClient(
@@ -170,13 +133,11 @@ async function openTask(
   const tokenizer = await base.getTokenizer();
   const renderer = await chooseRenderer({ ...chosen, tokenizer, service, signal });
   const made = { service, model, sampling: base, renderer, tokenizer, seed, signal };
-  const setup = await readRlModule(found, made).catch((cause: unknown) => {
-    const text = cause instanceof Error ? cause.message : String(cause);
-    throw new CliError(`The module cannot be used: ${text}`, undefined, { cause });
-  });
+  const setup = await readRlModule(found, made).catch(refuseModule);
   const groups = await setup.dataset.batch(0);
   if (groups.length === 0) throw new CliError("The module's first batch has no groups.");
   const train = {
+    contextWindow: await findContextLength({ service, model, signal }),
     ...setup,
     ...(await settingsOf(chosen, setup, base, groups.length)),
     model,
@@ -235,11 +196,7 @@ async function settingsOf(
 }
 
 async function rateOf({ lr, model }: Options, setup: RlSetup): Promise<number> {
-  if (lr !== undefined) {
-    const rate = Number(lr);
-    if (rate > 0) return rate;
-    throw new CliError(`--lr: '${lr}' is not a positive number.`);
-  }
+  if (lr !== undefined) return readRate(lr);
   if (setup.learningRate !== undefined) return setup.learningRate;
   const { recommendedLearningRate } = await import("@tinker-ts/cookbook/hyperparameters");
   return recommendedLearningRate(model);
@@ -354,11 +311,12 @@ async function trainAndTell(
 }
 
 function tellResult(
-  { output, globals }: CommandContext,
+  context: CommandContext,
   task: Task,
   { status, step, totalSteps, folder, checkpoint }: RunResult,
   { first, last }: { readonly first: Played; readonly last: Played },
 ): void {
+  const { output } = context;
   const { samplerPath, statePath } = checkpoint!;
   if (output.isJson) {
     output.json({
@@ -378,8 +336,5 @@ function tellResult(
   for (const text of episodeTexts(task, last.group)) output.line(text);
   const [before, after] = [first.reward.toPrecision(3), last.reward.toPrecision(3)];
   output.line(`\nMean reward there: ${before} before, ${output.style.bold(after)} now`);
-  const where = globals.baseUrl === undefined ? "" : ` --base-url ${globals.baseUrl}`;
-  output.line(`\nCheckpoint: ${samplerPath}\nRun:        ${folder}\n\nWhat next:`);
-  output.line(`  tinker-ts chat --model ${samplerPath}${where}`);
-  output.line(`  tinker-ts checkpoint export ${statePath} --output adapter${where}`);
+  tellWhatNext(context, { samplerPath: samplerPath!, statePath: statePath!, folder });
 }

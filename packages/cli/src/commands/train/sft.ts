@@ -1,39 +1,26 @@
-import path from "node:path";
-import type { PreparedData, TrainOptions, TrainResult } from "@tinker-ts/cookbook/supervised";
+import type { PreparedData, TrainOptions } from "@tinker-ts/cookbook/supervised";
 import { defineCommand, type CommandContext } from "../../command.js";
 import { orLocal } from "../../connect/or-local.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
-import { CliError } from "../../errors/cli-error.js";
-import { commandLine } from "../../parse/command-line.js";
 import { dataSource } from "../../parse/data-source.js";
 import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../../parse/option-spec.js";
 import { hasColours } from "../../terminal/style.js";
-import { answerAll, questionsOf, sequenceOf, type Sample } from "../../training/samples.js";
 import { estimateSeconds, formatSeconds } from "../../training/estimate.js";
 import { tellInterruption } from "../../training/interruption.js";
 import { liveSink } from "../../training/live-sink.js";
+import { readRate, resumeLine, rowOptions, runFolder } from "../../parse/training-options.js";
 import { checkRunFolder } from "../../training/run-folder.js";
-import { count, oneLine, snakeCase } from "../../training/texts.js";
+import { questionsOf, sequenceOf } from "../../training/samples.js";
+import { count, snakeCase } from "../../training/texts.js";
+import { askAll, tellTrained } from "../../training/trained.js";
 
 const options = {
-  model: {
-    type: "string",
-    short: "m",
-    placeholder: "NAME",
-    values: ["models", "files"],
-    required: true,
-    description: "The model to train",
-  },
+  ...rowOptions,
   eval: { type: "string", placeholder: "FILE", description: "Data to judge by; it is not trained" },
   testSize: {
     type: "integer",
     min: 1,
     description: "Takes this many rows out of the data instead",
-  },
-  renderer: {
-    type: "string",
-    placeholder: "NAME",
-    description: "The chat format, if not the model's recommended one",
   },
   lr: {
     type: "string",
@@ -41,32 +28,17 @@ const options = {
     default: "auto",
     description: "The highest learning rate; auto takes the model's recommended one",
   },
-  lrSchedule: {
-    type: "string",
-    choices: ["linear", "cosine", "constant"],
-    default: "linear",
-    description: "How the rate changes",
-  },
   warmupSteps: {
     type: "integer",
     min: 0,
     default: 0,
     description: "Steps in which the rate rises",
   },
-  rank: { type: "integer", min: 1, default: 32, description: "The rank of the adapter" },
-  epochs: {
-    type: "integer",
-    min: 1,
-    default: 1,
-    description: "How often the data is gone through",
-  },
   batchSize: {
     type: "integer",
     min: 1,
     description: "Rows per step; by default such that there are 100 steps",
   },
-  maxSteps: { type: "integer", min: 1, description: "Ends after so many steps" },
-  maxLength: { type: "integer", min: 2, description: "Cuts longer rows to so many tokens" },
   trainOn: {
     type: "string",
     choices: [
@@ -79,28 +51,6 @@ const options = {
     default: "all_assistant_messages",
     description: "What is learned of a row",
   },
-  evalEvery: { type: "integer", min: 0, default: 10, description: "Steps between evaluations" },
-  saveEvery: { type: "integer", min: 0, default: 20, description: "Steps between checkpoints" },
-  seed: {
-    type: "integer",
-    default: 0,
-    description: "Decides the order of rows and the first weights",
-  },
-  load: {
-    type: "string",
-    placeholder: "PATH",
-    values: ["checkpoints"],
-    description: "Begins with the weights of a checkpoint",
-  },
-  skipBadRows: { type: "flag", description: "Leaves rows out that cannot be used" },
-  output: {
-    type: "string",
-    short: "o",
-    placeholder: "DIR",
-    description: "The run's folder; runs/NAME_OF_DATA by default",
-  },
-  resume: { type: "flag", description: "Goes on with the run in that folder" },
-  dryRun: { type: "flag", description: "Shows what would be trained, and trains nothing" },
 } as const satisfies OptionSpecs;
 
 const args = {
@@ -131,10 +81,7 @@ export const command = defineCommand({
   async run(given, { arguments: { data }, options: chosen }) {
     const context = orLocal(given);
     const { cwd } = context.terminal;
-    const folder = path.resolve(
-      cwd,
-      chosen.output ?? path.join("runs", path.parse(data).name.replaceAll(":", "-")),
-    );
+    const folder = runFolder(cwd, data, chosen);
     const settings = { ...toTrainOptions(chosen, cwd), data: dataSource(data, cwd), folder };
     await checkRunFolder(folder, chosen);
     return withService(context, async (open) => {
@@ -150,19 +97,9 @@ export const command = defineCommand({
         if (context.output.isJson) context.output.json(snakeCase(plan));
         return undefined;
       }
-      return trainAndTell(
-        context,
-        open,
-        { ...settings, data: prepared },
-        {
-          resume: commandLine(["train", "sft", data], options, {
-            ...chosen,
-            output: chosen.output ?? path.relative(cwd, folder),
-            resume: true,
-          }),
-          evalFile: chosen.eval ?? data,
-        },
-      );
+      const resume = resumeLine(["train", "sft", data], options, chosen, { cwd, folder });
+      const next = { resume, evalFile: chosen.eval ?? data };
+      return trainAndTell(context, open, { ...settings, data: prepared }, plan.steps, next);
     });
   },
 });
@@ -170,16 +107,12 @@ export const command = defineCommand({
 type Settings = Omit<TrainOptions, "service" | "data">;
 
 function toTrainOptions(chosen: Options, cwd: string): Omit<Settings, "folder"> {
-  const learningRate = chosen.lr === "auto" ? chosen.lr : Number(chosen.lr);
-  if (learningRate !== "auto" && !(learningRate > 0)) {
-    throw new CliError(`--lr: '${chosen.lr}' is neither auto nor a positive number.`);
-  }
   return {
     model: chosen.model,
     evalData: chosen.eval === undefined ? undefined : dataSource(chosen.eval, cwd),
     testSize: chosen.testSize,
     renderer: chosen.renderer,
-    learningRate,
+    learningRate: readRate(chosen.lr, { auto: true }),
     lrSchedule: chosen.lrSchedule,
     warmupSteps: chosen.warmupSteps,
     loraRank: chosen.rank,
@@ -288,6 +221,7 @@ async function trainAndTell(
   context: CommandContext,
   { service }: OpenService,
   settings: Settings & { readonly data: PreparedData },
+  totalSteps: number,
   next: { readonly resume: string; readonly evalFile: string },
 ): Promise<number | void> {
   const { signal } = context;
@@ -298,63 +232,14 @@ async function trainAndTell(
     testConversations.length > 0 ? testConversations : conversations,
     shownSamples,
   );
-  const base = await service.createSamplingClient({ baseModel: settings.model, signal });
-  const before = await answerAll(base, renderer!, questions, signal);
-  const steps = settings.data.dataset.batchesPerEpoch * (settings.numEpochs ?? 1);
-  const totalSteps = Math.min(steps, settings.maxSteps ?? steps);
+  const interview = { renderer: renderer!, questions };
+  const before = await askAll(service, interview, { baseModel: settings.model }, signal);
   const sinks = liveSink(context, consoleSink, totalSteps);
   const result = await train({ ...settings, service, signal, sinks });
   if (result.status === "interrupted") return tellInterruption(context, result, next.resume);
-  const { samplerPath, statePath } = result.checkpoint!;
-  const trained = await service.createSamplingClient({ modelPath: samplerPath!, signal });
-  const after = await answerAll(trained, renderer!, questions, signal);
-  const { textOf } = await import("@tinker-ts/cookbook/renderers");
-  const samples = questions.map(({ asked, wanted }, index) => ({
-    question: textOf(asked.at(-1)!),
-    wanted: textOf(wanted),
-    before: textOf(before[index]!),
-    after: textOf(after[index]!),
-  }));
-  tellResult(context, result, samples, {
-    samplerPath: samplerPath!,
-    statePath: statePath!,
-    ...next,
+  const modelPath = result.checkpoint!.samplerPath!;
+  const after = await askAll(service, interview, { modelPath }, signal);
+  await tellTrained(context, result, { ...interview, before, after }, result.evaluation, {
+    evalFile: next.evalFile,
   });
-}
-
-function tellResult(
-  { output, globals }: CommandContext,
-  { status, step, totalSteps, folder, evaluation }: TrainResult,
-  samples: readonly Sample[],
-  paths: { readonly samplerPath: string; readonly statePath: string; readonly evalFile: string },
-): void {
-  const { samplerPath, statePath, evalFile } = paths;
-  if (output.isJson) {
-    const checkpoint = { state_path: statePath, sampler_path: samplerPath };
-    output.json({
-      status,
-      step,
-      total_steps: totalSteps,
-      folder,
-      ...checkpoint,
-      evaluation,
-      samples,
-    });
-    return;
-  }
-  const { bold, dim } = output.style;
-  if (status === "unchanged") output.line("There was nothing left to do.");
-  for (const { question, wanted, before, after } of samples) {
-    output.line(`\n${question}`);
-    output.line(`  before: ${dim(oneLine(before))}`);
-    output.line(`  now:    ${bold(oneLine(after))}${after.trim() === wanted.trim() ? " ✓" : ""}`);
-    if (after.trim() !== wanted.trim()) output.line(`  wanted: ${oneLine(wanted)}`);
-  }
-  const loss = evaluation["test/nll"];
-  if (loss !== undefined) output.line(`\nLoss on held-out data: ${loss.toFixed(4)}`);
-  const where = globals.baseUrl === undefined ? "" : ` --base-url ${globals.baseUrl}`;
-  output.line(`\nCheckpoint: ${samplerPath}\nRun:        ${folder}\n\nWhat next:`);
-  output.line(`  tinker-ts chat --model ${samplerPath}${where}`);
-  output.line(`  tinker-ts eval ${evalFile} --model ${samplerPath}${where}`);
-  output.line(`  tinker-ts checkpoint export ${statePath} --output adapter${where}`);
 }

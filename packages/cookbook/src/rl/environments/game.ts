@@ -1,5 +1,5 @@
 import { ArgumentError } from "tinker-ts";
-import { textOf, type Message } from "../../renderers/index.js";
+import { asMessages, textOf, type Message } from "../../renderers/index.js";
 import { untilAborted } from "../rollout.js";
 import type { Environment, EnvironmentGroup, Numbers, StepContext } from "../types.js";
 import { messageEnvironment, type MessageEnvironmentOptions } from "./message-environment.js";
@@ -196,8 +196,4 @@ class Table {
     this.#waiting = [];
     for (const resolve of waiting) resolve();
   }
-}
-
-function asMessages(heard: string | readonly Message[]): readonly Message[] {
-  return typeof heard === "string" ? [{ role: "user", content: heard }] : heard;
 }

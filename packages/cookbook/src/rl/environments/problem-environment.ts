@@ -1,4 +1,4 @@
-import { textOf, type Message } from "../../renderers/index.js";
+import { asMessages, textOf, type Message } from "../../renderers/index.js";
 import type { Environment, EnvironmentGroup } from "../types.js";
 import { groupOf } from "./group-of.js";
 import { messageEnvironment, type MessageEnvironmentOptions } from "./message-environment.js";
@@ -26,9 +26,7 @@ export interface ProblemOptions extends MessageEnvironmentOptions {
 /** One question, one answer: reward = correct - coefficient * (1 - format). */
 export function problemEnvironment(problem: Problem, options: ProblemOptions): Environment {
   const { formatCoefficient = 0.1, needsStopSequence = true } = options;
-  const { prompt } = problem;
-  const question: readonly Message[] =
-    typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
+  const question = asMessages(problem.prompt);
   const conversation = {
     start: () => question,
     async reply(message: Message, { termination }: { termination: string }) {

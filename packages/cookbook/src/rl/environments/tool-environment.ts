@@ -1,5 +1,5 @@
 import { ArgumentError } from "tinker-ts";
-import { rendererForTools, textOf, type Message } from "../../renderers/index.js";
+import { asMessages, rendererForTools, textOf, type Message } from "../../renderers/index.js";
 import { runToolCalls, toolMetrics, type Tool, type ToolLimits } from "../../tools/index.js";
 import type { Environment, EnvironmentGroup, Numbers, StepContext } from "../types.js";
 import { groupOf } from "./group-of.js";
@@ -88,9 +88,7 @@ export function toolEnvironment(task: ToolTask, options: ToolEnvironmentOptions)
   const conversation: Conversation = {
     async start(context) {
       tools = typeof task.tools === "function" ? await task.tools(context) : task.tools;
-      const { prompt } = task;
-      const asked: readonly Message[] =
-        typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
+      const asked = asMessages(task.prompt);
       messages.push(...asked);
       const [first, ...others] = asked;
       const system = first?.role === "system" ? textOf(first) : undefined;
