@@ -1,8 +1,7 @@
 import type { BaseModel, Engine, ModelConfig, PrecisionOptions, Snapshot } from "@tinker-ts/engine";
 import { randomDatum, randomIntegers } from "./data.js";
-import { heading, line, megabytes } from "./measure.js";
+import { heading, line } from "./measure.js";
 import { benchModels } from "./models.js";
-import { precisionMemory } from "./processes.js";
 import { pythonWithTorch, startTorch, type TorchTrainer } from "./torch.js";
 
 /** What models are computed with here. */
@@ -52,11 +51,6 @@ export async function benchPrecision(engine: Engine, only?: readonly string[]): 
     for (const batch of [1, 8, 32]) await compareDecoding(contenders, batch, tokens);
     for (const contender of contenders) await compareAgreement(contender);
     for (const { model } of contenders) await model.unload();
-    for (const [precision, options] of Object.entries(precisions)) {
-      const { training, both, sampling } = precisionMemory(name, options);
-      const figure = `${megabytes(training)}, ${megabytes(both)}, ${megabytes(sampling)}`;
-      line(`memory ${precision}: train, and sample, sample alone`, figure);
-    }
   }
   if (python === undefined) line("PyTorch", "not found", "set PYTHON to one that has torch");
 }

@@ -1,9 +1,10 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { embeddedModelId, type PrecisionOptions } from "@tinker-ts/engine";
+import { embeddedModelId } from "@tinker-ts/engine";
 import { heading, line, megabytes } from "./measure.js";
 
-function runScript(name: string, args: readonly string[] = []): string {
+/** What a program of this folder prints, run in a process of its own. */
+export function runScript(name: string, args: readonly string[] = []): string {
   const script = fileURLToPath(new URL(name, import.meta.url));
   const compiler = name.endsWith(".ts") ? process.execArgv : [];
   const child = spawnSync(process.execPath, [...compiler, script, ...args], { encoding: "utf8" });
@@ -17,16 +18,6 @@ export function benchLongContext(): void {
   const output: { ms: number; peakBytes: number } = JSON.parse(runScript("long-context.ts"));
   line("first step", `${(output.ms / 1000).toFixed(1)} s`);
   line("peak memory of the process", megabytes(output.peakBytes), "goal: at most 6144 MB");
-}
-
-/** Peaks of a process that trains, that then samples too, and of one that samples alone. */
-export function precisionMemory(
-  model: string,
-  options: PrecisionOptions,
-): { readonly training: number; readonly both: number; readonly sampling: number } {
-  const peaks = (kind: string): { training: number; both: number } =>
-    JSON.parse(runScript("precision-memory.ts", [model, kind, JSON.stringify(options)]));
-  return { ...peaks("both"), sampling: peaks("sampling").both };
 }
 
 /** From nothing to the first finished step on the embedded model. */

@@ -68,6 +68,7 @@ export class Program {
     const { device = processor, threads, nativeCalls = new NativeCalls(), traffic } = options;
     const creating = nativeCalls.run(() =>
       InferenceSession.create(compiled.write(device.rules), {
+        externalData: compiled.stored.map(({ name, bytes }) => ({ path: name, data: bytes })),
         executionProviders: [device.provider],
         intraOpNumThreads: threads,
         interOpNumThreads: 1,
@@ -81,7 +82,7 @@ export class Program {
     const session = await creating.catch((error: unknown) => {
       throw runtimeError(error, device);
     });
-    // Only shapes and names are needed from here on; what writes the model may hold weights.
+    // Only shapes and names are needed from here on; what is stored may be large.
     const { inputs, outputs, shapeFeeds } = compiled;
     return new Program(session, { inputs, outputs, shapeFeeds }, device, nativeCalls, traffic);
   }
@@ -146,7 +147,7 @@ export class Program {
 }
 
 /** What is known of a graph once it has been written. */
-type Ports = Omit<CompiledGraph, "write">;
+type Ports = Omit<CompiledGraph, "write" | "stored">;
 
 /** A port with its size in a run. */
 interface PortShape {

@@ -14,11 +14,11 @@ export interface CompileOptions {
   readonly outputs: Readonly<Record<string, Tensor>>;
   /** Intermediate values that are fed instead of computed, by the name of their feed. */
   readonly given?: Readonly<Record<string, Tensor>>;
-  /** Inputs that are stored in the model, so that the runtime can pack them once for its kernels. */
+  /** Inputs that are stored with the model, so that the runtime can pack them once for its kernels. */
   readonly stored?: Readonly<Record<string, StoredData>>;
 }
 
-/** Data of an input that is stored in the model. */
+/** Data of an input that is stored with the model. */
 export type StoredData = Float32Array | Int8Array;
 
 /** A feed or a result of a compiled graph. */
@@ -40,6 +40,11 @@ export interface CompiledGraph {
   write(rules?: readonly LoweringRule[], options?: WriteOptions): Uint8Array;
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
+  /**
+   * Inputs that are stored, which lie beside the model: as part of it they would exist once more while it is
+   * handed over.
+   */
+  readonly stored: readonly { readonly name: string; readonly bytes: Uint8Array }[];
   /** Feeds that the runner computes: shapes as data. */
   readonly shapeFeeds: readonly { readonly name: string; readonly value: Shape }[];
 }
@@ -61,6 +66,7 @@ export function compileGraph(graph: Graph, options: CompileOptions): CompiledGra
 
   const ports: Port[] = [];
   const initializers: InitializerRecord[] = [];
+  const storedBytes: { name: string; bytes: Uint8Array }[] = [];
   for (const [name, tensor] of Object.entries(given)) {
     if (needed.has(tensor.id)) ports.push({ name, dtype: tensor.dtype, shape: tensor.shape });
   }
@@ -68,8 +74,13 @@ export function compileGraph(graph: Graph, options: CompileOptions): CompiledGra
     if (!needed.has(tensor.id) || givenIds.has(tensor.id)) continue;
     names.set(tensor.id, name);
     const data = stored[name];
-    if (data === undefined) ports.push({ name, dtype: tensor.dtype, shape: tensor.shape });
-    else initializers.push(storedInput(name, tensor, data));
+    if (data === undefined) {
+      ports.push({ name, dtype: tensor.dtype, shape: tensor.shape });
+      continue;
+    }
+    initializers.push(storedInput(name, tensor, data));
+    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    storedBytes.push({ name, bytes });
   }
   for (const { tensor, values } of graph.constants.values()) {
     if (!needed.has(tensor.id)) continue;
@@ -111,7 +122,7 @@ export function compileGraph(graph: Graph, options: CompileOptions): CompiledGra
       outputs: [...(completion ? [first] : []), ...outputPorts],
     });
   };
-  return { write, inputs: ports, outputs: outputPorts, shapeFeeds };
+  return { write, inputs: ports, outputs: outputPorts, stored: storedBytes, shapeFeeds };
 }
 
 /** What the rules of a device add to a model. */
@@ -223,8 +234,7 @@ function storedInput(name: string, tensor: Tensor, data: StoredData): Initialize
   if (size !== data.length) {
     throw new Error(`stored input "${name}" has ${data.length} elements instead of ${size}`);
   }
-  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  return { name, dtype: tensor.dtype, dims, data: bytes };
+  return { name, dtype: tensor.dtype, dims, data: { externalBytes: data.byteLength } };
 }
 
 function fixedDims(shape: Shape): readonly number[] {

@@ -3,6 +3,7 @@ import { Dim } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
 import {
   add,
+  concat,
   int8Linear,
   linear,
   multiply,
@@ -16,9 +17,12 @@ import { at } from "../util/at.js";
 import { siteWidths, sitesOf, type Site, type SiteGroup } from "./sites.js";
 import type { Projector } from "./transformer.js";
 
+/** A frozen matrix, or some that hold consecutive outputs of it. */
+export type SiteWeight = Tensor | Int8Weight | readonly (Tensor | Int8Weight)[];
+
 /** The frozen linear layer of a site. */
 export interface SiteTensors {
-  readonly weight: Tensor | Int8Weight;
+  readonly weight: SiteWeight;
   readonly bias?: Tensor | undefined;
 }
 
@@ -35,9 +39,15 @@ export function plainProjector(config: ModelConfig, lookup: SiteLookup): Project
 }
 
 /** A linear layer, plus a matrix or row vector. */
-export function linearLayer(value: Tensor, weight: Tensor | Int8Weight, plus?: Tensor): Tensor {
-  if (!("values" in weight)) return linear(value, weight, plus);
-  const product = int8Linear(value, weight);
+export function linearLayer(value: Tensor, weight: SiteWeight, plus?: Tensor): Tensor {
+  if ("dtype" in weight) return linear(value, weight, plus);
+  const product =
+    "scale" in weight
+      ? int8Linear(value, weight)
+      : concat(
+          weight.map((part) => linearLayer(value, part)),
+          1,
+        );
   return plus === undefined ? product : add(product, plus);
 }
 

@@ -47,6 +47,20 @@ it("computes the same in one program and in many", async () => {
   expect(next).toEqual(expected.next);
 });
 
+it.each([1000, 1])(
+  "computes the same with an unembedding in parts of %i bytes",
+  async (matrixBytes) => {
+    const [whole] = models;
+    if (whole === undefined) throw new Error("unreachable");
+    const divided = await loadFixtureModel("qwen3", 2);
+    const rows = [2, 5].map((row) => ({ row, temperature: 1 }));
+    const expected = await read(whole, new Decoder(whole), rows);
+    const found = await read(divided, new Decoder(divided, { matrixBytes }), rows);
+    await divided.release();
+    expect(found).toEqual(expected);
+  },
+);
+
 it("says the same of some rows at a time as of all at once", async () => {
   const [whole, divided] = models;
   if (whole === undefined || divided === undefined) throw new Error("unreachable");

@@ -69,8 +69,14 @@ export function decodedRow(output: DecoderOutput, row: number): DecodedRow {
   };
 }
 
-/** Weights that one program may hold: while it is made, they exist three times. */
+/** Weights that one program may hold: while it is made, they exist twice. */
 const defaultProgramBytes = 128 << 20;
+
+/**
+ * What the runtime packs at once of the unembedding, of which it meanwhile holds as much twice. Smaller parts
+ * cost time: ten of 64 MB take a fifth longer than one.
+ */
+const defaultMatrixBytes = 256 << 20;
 
 /**
  * A head that is not larger than this part of the layers belongs to their program, which saves a run per
@@ -79,7 +85,7 @@ const defaultProgramBytes = 128 << 20;
 const smallHead = 0.5;
 
 /** Tables of a row of the vocabulary's width that exist at once, with those inside the runtime. */
-const tablesPerRow = 5;
+const tablesPerRow = 6;
 
 /** Rows that a step asks of at most: a block of a prompt and once more its last one. */
 const mostHeadRows = promptBlock + 1;
@@ -88,6 +94,8 @@ const mostHeadRows = promptBlock + 1;
 export interface DecoderLimits {
   /** Weights that one program may hold. @default 128 MB */
   readonly programBytes?: number;
+  /** Most of the unembedding that is one matrix. @default 256 MB */
+  readonly matrixBytes?: number;
   /** Memory for what the model says of rows. @default enough for every row of a step */
   readonly tableBytes?: number;
 }
@@ -99,20 +107,23 @@ export type UseOutput = (output: DecoderOutput, first: number) => void;
 export class Decoder {
   readonly #model: ModelRuntime;
   readonly #parts: readonly DecoderPart[];
+  readonly #matrixBytes: number;
   /** Rows that the head takes at once. */
   readonly #headRows: number;
   readonly #deviceLayers: DeviceLayers | undefined;
   readonly #arrays = new Map<string, Float32Array>();
   readonly #knownCaches = new WeakMap<KvRows, { sequences: number; ports: PortValues }>();
 
-  constructor(model: ModelRuntime, { programBytes, tableBytes = Infinity }: DecoderLimits = {}) {
+  constructor(model: ModelRuntime, limits: DecoderLimits = {}) {
+    const { programBytes = defaultProgramBytes, tableBytes = Infinity } = limits;
     this.#model = model;
+    this.#matrixBytes = limits.matrixBytes ?? defaultMatrixBytes;
     const { resident } = model;
     this.#deviceLayers = resident && new DeviceLayers(model, resident);
     const fitting = Math.floor(tableBytes / (tablesPerRow * 4 * model.config.vocabSize));
     this.#headRows = Math.max(1, fitting);
     const canJoin = this.#headRows >= mostHeadRows;
-    this.#parts = partsOf(model, programBytes ?? defaultProgramBytes, canJoin);
+    this.#parts = partsOf(model, programBytes, canJoin);
   }
 
   /**
@@ -301,7 +312,7 @@ export class Decoder {
 
   #program(part: DecoderPart): Promise<Program> {
     const { config, weights, programs } = this.#model;
-    const compile = (): CompiledGraph => decoderPart(config, part, weights);
+    const compile = (): CompiledGraph => decoderPart(config, part, weights, this.#matrixBytes);
     // With more threads than heads, ONNX Runtime divides the keys of a lone sequence among threads, and
     // adds them up in another order than beside others.
     const maxThreads = isHeadAlone(part) ? Infinity : config.heads;

@@ -14,6 +14,7 @@ const elementTypes: Readonly<Record<Dtype, number>> = {
   int64: 7,
   bool: 9,
 };
+const externalLocation = 1;
 const attributeTypes = { float: 1, int: 2, string: 3, ints: 7 } as const;
 
 /** An operator call by names; an empty name is an absent optional input. */
@@ -25,12 +26,12 @@ export interface NodeRecord {
   readonly attributes: Readonly<Record<string, Attribute>>;
 }
 
-/** Data stored in the model. */
+/** Data stored in the model, or beside it: then the model knows its name and size only. */
 export interface InitializerRecord {
   readonly name: string;
   readonly dtype: Dtype;
   readonly dims: readonly number[];
-  readonly data: Uint8Array;
+  readonly data: Uint8Array | { readonly externalBytes: number };
 }
 
 /** A graph input or output; "sequence" is a list of tensors. */
@@ -91,7 +92,17 @@ function attribute(name: string, value: Attribute): ProtobufWriter {
 function initializer(record: InitializerRecord): ProtobufWriter {
   const writer = new ProtobufWriter();
   for (const dim of record.dims) writer.varint(1, dim);
-  return writer.varint(2, elementTypes[record.dtype]).string(8, record.name).bytes(9, record.data);
+  writer.varint(2, elementTypes[record.dtype]).string(8, record.name);
+  const { data } = record;
+  if (data instanceof Uint8Array) return writer.bytes(9, data);
+  return writer
+    .message(13, keyValue("location", record.name))
+    .message(13, keyValue("length", String(data.externalBytes)))
+    .varint(14, externalLocation);
+}
+
+function keyValue(key: string, value: string): ProtobufWriter {
+  return new ProtobufWriter().string(1, key).string(2, value);
 }
 
 function valueInfo(record: ValueRecord): ProtobufWriter {

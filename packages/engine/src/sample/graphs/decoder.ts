@@ -7,10 +7,10 @@ import { gatherRows, logSoftmax, multiply, reduceSum, softmax } from "../../grap
 import type { Tensor } from "../../graph/tensor.js";
 import { attendToCache, declareCacheExtent } from "../../model/cached-attention.js";
 import { declareLayerWeights, declareRotation, declareWeight } from "../../model/layer-inputs.js";
-import type { ModelWeights } from "../../model/model-weights.js";
+import type { ModelWeights, WeightFeeds } from "../../model/model-weights.js";
 import { membershipOf, samplingProjector, sequenceRows } from "../../model/sampling-projector.js";
 import { attentionInputs, layerOutputs, logits } from "../../model/transformer.js";
-import { layerWeightKeys, outerWeightSpecs } from "../../model/weights.js";
+import { layerWeightKeys, outerWeightSpecs, scaleName } from "../../model/weights.js";
 import { at } from "../../util/at.js";
 
 /** Consecutive layers of a decoder, and whether the head comes after them. */
@@ -31,12 +31,13 @@ export const headPrefix = "head.";
 /**
  * A part of the model with a key-value cache, for decoding and for prompts alike: `newTokens` rows of each
  * of `sequences`. Weights that are given are stored in the model: the runtime packs them for its kernels once, and packed
- * products give a row the same bits in every batch.
+ * products give a row the same bits in every batch. Of the unembedding it packs `matrixBytes` at a time.
  */
 export function decoderPart(
   config: ModelConfig,
   part: DecoderPart,
   weights?: ModelWeights,
+  matrixBytes = Infinity,
 ): CompiledGraph {
   const graph = new Graph();
   const rows = sequenceRows();
@@ -74,9 +75,46 @@ export function decoderPart(
     hidden = layerOutputs(config, tensors, project, hidden, attended);
   }
   if (!part.head) return compileGraph(graph, { outputs: { ...outputs, next: hidden }, stored });
+  const heads =
+    weights === undefined ? [wholeHead(config)] : headParts(config, weights.outer, matrixBytes);
+  for (const { data } of heads) Object.assign(stored, data);
+  const { finalNorm } = weights?.outer ?? {};
   return compileGraph(graph, {
-    outputs: { ...outputs, ...decoderHead(graph, config, hidden) },
-    stored: { ...stored, ...weights?.outer },
+    outputs: { ...outputs, ...decoderHead(graph, config, heads, hidden) },
+    stored: finalNorm === undefined ? stored : { ...stored, finalNorm },
+  });
+}
+
+/** Rows of the unembedding, under a name of their own, and what is stored of them. */
+interface HeadPart {
+  readonly name: string;
+  readonly rows: number;
+  readonly data: WeightFeeds;
+}
+
+function wholeHead({ vocabSize }: ModelConfig): HeadPart {
+  return { name: "head", rows: vocabSize, data: {} };
+}
+
+/** The unembedding in parts of limited size. */
+function headParts(
+  config: ModelConfig,
+  { head, [scaleName("head")]: scale }: WeightFeeds,
+  matrixBytes: number,
+): readonly HeadPart[] {
+  if (head === undefined) throw new Error("there is no unembedding");
+  const count = Math.max(1, Math.ceil(head.byteLength / matrixBytes));
+  const width = config.hiddenSize;
+  const most = Math.ceil(config.vocabSize / count);
+  return Array.from({ length: Math.ceil(config.vocabSize / most) }, (_, index) => {
+    const name = `head.${index}`;
+    const [first, end] = [index * most, Math.min((index + 1) * most, config.vocabSize)];
+    const values = head.subarray(first * width, end * width);
+    const data = {
+      [name]: values,
+      ...(scale && { [scaleName(name)]: scale.subarray(first, end) }),
+    };
+    return { name, rows: end - first, data };
   });
 }
 
@@ -85,13 +123,20 @@ export function decoderPart(
  * logarithms and the sum of these, which is finite if they all are. Each row is treated as a sequence of its
  * own: its result is the same whichever others were chosen.
  */
-function decoderHead(graph: Graph, config: ModelConfig, hidden: Tensor): Record<string, Tensor> {
+function decoderHead(
+  graph: Graph,
+  config: ModelConfig,
+  heads: readonly HeadPart[],
+  hidden: Tensor,
+): Record<string, Tensor> {
   const count = Dim.symbol("headRows");
   const rows = { sequences: count, newTokens: Dim.of(1) };
   const chosen = gatherRows(hidden, graph.input(`${headPrefix}rows`, [count], "int64"));
-  const specs = outerWeightSpecs(config);
-  const finalNorm = graph.input("finalNorm", specs.finalNorm.shape);
-  const weight = declareWeight(graph, config, "head", specs.embedding.shape);
+  const finalNorm = graph.input("finalNorm", outerWeightSpecs(config).finalNorm.shape);
+  const parts = heads.map(({ name, rows: outputs }) =>
+    declareWeight(graph, config, name, [outputs, config.hiddenSize]),
+  );
+  const weight = parts.length === 1 ? at(parts, 0) : parts;
   const membership = membershipOf(graph, rows, headPrefix);
   const project = samplingProjector(graph, config, () => ({ weight }), rows, membership, "");
   const result = logits(config, { finalNorm }, project, chosen);
