@@ -74,14 +74,16 @@ async function onGpu(settings: Settings): Promise<ChosenDevice> {
 
 /** The GPU where it is there, computes the same and is faster; else the processor. */
 async function onFaster(settings: Settings): Promise<ChosenDevice> {
-  let gpu: ChosenDevice;
+  let gpu: ChosenDevice | undefined;
+  let times: DeviceTimes;
   try {
     gpu = await onGpu(settings);
+    times = await gpu.client.call("timeDevice", null);
   } catch (error) {
+    await gpu?.client.close();
     if (!(error instanceof EngineError)) throw error;
     return onProcessor(settings, error.message);
   }
-  const times = await gpu.client.call("timeDevice", null);
   const [gpuMs, cpuMs] = [times.deviceMs, times.processorMs].map(Math.round);
   const measured = `a pass took ${gpuMs} ms on the GPU and ${cpuMs} ms on the processor`;
   if (times.deviceMs < times.processorMs) {

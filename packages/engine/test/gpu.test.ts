@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { DeviceCheck } from "../src/index.js";
+import { driverFaults } from "./support/driver-faults.js";
 import { hasSwiftShader, runProgram, unpackSwiftShader } from "./support/swiftshader.js";
 import { useTemporaryFolder } from "./support/temporary-folder.js";
 
@@ -76,6 +77,31 @@ describe.runIf(hasSwiftShader)("a GPU", { timeout: 600_000 }, () => {
     // Passes that are given up, samples and steps leave nothing behind.
     expect(new Set(steps.map(({ arrays }) => arrays)).size).toBe(1);
     expect(left).toEqual({ arrays: 0, bytes: 0 });
+  });
+
+  it.runIf(isFull)(
+    "belongs to one engine at a time, says how it fails, and can be used again afterwards",
+    async () => {
+      const faults = JSON.stringify(driverFaults(folder()));
+      const found = await runProgram<Record<string, Outcome>>("share-gpu.mjs", [faults], env);
+      expect(found).toMatchObject({
+        first: { name: "gpu" },
+        second: { code: "device_in_use" },
+        outOfMemory: { code: "device_out_of_memory" },
+        lost: { code: "device_lost" },
+        whileLost: { code: "device_lost" },
+        afterwards: { name: "gpu" },
+        again: found["calm"],
+      });
+    },
+  );
+
+  it.runIf(isFull)('is left alone by "auto" where it is slower, which is said', async () => {
+    const [outcome] = await runProgram<Outcome[]>("choose-device.mjs", ["auto"], env);
+    expect(outcome?.name).toBe("cpu");
+    expect(outcome?.message).toMatch(
+      /^a pass took (more than )?\d+ ms on the GPU and \d+ ms on the processor$/,
+    );
   });
 });
 

@@ -63,7 +63,8 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   const logger = resolveLogger(options, setting.logLevel);
   const clock = setting.clock ?? systemClock;
   const dataDir = resolveDataDir(options.dataDir);
-  const device = resolveDevice(options.device);
+  const precision = resolvePrecision(options);
+  const device = resolveDevice(options.device, precision);
   let kit: Promise<EngineKit> | undefined;
   const core = await createCore({
     dataDir,
@@ -71,7 +72,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     models: {
       models: options.models ?? { [embeddedModelId]: embeddedModelId },
       allowAnyModel: options.allowAnyModel ?? setting.allowAnyModel,
-      precision: resolvePrecision(options),
+      precision,
     },
     limits,
     clock,

@@ -105,12 +105,22 @@ function oneOf<T extends string>(name: string, value: string, known: readonly T[
   );
 }
 
-/** The device of an option or the environment. */
-export function resolveDevice(given: DeviceChoice | undefined): DeviceChoice {
-  const chosen = given ?? (process.env["TINKER_TS_DEVICE"] || "cpu");
-  if (chosen === "cpu" || chosen === "gpu" || chosen === "auto") return chosen;
+/** The device of an option or the environment; weights in 8 bits are the processor's. */
+export function resolveDevice(
+  given: DeviceChoice | undefined,
+  { weights }: Pick<RunPrecision, "weights">,
+  env: NodeJS.ProcessEnv = process.env,
+): DeviceChoice {
+  const chosen = given ?? (env["TINKER_TS_DEVICE"] || "cpu");
   const where = given === undefined ? "TINKER_TS_DEVICE" : "device";
-  throw new RangeError(`${where}: ${JSON.stringify(chosen)} is not one of cpu, gpu and auto`);
+  if (chosen !== "cpu" && chosen !== "gpu" && chosen !== "auto") {
+    throw new RangeError(`${where}: ${JSON.stringify(chosen)} is not one of cpu, gpu and auto`);
+  }
+  if (weights !== "int8" || chosen === "cpu") return chosen;
+  if (chosen === "auto") return "cpu";
+  throw new RangeError(
+    `${where}: a GPU computes with weights in 32 bits alone; use the device "cpu", or weights "f32"`,
+  );
 }
 
 /** The logger of the options. */

@@ -1,9 +1,12 @@
 import { EngineError, type DeviceChoice, type DeviceName } from "@tinker-ts/engine";
+import type { StudioMachine } from "tinker-ts/wire";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loadEngineKit } from "../src/engine-host/load-engine-kit.js";
 import type { EngineKit } from "../src/engine-port/engine-kit.js";
 import type { LoadedModel, TrainedAdapter } from "../src/engine-port/engine-port.js";
+import { resolveDevice } from "../src/options.js";
 import { realModels } from "./support/real-models.js";
+import { getStudio } from "./studio/support.js";
 import { passBody, TestApp } from "./support/test-app.js";
 
 /**
@@ -92,10 +95,8 @@ async function losses(between: (step: number) => void, model?: string): Promise<
 }
 
 /** What a run says that it was computed on. */
-async function devicesOf(model: string): Promise<unknown> {
-  const url = `http://localhost/studio/api/runs/${encodeURIComponent(model)}`;
-  const run: unknown = await (await app.handle(new Request(url))).json();
-  return run;
+function devicesOf(model: string): Promise<unknown> {
+  return getStudio(app, `runs/${encodeURIComponent(model)}`);
 }
 
 describe("a GPU that fails", () => {
@@ -109,9 +110,9 @@ describe("a GPU that fails", () => {
   });
 
   it.each([
-    ["has not enough memory", ["device_out_of_memory"], false],
-    ["is lost and does not come back", ["device_lost"], true],
-  ])("leaves its models to the processor when it %s", async (_, codes, isGone) => {
+    ["the GPU had not enough memory", ["device_out_of_memory"], false],
+    ["the GPU was lost and did not come back", ["device_lost"], true],
+  ])("leaves its models to the processor, because %s", async (reason, codes, isGone) => {
     const calm = await losses(() => {});
     const model = await app.model(await app.session());
     const troubled = await losses((step) => {
@@ -122,6 +123,10 @@ describe("a GPU that fails", () => {
     expect(troubled).toEqual(calm);
     expect(failing.started).toEqual(["gpu", "cpu"]);
     expect(await devicesOf(model)).toMatchObject({ config: { devices: ["gpu", "cpu"] } });
+    expect(await getStudio<StudioMachine>(app, "machine")).toMatchObject({
+      engine: { device: { name: "cpu", reason } },
+      models: [{ name: "toy", isLoaded: true }],
+    });
   });
 
   it("leaves its models to the processor when it is lost again and again", async () => {
@@ -131,6 +136,20 @@ describe("a GPU that fails", () => {
     });
     expect(troubled).toEqual(calm);
     expect(failing.started).toEqual(["gpu", "gpu", "cpu"]);
+  });
+});
+
+describe("weights in 8 bits", () => {
+  it("are not for a GPU, and make the processor the automatic choice", () => {
+    const int8 = { weights: "int8" } as const;
+    expect(resolveDevice("auto", int8, {})).toBe("cpu");
+    expect(resolveDevice("auto", { weights: "f32" }, {})).toBe("auto");
+    expect(() => resolveDevice("gpu", int8, {})).toThrow(
+      'device: a GPU computes with weights in 32 bits alone; use the device "cpu", or weights "f32"',
+    );
+    expect(() => resolveDevice(undefined, int8, { TINKER_TS_DEVICE: "gpu" })).toThrow(
+      "TINKER_TS_DEVICE: a GPU",
+    );
   });
 });
 

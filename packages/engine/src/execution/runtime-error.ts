@@ -2,8 +2,9 @@ import { EngineError } from "../errors.js";
 import type { Device } from "./device.js";
 
 /**
- * What failed of a device, by the words of ONNX Runtime and of Dawn, the WebGPU that it carries. They are read
- * in their sources of this version; words that are not known are passed on as they are.
+ * What failed of a device, by the words of ONNX Runtime and of Dawn, the WebGPU that it carries. "[Device] is
+ * lost" and "[Invalid Buffer]" are what they say of a driver that loses the device or refuses memory; the other
+ * words are read in their sources. Words that are not known are passed on as they are.
  */
 const failures = [
   {
@@ -14,24 +15,20 @@ const failures = [
   },
   {
     code: "device_lost",
-    words: /device (is|was) lost|device lost|lost device|DXGI_ERROR_DEVICE|VK_ERROR_DEVICE_LOST/i,
+    words:
+      /device\]? (is|was) lost|device lost|lost device|DXGI_ERROR_DEVICE|VK_ERROR_DEVICE_LOST/i,
     what: "was lost while it computed",
     wayOut: "What it held must be loaded again, by a new engine.",
   },
   {
     code: "device_out_of_memory",
+    // Memory that was refused is noticed when it is first used.
     words:
-      /out of memory|out_of_memory|exceeds the max buffer size|allocation size too large|failed to allocate|bad allocation/i,
+      /invalid buffer|out of memory|out_of_memory|exceeds the max buffer size|allocation size too large|failed to allocate|bad allocation/i,
     what: "has not enough memory for this",
     wayOut: 'Use a smaller model, shorter sequences or device "cpu".',
   },
 ] as const;
-
-/** Codes of the errors after which a GPU cannot be relied on any more. */
-export const lastingDeviceErrors: ReadonlySet<string> = new Set([
-  "device_lost",
-  "device_out_of_memory",
-]);
 
 /** An error of ONNX Runtime as one of the engine. */
 export function runtimeError(error: unknown, { name }: Device): EngineError {

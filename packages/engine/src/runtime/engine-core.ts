@@ -18,7 +18,7 @@ import { LoadedModel } from "./loaded-model.js";
 import { estimateMemory, weightBytesOf } from "./memory-estimate.js";
 import { planMemory } from "./memory-plan.js";
 import type { CallName, EngineCalls, WorkerSettings } from "./protocol.js";
-import { checkDevice, openDevice } from "./self-check.js";
+import { checkGpu, openDevice } from "./self-check.js";
 import { TrainedParameters } from "./trained-parameters.js";
 
 /** What a call can do besides answering. */
@@ -43,7 +43,7 @@ type Handlers = {
 export class EngineCore {
   readonly handlers: Handlers;
   readonly #settings: WorkerSettings;
-  readonly #programs: ProgramOptions;
+  #programs: ProgramOptions;
   readonly #turns = new FairTurns();
   readonly #passes = new SerialQueue();
   readonly #models = new Map<number, LoadedModel>();
@@ -66,7 +66,9 @@ export class EngineCore {
     this.handlers = {
       checkDevice: async () => {
         this.#open ??= await openDevice(this.#programs);
-        return checkDevice(this.#programs);
+        const { device, check } = await checkGpu(this.#programs);
+        this.#programs = { ...this.#programs, device };
+        return check;
       },
       timeDevice: () => timeDevice(this.#programs),
       checkInt8: () => this.#int8(),

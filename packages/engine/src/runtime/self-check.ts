@@ -1,5 +1,5 @@
 import { EngineError } from "../errors.js";
-import { processor, type Device } from "../execution/device.js";
+import { attentionBlocks, gpuDevice, processor, type Device } from "../execution/device.js";
 import { carriesWebGpu } from "../execution/onnxruntime.js";
 import { Program, type ProgramOptions } from "../execution/program.js";
 import type { ModelConfig } from "../files/model-config.js";
@@ -32,6 +32,8 @@ export interface CheckedPart {
 /** How a device did against the processor. */
 export interface DeviceCheck {
   readonly parts: readonly CheckedPart[];
+  /** New tokens of a prompt that it reads at once; null where as many as come are read right. */
+  readonly promptBlock: number | null;
 }
 
 /** Differences above it are refused. Rounding stays below a hundredth of it. */
@@ -70,12 +72,27 @@ export async function checkDevice(options: ProgramOptions): Promise<DeviceCheck>
   const expected: Measured[] = [];
   for await (const part of measure({ ...options, device: processor })) expected.push(part);
   const parts: CheckedPart[] = [];
+  const { device = processor } = options;
   for await (const actual of measure(options)) {
     const part = compare(at(expected, parts.length), actual);
-    if (part.difference > largestDifference) throw differs(part, options.device ?? processor);
+    if (part.difference > largestDifference) throw differs(part, device);
     parts.push(part);
   }
-  return { parts };
+  return { parts, promptBlock: device.mostNewTokens === Infinity ? null : device.mostNewTokens };
+}
+
+/** Checks the GPU as it is fastest, with long blocks of prompts; where that differs, with all cures. */
+export async function checkGpu(
+  options: ProgramOptions,
+): Promise<{ readonly device: Device; readonly check: DeviceCheck }> {
+  const fastest = gpuDevice([attentionBlocks.name]);
+  try {
+    return { device: fastest, check: await checkDevice({ ...options, device: fastest }) };
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.code !== "device_differs") throw error;
+    const device = gpuDevice();
+    return { device, check: await checkDevice({ ...options, device }) };
+  }
 }
 
 /**

@@ -29,11 +29,25 @@ export async function runProgram<T>(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<T> {
+  const lines = await runLines<T>(name, args, env);
+  const last = lines.at(-1);
+  if (last === undefined) throw new Error(`${name} printed nothing`);
+  return last;
+}
+
+/** Runs a program of this folder and returns the JSON of every line that it prints. */
+export async function runLines<T>(
+  name: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<readonly T[]> {
   const script = fileURLToPath(new URL(name, import.meta.url));
   const run = promisify(execFile);
   const { stdout } = await run(process.execPath, [script, ...args], { env, maxBuffer: 1 << 26 });
-  const printed: T = JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
-  return printed;
+  return stdout
+    .trim()
+    .split("\n")
+    .map((line): T => JSON.parse(line));
 }
 
 function findArchive(): string | undefined {

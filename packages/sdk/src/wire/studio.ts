@@ -503,6 +503,8 @@ export interface StudioMachine {
   /** The engine. */
   readonly engine: {
     readonly threads: number;
+    /** What it computes on and why; null before it has started, with the first model. */
+    readonly device: { readonly name: "cpu" | "gpu"; readonly reason: string } | null;
     /** Shares of the last minute, from 0 to 1. */
     readonly training: number;
     readonly sampling: number;

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
-import type { DeviceName } from "@tinker-ts/engine";
+import type { EngineDevice } from "@tinker-ts/engine";
 import { embeddedModelId } from "../engine-port/embedded-model.js";
 import type { EngineKit, ModelFacts } from "../engine-port/engine-kit.js";
 import type { EnginePort, LoadedModel } from "../engine-port/engine-port.js";
@@ -30,6 +30,9 @@ export interface BaseModel extends ModelFacts {
   readonly tokenizerId: string;
 }
 
+/** What the engine computes on, and why. */
+export type ComputingDevice = Pick<EngineDevice, "name" | "reason">;
+
 /** Downloads report every piece; a log is told now and then. */
 const fetchLogMs = 5_000;
 
@@ -47,10 +50,11 @@ export class BaseModels {
   readonly #texts = new Map<string, Promise<ModelText>>();
   readonly #loaded = new Map<string, Promise<LoadedModel>>();
   #engine: Promise<EnginePort> | undefined;
-  #device: DeviceName | null = null;
+  #device: ComputingDevice | null = null;
   /** How often the device failed under the engine. */
   #deviceFailures = 0;
-  #usesProcessor = false;
+  /** Why the processor has taken over from a GPU. */
+  #takenOver: string | undefined;
 
   constructor(options: BaseModelOptions, loadKit: () => Promise<EngineKit>, logger: Logger) {
     this.#options = options;
@@ -114,9 +118,9 @@ export class BaseModels {
     return remember(this.#loaded, key, () => this.#loadNow(name, precision));
   }
 
-  /** Whether a model is in memory or on its way there. */
+  /** Whether a model is in memory or on its way there, in whichever precision. */
   isLoaded(name: string): boolean {
-    return this.#loaded.has(name);
+    return [...this.#loaded.keys()].some((key) => (JSON.parse(key) as string[])[0] === name);
   }
 
   /** How a model reads and writes text. */
@@ -137,7 +141,7 @@ export class BaseModels {
   }
 
   /** What the engine computes on; null before it has started. */
-  get device(): DeviceName | null {
+  get device(): ComputingDevice | null {
     return this.#device;
   }
 
@@ -154,7 +158,8 @@ export class BaseModels {
   async reset(broken?: string): Promise<void> {
     if (broken?.startsWith("device_") === true) {
       this.#deviceFailures += 1;
-      this.#usesProcessor ||= broken === "device_out_of_memory" || this.#deviceFailures > 1;
+      if (broken === "device_out_of_memory") this.#takenOver ??= "the GPU had not enough memory";
+      else if (this.#deviceFailures > 1) this.#takenOver ??= "the GPU was lost more than once";
     }
     const engine = this.#engine;
     this.#engine = undefined;
@@ -213,23 +218,25 @@ export class BaseModels {
     const kit = await this.#loadKit();
     const engine = await this.#createOn(kit);
     const { name, reason } = engine.device ?? { name: "cpu" as const, reason: "" };
-    this.#device = name;
-    this.#logger.info("engine started", { device: name, reason });
+    this.#device = { name, reason: this.#takenOver ?? reason };
+    this.#logger.info("engine started", { device: name, reason: this.#device.reason });
     return engine;
   }
 
   async #createOn(kit: EngineKit): Promise<EnginePort> {
-    if (this.#usesProcessor) return kit.createEngine({ device: "cpu" });
-    try {
-      return await kit.createEngine();
-    } catch (error) {
-      // A GPU that has worked and does not come back leaves its models to the processor.
-      if (this.#deviceFailures === 0) throw error;
-      this.#usesProcessor = true;
-      const reason = error instanceof Error ? error.message : String(error);
-      this.#logger.error("the GPU did not come back; the processor takes over", { reason });
-      return kit.createEngine({ device: "cpu" });
+    if (this.#takenOver === undefined) {
+      try {
+        return await kit.createEngine();
+      } catch (error) {
+        // A GPU that has worked and does not come back leaves its models to the processor.
+        if (this.#deviceFailures === 0) throw error;
+        this.#takenOver = "the GPU was lost and did not come back";
+        const reason = error instanceof Error ? error.message : String(error);
+        this.#logger.error("the GPU did not come back", { reason });
+      }
     }
+    this.#logger.warn("the processor takes over", { reason: this.#takenOver });
+    return kit.createEngine({ device: "cpu" });
   }
 }
 

@@ -201,8 +201,8 @@ export class LiveModels {
   /** Puts on record what a model is computed on, where that is another device than before. */
   async #noteDevice({ modelId, devices = [] }: Model): Promise<void> {
     const { store } = this.#context;
-    const { device } = this.#bases;
-    if (device === null || devices.at(-1) === device) return;
+    const device = this.#bases.device?.name;
+    if (device === undefined || devices.at(-1) === device) return;
     await store.write(() => store.models.setDevices(modelId, [...devices, device]));
   }
 

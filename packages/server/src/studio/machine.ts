@@ -65,6 +65,7 @@ export async function machineState(
     startedAt,
     engine: {
       threads: threads ?? availableParallelism(),
+      device: bases.device,
       training,
       sampling,
       idle: Math.max(0, 1 - training - sampling),

@@ -4,19 +4,28 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 import type { StartServerOptions } from "../../src/index.js";
 
-const program = path.join(import.meta.dirname, "serve.mjs");
+/** How the process is started. */
+export interface ProcessOptions {
+  /** The system lets no file of the process grow beyond that. */
+  readonly maxFileBytes?: number;
+  /** The program of this folder that it runs. @default "serve.mjs" */
+  readonly program?: string;
+  /** Arguments of the program behind the server's options. @default none */
+  readonly args?: readonly string[];
+  /** @default this process's */
+  readonly env?: NodeJS.ProcessEnv;
+}
 
 /** A server in a process of its own, which can be killed and started again on the same data and port. */
 export class ServerProcess {
   readonly #options: StartServerOptions;
-  readonly #maxFileBytes: number | undefined;
+  readonly #process: ProcessOptions;
   #child: ChildProcess | undefined;
   #port = 0;
 
-  /** With `maxFileBytes`, the system lets no file of the process grow beyond that. */
-  constructor(options: StartServerOptions, { maxFileBytes }: { maxFileBytes?: number } = {}) {
+  constructor(options: StartServerOptions, started: ProcessOptions = {}) {
     this.#options = options;
-    this.#maxFileBytes = maxFileBytes;
+    this.#process = started;
   }
 
   get port(): number {
@@ -31,12 +40,17 @@ export class ServerProcess {
   /** Starts it, and returns a promise for when it listens: it can be ended before. */
   launch(): Promise<void> {
     const options = JSON.stringify({ ...this.#options, port: this.#port });
-    const command = [process.execPath, program, options];
-    if (this.#maxFileBytes !== undefined) {
-      const limit = `ulimit -f ${Math.floor(this.#maxFileBytes / 1024)}; exec "$@"`;
+    const { maxFileBytes, program = "serve.mjs", args = [], env = process.env } = this.#process;
+    const script = path.join(import.meta.dirname, program);
+    const command = [process.execPath, script, options, ...args];
+    if (maxFileBytes !== undefined) {
+      const limit = `ulimit -f ${Math.floor(maxFileBytes / 1024)}; exec "$@"`;
       command.unshift("bash", "-c", limit, "limited");
     }
-    const child = spawn(command[0]!, command.slice(1), { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(command[0]!, command.slice(1), {
+      stdio: ["ignore", "pipe", "inherit"],
+      env,
+    });
     this.#child = child;
     const lines = createInterface(child.stdout);
     return Promise.race([once(lines, "line"), failsWhenEnded(child)]).then(([url]) => {

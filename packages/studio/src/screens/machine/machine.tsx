@@ -76,6 +76,11 @@ export function Machine() {
             ]}
           />
           <p class="muted small">
+            {engine.device && (
+              <span title={engine.device.reason}>
+                {engine.device.name === "gpu" ? "GPU" : "processor"} ·{" "}
+              </span>
+            )}
             {engine.threads} threads · models:{" "}
             {machine.models.map(({ name, isLoaded }) => (
               <span key={name}>
