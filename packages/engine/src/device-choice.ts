@@ -13,7 +13,7 @@ export interface EngineDevice {
   readonly name: DeviceName;
   /** Why it is this one, in words. */
   readonly reason: string;
-  /** How the GPU compares with the processor. @default absent on the processor */
+  /** How the GPU compares with the processor; absent where none was checked, or it was refused. */
   readonly check?: DeviceCheck;
   /** What a pass took on either, when both were timed. */
   readonly times?: DeviceTimes;
@@ -41,10 +41,13 @@ export async function chosenDevice(
   );
 }
 
-function onProcessor(settings: Settings, reason: string, times?: DeviceTimes): ChosenDevice {
+function onProcessor(
+  settings: Settings,
+  reason: string,
+  seen: Pick<EngineDevice, "check" | "times"> = {},
+): ChosenDevice {
   const client = new WorkerClient({ ...settings, device: "cpu" });
-  const device = { name: "cpu", reason, ...(times === undefined ? {} : { times }) } as const;
-  return { client, device };
+  return { client, device: { ...seen, name: "cpu", reason } };
 }
 
 /** Two threads that use WebGPU at once end the process, so that only one engine may. */
@@ -82,13 +85,14 @@ async function onFaster(settings: Settings): Promise<ChosenDevice> {
   } catch (error) {
     await gpu?.client.close();
     if (!(error instanceof EngineError)) throw error;
-    return onProcessor(settings, error.message);
+    return onProcessor(settings, error.message, gpu?.device);
   }
   const [gpuMs, cpuMs] = [times.deviceMs, times.processorMs].map(Math.round);
-  const measured = `a pass took ${gpuMs} ms on the GPU and ${cpuMs} ms on the processor`;
+  const least = times.isGivenUp ? "more than " : "";
+  const measured = `a pass took ${least}${gpuMs} ms on the GPU and ${cpuMs} ms on the processor`;
   if (times.deviceMs < times.processorMs) {
     return { client: gpu.client, device: { ...gpu.device, reason: measured, times } };
   }
   await gpu.client.close();
-  return onProcessor(settings, measured, times);
+  return onProcessor(settings, measured, { ...gpu.device, times });
 }

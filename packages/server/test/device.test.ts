@@ -111,7 +111,7 @@ describe("a GPU that fails", () => {
 
   it.each([
     ["the GPU had not enough memory", ["device_out_of_memory"], false],
-    ["the GPU was lost and did not come back", ["device_lost"], true],
+    ["the GPU failed and did not come back", ["device_lost"], true],
   ])("leaves its models to the processor, because %s", async (reason, codes, isGone) => {
     const calm = await losses(() => {});
     const model = await app.model(await app.session());
@@ -129,10 +129,10 @@ describe("a GPU that fails", () => {
     });
   });
 
-  it("leaves its models to the processor when it is lost again and again", async () => {
+  it("leaves its models to the processor when it fails again and again", async () => {
     const calm = await losses(() => {});
     const troubled = await losses((step) => {
-      if (step > 0) failing.failures.push("device_lost");
+      if (step > 0) failing.failures.push(step === 1 ? "device_lost" : "device_failed");
     });
     expect(troubled).toEqual(calm);
     expect(failing.started).toEqual(["gpu", "gpu", "cpu"]);

@@ -4,7 +4,7 @@ import type { Device } from "./device.js";
 /**
  * What failed of a device, by the words of ONNX Runtime and of Dawn, the WebGPU that it carries. "[Device] is
  * lost" and "[Invalid Buffer]" are what they say of a driver that loses the device or refuses memory; the other
- * words are read in their sources. Words that are not known are passed on as they are.
+ * words are read in their sources.
  */
 const failures = [
   {
@@ -27,6 +27,13 @@ const failures = [
       /invalid buffer|out of memory|out_of_memory|exceeds the max buffer size|allocation size too large|failed to allocate|bad allocation/i,
     what: "has not enough memory for this",
     wayOut: 'Use a smaller model, shorter sequences or device "cpu".',
+  },
+  // Other drivers may use other words. What failed in a way that is not known cannot be relied on either.
+  {
+    code: "device_failed",
+    words: /(?:)/,
+    what: "failed",
+    wayOut: 'Use a new engine or device "cpu", and report this.',
   },
 ] as const;
 

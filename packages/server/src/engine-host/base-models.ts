@@ -151,7 +151,7 @@ export class BaseModels {
   }
 
   /**
-   * Forgets the engine and everything in it, after it broke; the next use starts a new one. A GPU that was lost
+   * Forgets the engine and everything in it, after it broke; the next use starts a new one. A GPU that failed
    * gets one more chance; one without enough memory would fail at the same place again, so that the processor
    * takes over.
    */
@@ -159,7 +159,7 @@ export class BaseModels {
     if (broken?.startsWith("device_") === true) {
       this.#deviceFailures += 1;
       if (broken === "device_out_of_memory") this.#takenOver ??= "the GPU had not enough memory";
-      else if (this.#deviceFailures > 1) this.#takenOver ??= "the GPU was lost more than once";
+      else if (this.#deviceFailures > 1) this.#takenOver ??= "the GPU failed more than once";
     }
     const engine = this.#engine;
     this.#engine = undefined;
@@ -230,7 +230,7 @@ export class BaseModels {
       } catch (error) {
         // A GPU that has worked and does not come back leaves its models to the processor.
         if (this.#deviceFailures === 0) throw error;
-        this.#takenOver = "the GPU was lost and did not come back";
+        this.#takenOver = "the GPU failed and did not come back";
         const reason = error instanceof Error ? error.message : String(error);
         this.#logger.error("the GPU did not come back", { reason });
       }

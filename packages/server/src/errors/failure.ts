@@ -64,6 +64,7 @@ const crashes: ReadonlySet<string> = new Set([
   "engine_failed",
   "device_lost",
   "device_out_of_memory",
+  "device_failed",
 ]);
 
 /** Whether the engine itself broke, so that nothing in its memory can be used any more. */
