@@ -78,6 +78,7 @@ export class RunLog implements AsyncDisposable {
   #dropped = 0;
   #failure: unknown;
   #isClosed = false;
+  #closing: Promise<void> | undefined;
   /** Waits until the run really goes on: one that is refused must not change what it was. */
   #config: string | undefined;
 
@@ -239,11 +240,18 @@ export class RunLog implements AsyncDisposable {
   }
 
   /** Writes what waits and ends the sinks; throws when something could not be written. */
-  async close(): Promise<void> {
-    if (this.#isClosed) return;
+  close(): Promise<void> {
+    // Whoever called first is told what could not be written.
+    if (this.#closing) return this.#closing.catch(() => {});
+    this.#closing = this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     this.#tell({ kind: "close", ...this.#ending });
-    this.#isClosed = true;
+    // What goes wrong with a sink now is still to be in the files.
     await Promise.allSettled([...this.#sinks].map(async (sink) => sink.close?.()));
+    this.#isClosed = true;
     await this.flush();
     if (this.#dropped > 0) {
       throw new Error(`${this.#dropped} lines of the run's log could not be written`, {

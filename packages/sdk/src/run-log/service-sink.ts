@@ -44,11 +44,15 @@ export class ServiceSink implements RunSink {
   readonly #stopping = new AbortController();
   #waiting: { readonly n: number; readonly text: string }[] = [];
   #count = 0;
+  /** Records that there was no room for. */
   #dropped = 0;
+  #refused = 0;
   #controls: StudioControls = { version: 0, stop: false, values: {} };
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
   #patienceMs = flushMs;
+  /** Records that go out together; fewer while the server refuses them, so that one bad record costs itself only. */
+  #batchSize = maxBatch;
   #isOver = false;
 
   constructor(port: LogPort, options: ServiceSinkOptions) {
@@ -68,7 +72,7 @@ export class ServiceSink implements RunSink {
 
   /** Records that had to be dropped. */
   get dropped(): number {
-    return this.#dropped;
+    return this.#dropped + this.#refused;
   }
 
   /** Takes one record. */
@@ -172,7 +176,7 @@ export class ServiceSink implements RunSink {
         };
       case "close": {
         const { status, reason } = record;
-        return { kind: "close", status, reason, dropped: this.#dropped };
+        return { kind: "close", status, reason, dropped: this.dropped };
       }
     }
   }
@@ -192,14 +196,15 @@ export class ServiceSink implements RunSink {
     this.#timer = undefined;
     this.#sending = this.#sendNow().finally(() => {
       this.#sending = undefined;
-      if (this.#waiting.length > 0) this.#schedule(this.#patienceMs);
+      const isSearching = this.#batchSize < maxBatch && this.#patienceMs === flushMs;
+      if (this.#waiting.length > 0) this.#schedule(isSearching ? 0 : this.#patienceMs);
     });
   }
 
   async #sendNow(): Promise<void> {
     const batch: string[] = [];
     let length = 0;
-    for (const { text } of this.#waiting.slice(0, maxBatch)) {
+    for (const { text } of this.#waiting.slice(0, this.#batchSize)) {
       if (batch.length > 0 && length + text.length > maxBatchLength) break;
       batch.push(text);
       length += text.length;
@@ -207,6 +212,7 @@ export class ServiceSink implements RunSink {
     try {
       const answer = await this.#port.postLogs(batch.join(""));
       this.#patienceMs = flushMs;
+      this.#batchSize = Math.min(maxBatch, this.#batchSize * 2);
       const { run } = this.#options;
       const stored = answer.stored[run]?.[this.#writer] ?? 0;
       this.#waiting = this.#waiting.filter(({ n }) => n > stored);
@@ -226,10 +232,13 @@ export class ServiceSink implements RunSink {
       this.#waiting = [];
       this.#options.onProblem?.("this server keeps no logs of runs; they are in the files only");
     } else if (status === 400 || status === 413) {
-      // These lines will never be taken; later ones may be.
-      this.#waiting.splice(0, count);
-      this.#dropped += count;
-      this.#options.onProblem?.(`the server refused ${count} records: ${String(error)}`);
+      // One of these lines will never be taken; the others may be.
+      this.#batchSize = Math.ceil(count / 2);
+      if (count > 1) return;
+      this.#waiting.shift();
+      // What is told becomes a record itself, which may be refused too.
+      if (this.#refused++ > 0) return;
+      this.#options.onProblem?.(`the server refused a record: ${String(error)}`);
     } else {
       this.#patienceMs = Math.min(mostPatienceMs, this.#patienceMs * 2);
     }

@@ -1,4 +1,5 @@
 import type { ChunkRow, Columns } from "../store/points-table.js";
+import { bounded } from "./smoothing.js";
 
 /** Points of a full chunk. */
 export const chunkLength = 1024;
@@ -29,7 +30,7 @@ export function summarize(number: number, { x, value }: Columns): ChunkRow {
     lastX: x.at(-1) ?? 0,
     least: finite > 0 ? least : null,
     most: finite > 0 ? most : null,
-    total,
+    total: bounded(total),
     finite,
     nan,
     plus,

@@ -275,8 +275,10 @@ export class Recorder {
       let isMore = true;
       while (isMore) {
         isMore = await this.#store.write(() => {
-          if (!logs.get(logId)) return false;
-          logs.change(logId, { steps });
+          const source = logs.get(logId)?.source;
+          if (source === undefined) return false;
+          // A logger says itself how far it is.
+          if (source === "server") logs.change(logId, { steps });
           return foldPoints(this.#store, logId);
         });
       }

@@ -46,8 +46,13 @@ export class Smoother {
       this.#gap = gap;
       this.#decay = 2 ** -(gap / this.#halfLife);
     }
-    this.#sum = this.#sum * this.#decay + value;
+    this.#sum = bounded(this.#sum * this.#decay + value);
     this.#weight = this.#weight * this.#decay + 1;
     this.#x = x;
   }
+}
+
+/** A sum that has become too large for a number, which neither a column nor a later mean could take, as the largest. */
+export function bounded(sum: number): number {
+  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, sum));
 }

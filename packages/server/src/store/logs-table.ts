@@ -180,7 +180,8 @@ export class LogsTable {
     this.#database
       .sql(
         `INSERT INTO log_writers (log_id, writer, last_n, attempt) VALUES (?, ?, ?, ?)
-         ON CONFLICT (log_id, writer) DO UPDATE SET last_n = excluded.last_n`,
+         ON CONFLICT (log_id, writer) DO UPDATE SET
+           last_n = excluded.last_n, attempt = excluded.attempt`,
       )
       .run(logId, writer, lastN, attempt);
   }

@@ -1,4 +1,4 @@
-import { logsPath, type LogsAnswer, type StudioControls } from "tinker-ts/wire";
+import { logsPath, type LogsAnswer } from "tinker-ts/wire";
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Core } from "../core.js";
 import { ApiError, badRequest, notFound } from "../errors/api-error.js";
@@ -8,7 +8,10 @@ import { chooseExhibits } from "../recording/choose-exhibits.js";
 import type { PreparedExhibits } from "../recording/data-exhibits.js";
 import type { ExhibitContent, ExhibitHead } from "../recording/exhibit-content.js";
 import { toNumber, toPlain } from "../recording/numbers.js";
+import type { LogChange, LogRecord } from "../store/logs-table.js";
 import type { Plain } from "../store/points-table.js";
+import type { Store } from "../store/store.js";
+import { LoggedSteps } from "./logged-steps.js";
 import { kindOf } from "./run-kind.js";
 import { controlsOf } from "./studio.js";
 
@@ -27,6 +30,12 @@ interface Line {
 const idForm = /^[\w.-]{1,100}$/;
 const maxLines = 10_000;
 const maxMetrics = 2000;
+/** Metrics that an attempt may have; each is a series of its own. */
+const maxKeys = 10_000;
+// What a column of text cannot hold: NUL, and halves of characters.
+const keyForm = /^[^\0\p{Cs}]{1,300}$/u;
+/** Times that a date can be made of. */
+const lastTimeMs = 8.64e15;
 const kinds = new Set([
   "open",
   "watch",
@@ -59,91 +68,159 @@ export function logsPage(
   };
 }
 
+/** A run while a batch tells of it: read once, written once. */
+class ToldRun {
+  readonly #store: Store;
+  readonly #writers = new Map<string, { lastN: number; attempt: number }>();
+  readonly #told = new Set<string>();
+  #log: LogRecord;
+  #change: LogChange = {};
+
+  constructor(store: Store, log: LogRecord) {
+    this.#store = store;
+    this.#log = log;
+  }
+
+  /** The run as it is after what was told so far. */
+  get log(): LogRecord {
+    return this.#log;
+  }
+
+  set(change: LogChange): void {
+    Object.assign(this.#change, change);
+    this.#log = { ...this.#log, ...change };
+  }
+
+  writer(name: string): { lastN: number; attempt: number } | undefined {
+    const known = this.#writers.get(name) ?? this.#store.logs.writer(this.#log.logId, name);
+    if (known) this.#writers.set(name, known);
+    return known;
+  }
+
+  setWriter(name: string, lastN: number, attempt: number): void {
+    this.#writers.set(name, { lastN, attempt });
+    this.#told.add(name);
+  }
+
+  /** The last line of each writer that is known. */
+  get stored(): Record<string, number> {
+    return Object.fromEntries([...this.#writers].map(([name, { lastN }]) => [name, lastN]));
+  }
+
+  write(): void {
+    const { logs } = this.#store;
+    logs.change(this.#log.logId, this.#change);
+    for (const name of this.#told) {
+      const { lastN, attempt } = this.#writers.get(name)!;
+      logs.setWriter(this.#log.logId, name, lastN, attempt);
+    }
+  }
+}
+
 /**
  * What loggers tell of their runs.
  *
  * - A batch is stored whole or not at all; a bad line refuses it by number.
  * - A line that was stored before is only counted: loggers send again what they are not sure of.
+ * - Every writer has its own attempt: one that is late adds to what others have replaced.
  * - Every answer brings what people have asked for, so that nobody has to poll.
  */
 export class LogIntake {
   readonly #core: Core;
-  /** The last x of each key of the attempt that goes on, by run. */
-  readonly #lastX = new Map<string, { attempt: number; step: number; keys: Map<string, number> }>();
+  readonly #steps: LoggedSteps;
 
   constructor(core: Core) {
     this.#core = core;
+    this.#steps = new LoggedSteps(core.context.store);
   }
 
   async take(owner: string, text: string): Promise<LogsAnswer> {
     const lines = readLines(text);
     const { store, recorder } = this.#core.context;
-    const stored = new Map<string, Map<string, number>>();
     const after: (() => void)[] = [];
-    await store.write(() => {
-      after.length = 0;
-      for (const line of lines) {
-        const { run, writer, n } = line;
-        const log = store.logs.get(run);
-        if (log && (log.owner !== owner || log.source !== "log")) throw notFound(`run ${run}`);
-        const known = store.logs.writer(run, writer);
-        const last = Math.max(known?.lastN ?? 0, n);
-        const writers = stored.get(run) ?? new Map<string, number>();
-        stored.set(run, writers.set(writer, last));
-        if (known && n <= known.lastN) continue;
-        if (!known && line.kind !== "open") {
-          throw lineError(line, "kind", "the first line of a writer must be of kind open");
-        }
-        if (line.kind === "open") this.#open(owner, line, after);
-        else this.#store(owner, line, known!.attempt, after);
-        store.logs.setWriter(run, writer, n, this.#attemptOf(run));
+    const names = new Set(lines.map(({ run }) => run));
+    const forget = (): void => {
+      for (const name of names) this.#steps.forget(name);
+    };
+    // What is known of the steps follows the transaction: the next one may come before this call goes on.
+    const write = (): Map<string, ToldRun> => {
+      try {
+        return this.#takeLines(owner, lines, after);
+      } catch (error) {
+        forget();
+        throw error;
       }
+    };
+    const runs = await store.write(write).catch((error: unknown) => {
+      forget();
+      throw error;
     });
     for (const action of after) action();
     // Whoever is told that a line is stored may forget it.
     await recorder.exhibits.settled();
-    for (const run of stored.keys()) recorder.noteChange(owner, run);
-    const controls: Record<string, StudioControls> = {};
-    for (const run of stored.keys()) {
-      const log = store.logs.get(run);
-      if (log) controls[run] = controlsOf(log);
-    }
+    for (const run of runs.keys()) recorder.noteChange(owner, run);
     return {
-      stored: Object.fromEntries(
-        [...stored].map(([run, writers]) => [run, Object.fromEntries(writers)]),
-      ),
-      controls,
+      stored: Object.fromEntries([...runs].map(([run, { stored }]) => [run, stored])),
+      controls: Object.fromEntries([...runs].map(([run, { log }]) => [run, controlsOf(log)])),
     };
   }
 
-  #attemptOf(run: string): number {
-    return this.#core.context.store.logs.get(run)?.attempt ?? 1;
+  #takeLines(owner: string, lines: readonly Line[], after: (() => void)[]): Map<string, ToldRun> {
+    const { store, clock } = this.#core.context;
+    const runs = new Map<string, ToldRun>();
+    for (const line of lines) {
+      const { writer, n, kind } = line;
+      const isNew = !runs.has(line.run) && !store.logs.get(line.run);
+      if (isNew) {
+        if (kind !== "open") throw notOpened(line);
+        store.logs.insert({ logId: line.run, owner, source: "log", createdAt: clock.now() });
+      }
+      const run = runs.get(line.run) ?? new ToldRun(store, store.logs.get(line.run)!);
+      runs.set(line.run, run);
+      if (run.log.owner !== owner || run.log.source !== "log") throw notFound(`run ${line.run}`);
+      const known = run.writer(writer);
+      if (known && n <= known.lastN) continue;
+      run.set({ updatedAt: clock.now() });
+      if (kind === "open") {
+        this.#open(owner, run, line, isNew, after);
+        run.setWriter(writer, n, run.log.attempt);
+      } else {
+        if (!known) throw notOpened(line);
+        run.setWriter(writer, n, this.#store(owner, run, line, known.attempt, after));
+      }
+    }
+    for (const run of runs.values()) run.write();
+    return runs;
   }
 
-  #open(owner: string, { run: logId, fields }: Line, after: (() => void)[]): void {
+  #open(
+    owner: string,
+    run: ToldRun,
+    { run: logId, fields }: Line,
+    isNew: boolean,
+    after: (() => void)[],
+  ): void {
     const { store, clock, recorder } = this.#core.context;
     const now = clock.now();
-    const before = store.logs.get(logId);
-    if (!before) store.logs.insert({ logId, owner, source: "log", createdAt: now });
+    const before = run.log;
     const { name, group, tags, config, folder, models } = fields;
     const given = Number(fields["attempt"] ?? 1);
-    const attempt = before ? Math.max(before.attempt + 1, given) : Math.max(1, given);
-    store.logs.change(logId, {
-      updatedAt: now,
+    const least = isNew ? 1 : before.attempt + 1;
+    const attempt = Number.isSafeInteger(given) ? Math.max(least, given) : least;
+    run.set({
       status: null,
       statusReason: null,
-      attempt: Number.isInteger(attempt) ? attempt : 1,
+      attempt,
       // A request to stop was for the program before.
-      controls: JSON.stringify({ ...(before ? controlsOf(before) : noStop), stop: false }),
-      ...(typeof name === "string" && !before?.name ? { name: name.slice(0, 200) } : {}),
+      controls: JSON.stringify({ ...controlsOf(before), stop: false }),
+      ...(typeof name === "string" && !before.name ? { name: name.slice(0, 200) } : {}),
       ...(typeof group === "string" ? { group: group.slice(0, 200) } : {}),
       ...(isTexts(tags) ? { tags: tags.slice(0, 50).map((tag) => tag.slice(0, 100)) } : {}),
       ...(config === undefined ? {} : { config: JSON.stringify(config), kind: kindOf(config) }),
       ...(typeof folder === "string" ? { folder } : {}),
     });
-    this.#lastX.delete(logId);
     for (const model of isTexts(models) ? models : []) this.#watch(owner, logId, model);
-    if (!before || attempt === 1) return;
+    if (isNew || attempt === 1) return;
     const x = before.steps;
     const mark = { x, at: now, kind: "attempt", text: `attempt ${attempt} began`, subject: null };
     store.logs.addMark(logId, mark);
@@ -166,39 +243,37 @@ export class LogIntake {
     store.logs.addModel(logId, modelId);
   }
 
-  #store(owner: string, line: Line, attempt: number, after: (() => void)[]): void {
+  /** Stores a line that belongs to an attempt; tells to which attempt those after it do. */
+  #store(owner: string, run: ToldRun, line: Line, attempt: number, after: (() => void)[]): number {
     const { store, clock, recorder } = this.#core.context;
     const { run: logId, fields, kind } = line;
     const now = clock.now();
-    store.logs.change(logId, { updatedAt: now });
     switch (kind) {
       case "watch":
         this.#watch(owner, logId, textOf(line, "model"));
-        return;
+        break;
       case "metrics":
-        this.#metrics(owner, line, attempt, now, after);
-        return;
+        return this.#metrics(owner, run, line, attempt, after);
       case "rollouts":
       case "examples": {
         const exhibits = this.#exhibits(line);
         const step = numberOf(line, "step");
         const split = typeof fields["split"] === "string" ? fields["split"].slice(0, 100) : "train";
         const [modelId = null] = store.logs.models(logId);
-        const run = { owner, logId, modelId };
-        const place = { ...run, step, split, at: now, kind: exhibitKinds[kind] };
+        const place = { owner, logId, modelId, step, split, at: now, kind: exhibitKinds[kind] };
         if (exhibits) after.push(() => recorder.exhibits.add(place, () => exhibits));
-        return;
+        break;
       }
       case "checkpoint": {
         const path = [fields["sampler"], fields["state"]].find((one) => typeof one === "string");
         const name = textOf(line, "name");
-        const x = toNumber(fields["step"]) ?? store.logs.get(logId)?.steps ?? 0;
+        const x = finiteOf(fields["step"]) ?? run.log.steps;
         const subject = path ?? null;
         // The server has its own mark where the checkpoint is here.
-        if (subject !== null && store.logs.savedMark(subject)) return;
+        if (subject !== null && store.logs.savedMark(subject)) break;
         const text = `checkpoint ${name} saved`;
         store.logs.addMark(logId, { x, at: now, kind: "checkpoint", text, subject });
-        return;
+        break;
       }
       case "span": {
         const spans = (Array.isArray(fields["spans"]) ? fields["spans"] : []) as Fields[];
@@ -210,56 +285,57 @@ export class LogIntake {
               : [],
           );
         store.logs.setSpans(logId, numberOf(line, "step"), JSON.stringify(read));
-        return;
+        break;
       }
       case "text":
         this.#text(owner, line, now, after);
-        return;
+        break;
       case "close": {
         const { status, reason, dropped } = fields;
-        store.logs.change(logId, {
+        run.set({ dropped: finiteOf(dropped) ?? 0 });
+        // The end of a program that another has replaced is not the end of the run.
+        if (attempt < run.log.attempt) break;
+        run.set({
           status: isStatus(status) ? status : "completed",
           statusReason: typeof reason === "string" ? reason.slice(0, 2000) : null,
-          dropped: toNumber(dropped) ?? 0,
         });
       }
     }
+    return attempt;
   }
 
-  #metrics(owner: string, line: Line, attempt: number, now: number, after: (() => void)[]): void {
-    const { store, recorder } = this.#core.context;
+  #metrics(
+    owner: string,
+    run: ToldRun,
+    line: Line,
+    attempt: number,
+    after: (() => void)[],
+  ): number {
+    const { clock, recorder } = this.#core.context;
     const { run: logId, fields } = line;
-    const { metrics } = fields;
-    if (typeof metrics !== "object" || metrics === null) {
-      throw lineError(line, "metrics", "must be an object of numbers");
+    const values = valuesOf(line);
+    const keys = Object.keys(values);
+    const before = this.#steps.of(logId, attempt);
+    const x = finiteOf(fields["step"]) ?? before.step;
+    const isBack = keys.some((key) => (before.keys.get(key) ?? x) > x);
+    const own = isBack ? run.log.attempt + 1 : attempt;
+    const standing = isBack ? this.#steps.of(logId, own) : before;
+    standing.step = x;
+    for (const key of keys) standing.keys.set(key, x);
+    if (standing.keys.size > maxKeys) {
+      throw lineError(line, "metrics", `a run has at most ${maxKeys} different metrics`);
     }
-    const entries = Object.entries(metrics).slice(0, maxMetrics);
-    // From entries, because a key may be called __proto__.
-    const values: Record<string, Plain> = Object.fromEntries(
-      entries.flatMap(([key, given]): [string, Plain][] => {
-        const value = typeof given === "boolean" ? Number(given) : toNumber(given);
-        return value === undefined ? [] : [[key.slice(0, 300), toPlain(value)]];
-      }),
-    );
-    const known = this.#lastX.get(logId) ?? { attempt, step: 0, keys: new Map<string, number>() };
-    this.#lastX.set(logId, known);
-    const given = toNumber(fields["step"]);
-    const x = given !== undefined && Number.isFinite(given) ? given : known.step;
-    // A metric that goes back to an earlier step has begun anew, whatever its program says.
-    const isBack = Object.keys(values).some((key) => (known.keys.get(key) ?? x) > x);
-    if (isBack) {
-      known.attempt = this.#attemptOf(logId) + 1;
-      known.keys.clear();
-      store.logs.change(logId, { attempt: known.attempt });
-    } else known.attempt = Math.max(known.attempt, this.#attemptOf(logId));
-    known.step = x;
-    for (const key of Object.keys(values)) known.keys.set(key, x);
-    const time = toNumber(fields["time"]);
-    const at = time === undefined || !Number.isFinite(time) ? now : Math.round(time * 1000);
-    store.logs.change(logId, { steps: Math.floor(x) + 1 });
-    if (Object.keys(values).length === 0) return;
-    const row = { attempt: known.attempt, x, at, kind: "log", values } as const;
+    if (own >= run.log.attempt) run.set({ attempt: own, steps: Math.floor(x) + 1 });
+    if (keys.length === 0) return own;
+    const row = {
+      attempt: own,
+      x,
+      at: timeOf(fields) ?? clock.now(),
+      kind: "log",
+      values,
+    } as const;
     after.push(recorder.addLogged(owner, logId, row));
+    return own;
   }
 
   #text(owner: string, line: Line, now: number, after: (() => void)[]): void {
@@ -267,9 +343,9 @@ export class LogIntake {
     const { run: logId, fields } = line;
     const level =
       fields["level"] === "error" || fields["level"] === "warning" ? fields["level"] : "info";
-    const time = toNumber(fields["time"]);
-    const at = time === undefined ? now : Math.round(time * 1000);
-    const text = textOf(line, "text").slice(0, 20_000);
+    const at = timeOf(fields) ?? now;
+    // A program may print anything; a column takes no NUL.
+    const text = textOf(line, "text").slice(0, 20_000).replaceAll("\0", "\\0");
     const n = store.logs.addLine(logId, { at, level, text });
     after.push(() => {
       const event = { kind: "log", run: logId, lines: [{ n, at, level, text }] } as const;
@@ -281,7 +357,9 @@ export class LogIntake {
     const { recorder } = this.#core.context;
     if (recorder.capture === "off") return null;
     const given = line.fields[line.kind];
-    if (!Array.isArray(given)) throw lineError(line, line.kind, "must be a list");
+    if (!Array.isArray(given) || given.some((one) => typeof one !== "object" || one === null)) {
+      throw lineError(line, line.kind, "must be a list of objects");
+    }
     const all = (given as Fields[]).map((one) => toExhibit(one));
     const seed = `${line.run}:${String(line.fields["step"])}`;
     const kept =
@@ -303,8 +381,37 @@ export class LogIntake {
   }
 }
 
+/** The numbers of a line, by metric; what is no number stays in the logger's own files. */
+function valuesOf(line: Line): Record<string, Plain> {
+  const { metrics } = line.fields;
+  if (typeof metrics !== "object" || metrics === null || Array.isArray(metrics)) {
+    throw lineError(line, "metrics", "must be an object of numbers");
+  }
+  const entries = Object.entries(metrics);
+  if (entries.length > maxMetrics) {
+    throw lineError(line, "metrics", `at most ${maxMetrics} in a line, got ${entries.length}`);
+  }
+  const bad = entries.find(([key]) => !keyForm.test(key))?.[0];
+  if (bad !== undefined) {
+    const name = JSON.stringify(bad.slice(0, 40));
+    throw lineError(line, "metrics", `the name ${name} must have 1 to 300 whole characters`);
+  }
+  // From entries, because a key may be called __proto__.
+  return Object.fromEntries(
+    entries.flatMap(([key, given]): [string, Plain][] => {
+      const value = typeof given === "boolean" ? Number(given) : toNumber(given);
+      return value === undefined ? [] : [[key, toPlain(value)]];
+    }),
+  );
+}
+
+/** When something was, in milliseconds; undefined where it does not say, or says what cannot be. */
+function timeOf({ time }: Fields): number | undefined {
+  const ms = Math.round((toNumber(time) ?? Number.NaN) * 1000);
+  return Math.abs(ms) <= lastTimeMs ? ms : undefined;
+}
+
 const exhibitKinds = { rollouts: "rollout", examples: "datum" } as const;
-const noStop: StudioControls = { version: 0, stop: false, values: {} };
 
 function toExhibit(one: Fields): { head: ExhibitHead; content: ExhibitContent } {
   const tokens = numbersOf(one["tokens"]) ?? [];
@@ -387,6 +494,10 @@ function readLines(text: string): Line[] {
   return lines;
 }
 
+function notOpened(line: Line): ApiError {
+  return lineError(line, "kind", "the first line of a writer must be of kind open");
+}
+
 function lineError({ number }: Pick<Line, "number">, field: string, problem: string): ApiError {
   return badRequest(`line ${number}`, `${field}: ${problem}`);
 }
@@ -398,9 +509,14 @@ function textOf(line: Line, field: string): string {
 }
 
 function numberOf(line: Line, field: string): number {
-  const value = line.fields[field];
-  if (typeof value === "number") return value;
-  throw lineError(line, field, "must be a number");
+  const value = finiteOf(line.fields[field]);
+  if (value !== undefined) return value;
+  throw lineError(line, field, "must be a finite number");
+}
+
+/** A number that a column can hold; JSON may say 1e999. */
+function finiteOf(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
 }
 
 function numbersOf(value: unknown): number[] | undefined {

@@ -131,8 +131,8 @@ class Walker {
         // What is counted may have been forgotten since, and more may have come.
         if (at < from || at > to || length === total) continue;
         x[length] = at;
-        mean[length] = Number.isFinite(value) ? value : Number.NaN;
-        if (smoothed) smoothed[length] = smoother.value;
+        mean[length] = Number.isFinite(value) ? forTheEye(value) : Number.NaN;
+        if (smoothed) smoothed[length] = forTheEye(smoother.value);
         marks.note(length, value);
         length++;
       }
@@ -188,7 +188,7 @@ class Walker {
         marks.add(bucket, known);
         if (smoothed) {
           smoother.state = this.#ends[index]!;
-          smoothed[bucket] = smoother.value;
+          smoothed[bucket] = forTheEye(smoother.value);
         }
         continue;
       }
@@ -199,7 +199,7 @@ class Walker {
         smoother?.add(x, value);
         if (x < from || x > to) continue;
         const bucket = Math.floor(x / width) - first;
-        if (smoothed) smoothed[bucket] = smoother.value;
+        if (smoothed) smoothed[bucket] = forTheEye(smoother.value);
         if (!Number.isFinite(value)) {
           marks.note(bucket, value);
           continue;
@@ -216,19 +216,21 @@ class Walker {
     for (let bucket = 0; bucket < length; bucket++) {
       if (count[bucket]! > 0 || marks.has(bucket)) filled.push(bucket);
     }
+    // A bucket may have marks only.
     const pick = (values: ArrayLike<number>): Float32Array =>
-      Float32Array.from(filled, (bucket) => values[bucket]!);
-    const empty = (value: number): number => (Number.isFinite(value) ? value : Number.NaN);
+      Float32Array.from(filled, (bucket) =>
+        count[bucket]! > 0 ? forTheEye(values[bucket]!) : Number.NaN,
+      );
     return {
       width,
       total,
       length: filled.length,
       columns: [],
       x: Float64Array.from(filled, (bucket) => (first + bucket) * width),
-      mean: Float32Array.from(filled, (bucket) => sum[bucket]! / count[bucket]!),
-      min: pick(least).map(empty),
-      max: pick(most).map(empty),
-      smoothed: smoothed && pick(smoothed),
+      mean: pick(sum.map((one, bucket) => one / count[bucket]!)),
+      min: pick(least),
+      max: pick(most),
+      smoothed: smoothed && Float32Array.from(filled, (bucket) => smoothed[bucket]!),
       count: Uint32Array.from(filled, (bucket) => count[bucket]!),
       ...marks.pick(filled),
     };
@@ -289,6 +291,13 @@ class Walker {
     };
     return { x: x.filter(isMeant), value: value.filter(isMeant) };
   }
+}
+
+/** The columns of an answer have half the digits, and hold no number beyond this. */
+const largest = Math.fround(3.4028234e38);
+
+function forTheEye(value: number): number {
+  return Math.max(-largest, Math.min(largest, value));
 }
 
 function isUncut({ block, cut, begin }: Stretch): boolean {

@@ -72,6 +72,20 @@ it("opens a folder as Python wrote it: bare NaN, half a last line, two attempts,
   expect(lines).toMatchObject([{ n: 1, text: "main:9 [ERROR] it broke" }]);
 });
 
+it("gives all points as CSV, with times where the lines have some", async () => {
+  write(
+    "metrics.jsonl",
+    '{"step": 0, "a": 1}\n{"step": 0, "b": 2}\n{"step": 2, "_time": 1.5, "b": NaN}\n{"step": 1, "a": 3}\n',
+  );
+  const { id } = await only();
+  const answer = await askStudio(app, `runs/${id}/series.csv`);
+  expect(await answer.text()).toBe(
+    ["attempt,step,time,a,b", "1,0,,1,2", "1,1,,3,", "1,2,1970-01-01T00:00:01.500Z,,NaN", ""].join(
+      "\n",
+    ),
+  );
+});
+
 it("follows growth, and knows a run that is completed", async () => {
   write("metrics.jsonl", '{"step": 0, "a": 1}\n{"step": 1, "a"');
   const { id } = await only();

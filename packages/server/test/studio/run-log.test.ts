@@ -4,10 +4,18 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ServiceClient } from "tinker-ts";
 import { RunLog } from "tinker-ts/run-log";
-import type { LogsAnswer, StudioExhibits, StudioLog } from "tinker-ts/wire";
+import type { LogsAnswer, StudioExhibits, StudioLog, StudioRun } from "tinker-ts/wire";
 import { startServer, type RunningServer } from "../../src/index.js";
 import { TestApp } from "../support/test-app.js";
-import { getRun, getSeries, getStudio, listRuns, postStudio, trainSteps } from "./support.js";
+import {
+  askStudio,
+  getRun,
+  getSeries,
+  getStudio,
+  listRuns,
+  postStudio,
+  trainSteps,
+} from "./support.js";
 
 let app: TestApp;
 beforeEach(async () => {
@@ -34,6 +42,8 @@ const metrics = (n: number, step: number, values: object, writer = "w1") => ({
   step,
   metrics: values,
 });
+
+const tooMany = Object.fromEntries(Array.from({ length: 2001 }, (_, n) => [`m${n}`, n]));
 
 describe("lines of a logger", () => {
   it("make a run with its metrics, marks and texts", async () => {
@@ -100,6 +110,110 @@ describe("lines of a logger", () => {
     expect(left).toMatchObject({ isAbandoned: true, attempt: 1 });
     expect([...left!.mean]).toEqual([2, 3]);
     expect(await getRun(app, "r1")).toMatchObject({ attempt: 2 });
+  });
+
+  it("that were refused leave nothing behind: the same steps in a good batch are no new attempt", async () => {
+    await post([open(), metrics(2, 0, { a: 0 })]);
+    const steps = [1, 2, 3].map((x) => metrics(x + 2, x, { a: x }));
+    const refused = await post([...steps, { ...head(6), kind: "text" }]);
+    expect(await refused.text()).toContain("line 4: text");
+    expect((await post(steps)).status).toBe(200);
+    expect(await getRun(app, "r1")).toMatchObject({ attempt: 1 });
+    expect([...(await getSeries(app, "r1", ["a"]))[0]!.mean]).toEqual([0, 1, 2, 3]);
+  });
+
+  it("go on after a restart where they were, and are known to go back", async () => {
+    await post([open(), metrics(2, 7, { a: 7 })]);
+    await app.restart();
+    await post([{ ...head(3), kind: "metrics", metrics: { b: 1 } }]);
+    expect([...(await getSeries(app, "r1", ["b"]))[0]!.x]).toEqual([7]);
+    await app.restart();
+    await post([metrics(4, 5, { a: 5 }), metrics(5, 6, { a: 6 })]);
+    const [current, left] = await getSeries(app, "r1", ["a"]);
+    expect([...current!.x]).toEqual([5, 6]);
+    expect(left).toMatchObject({ isAbandoned: true, attempt: 1 });
+    expect(await getRun(app, "r1")).toMatchObject({ attempt: 2 });
+  });
+
+  it("know the step that a checkpoint was saved at, also once they have become columns", async () => {
+    await post([open(), ...Array.from({ length: 300 }, (_, x) => metrics(x + 2, x, { a: x }))]);
+    await app.restart();
+    await post([{ ...head(302), kind: "checkpoint", name: "end" }]);
+    expect((await getRun(app, "r1")).marks).toMatchObject([{ kind: "checkpoint", x: 300 }]);
+  });
+
+  it("of a program that another has replaced stay with its own attempt", async () => {
+    await post([open(), metrics(2, 0, { a: 0 }), metrics(3, 1, { a: 1 })]);
+    await post([open(1, "w2"), metrics(2, 0, { a: 10 }, "w2")]);
+    await post([metrics(4, 2, { a: 2 })]);
+    await post([metrics(3, 1, { a: 11 }, "w2")]);
+    await post([{ ...head(5), kind: "close", status: "failed" }]);
+    expect(await getRun(app, "r1")).toMatchObject({ status: "running", attempt: 2 });
+    const [current, left] = await getSeries(app, "r1", ["a"]);
+    expect([...current!.mean]).toEqual([10, 11]);
+    expect([...left!.mean]).toEqual([0, 1, 2]);
+  });
+
+  it("are refused for what they cannot say, by line and field", async () => {
+    const refusals: readonly (readonly [string, object])[] = [
+      ["rollouts", { kind: "rollouts", step: 1, rollouts: [null] }],
+      ["examples", { kind: "examples", step: 1, examples: ["text"] }],
+      ["step", { kind: "rollouts", step: "NaN", rollouts: [] }],
+      ["step", { kind: "span", spans: [] }],
+      ["model", { kind: "watch" }],
+      // A name of 301 characters, with NUL, of half a character, of none; a list; too many.
+      ...[
+        { ["m".repeat(301)]: 1 },
+        { "a\0b": 1 },
+        { "a\ud800": 1 },
+        { "": 1 },
+        [1, 2],
+        tooMany,
+      ].map((values) => ["metrics", { kind: "metrics", step: 1, metrics: values }] as const),
+    ];
+    for (const [field, line] of refusals) {
+      const response = await post([open(), { ...head(2), ...line }]);
+      const problem = expect.stringContaining(`line 2: ${field}: `) as unknown;
+      expect([response.status, await response.text()]).toEqual([400, problem]);
+    }
+    expect(await listRuns(app)).toEqual([]);
+  });
+
+  it("take numbers that no column holds as not told", async () => {
+    const body = [
+      JSON.stringify(open()),
+      '{"run":"r1","writer":"w1","n":2,"kind":"metrics","step":3,"metrics":{"a":1e999}}',
+      '{"run":"r1","writer":"w1","n":3,"kind":"checkpoint","name":"c","step":1e999}',
+      '{"run":"r1","writer":"w1","n":4,"kind":"text","text":"a\\u0000b"}',
+      '{"run":"r1","writer":"w1","n":5,"kind":"close","dropped":1e999}',
+    ].join("\n");
+    const request = new Request("http://localhost/api/v1/logs", { method: "POST", body });
+    expect((await app.handle(request)).status).toBe(200);
+    const { marks, dropped } = await getRun(app, "r1");
+    expect([marks[0]!.x, dropped]).toEqual([4, 0]);
+    const { lines } = await getStudio<StudioLog>(app, "runs/r1/log");
+    expect(lines).toMatchObject([{ text: "a\\0b" }]);
+  });
+
+  it("may bring the largest numbers there are, and times that are none", async () => {
+    const steps = Array.from({ length: 700 }, (_, x) => x);
+    const time = (x: number) => [1e300, -1e20, "NaN", null][x % 4];
+    const lines = steps.map((x) => ({
+      ...metrics(x + 2, x, { a: x % 2 ? 1e308 : 1 }),
+      time: time(x),
+    }));
+    await post([open(), ...lines]);
+    const points = async () => {
+      const [a] = await getSeries(app, "r1", ["a"], { buckets: "10" });
+      return [a!.total, Math.min(...a!.min), [...a!.max].every((max) => max > 1e38 && max < 1e39)];
+    };
+    expect(await points()).toEqual([700, 1, true]);
+    // Closing waits until they have become columns, which must not stumble over their sum.
+    await app.restart();
+    expect(app.logLines.filter((line) => line.includes("could not be put in order"))).toEqual([]);
+    expect(await points()).toEqual([700, 1, true]);
+    const csv = await askStudio(app, "runs/r1/series.csv?keys=a");
+    expect((await csv.text()).trim().split("\n")).toHaveLength(701);
   });
 
   it("join what the server has recorded of a model they watch", async () => {
@@ -195,6 +309,23 @@ describe("a RunLog with a service", () => {
     expect(run.stopRequested.aborted).toBe(true);
     await run.close();
     expect((await get<Runs>("runs")).runs).toMatchObject([{ status: "completed" }]);
+    await service.close();
+  });
+
+  it("loses the record that the server refuses, and none of those beside it", async () => {
+    const service = new ServiceClient({ baseUrl: server.url, apiKey: "tml-x" });
+    const run = await RunLog.open({ folder: path.join(folder, "odd"), service });
+    for (let step = 0; step < 60; step++) {
+      run.log(step === 30 ? { ["m".repeat(301)]: 1 } : { a: step }, { step });
+    }
+    await run.close();
+    const get = async (what: string) => fetch(`${server.url}/studio/api/${what}`);
+    const { runs } = (await (await get("runs")).json()) as { runs: StudioRun[] };
+    expect(runs).toMatchObject([{ status: "completed", step: 59 }]);
+    const csv = await (await get(`runs/${runs[0]!.id}/series.csv?keys=a`)).text();
+    expect(csv.trim().split("\n")).toHaveLength(60);
+    const log = await (await get(`runs/${runs[0]!.id}/log`)).text();
+    expect(log).toContain("line 1: metrics: ");
     await service.close();
   });
 
