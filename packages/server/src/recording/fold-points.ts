@@ -123,7 +123,8 @@ export function extendSummary(
     before && { sum: before.sum, weight: before.weight, x: known.lastX },
   );
   let { min = null, max = null, nonFinite = 0 } = before ?? {};
-  for (const [index, one] of value.entries()) {
+  for (let index = 0; index < value.length; index++) {
+    const one = value[index]!;
     smoother.add(x[index]!, one);
     if (!Number.isFinite(one)) nonFinite++;
     else {
