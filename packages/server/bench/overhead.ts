@@ -5,9 +5,12 @@ import { withServer } from "./bench-server.js";
 import { line, timed, undisturbed } from "./measure.js";
 
 const limitsMs = { forward_backward: 2.5, optim_step: 2.5, sample: 2 } as const;
-const rounds = 120;
-/** They compile graphs and open connections. */
-const warmUps = 20;
+const rounds = 300;
+/**
+ * They compile graphs, open connections, and let both processes compile what they run: a training run has
+ * thousands of steps, and the first hundred are slower.
+ */
+const warmUps = 150;
 const sampling = { maxTokens: 16, temperature: 1, seed: 1 };
 const adam = { learningRate: 1e-4 };
 

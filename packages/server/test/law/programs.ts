@@ -43,6 +43,8 @@ export interface Round {
   readonly delivery: "once" | "twice" | "hangup";
   /** In which passes are sent. */
   readonly dialect: "json" | "proto";
+  /** The client would like its results along with the acceptance. */
+  readonly isHeld: boolean;
   /** `commit`: the outcome of the first request cannot be committed. */
   readonly fault: "none" | "commit";
   /**
@@ -158,6 +160,7 @@ const round: fc.Arbitrary<Round> = fc.record({
   ),
   delivery: fc.constantFrom("once", "twice", "hangup"),
   dialect: fc.constantFrom("json", "proto"),
+  isHeld: fc.boolean(),
   fault: fc.constantFrom("none", "none", "none", "commit"),
   end: fc.constantFrom("goes on", "goes on", "killed", "killed under way", "stopped"),
   turns: fc.nat(40),
@@ -172,6 +175,7 @@ export const programs: fc.Arbitrary<Program> = fc.record({
 const calm = {
   delivery: "once",
   dialect: "proto",
+  isHeld: true,
   fault: "none",
   end: "goes on",
   turns: 0,

@@ -13,6 +13,7 @@ import { SqlDatabase } from "../../src/store/sql.js";
 import { crashCopy } from "../support/crash-copy.js";
 import type { RealKit } from "../support/real-kit.js";
 import { realModels } from "../support/real-models.js";
+import { getSeries } from "../studio/support.js";
 import { TestApp } from "../support/test-app.js";
 import { plainStep, type Act, type Program, type Round } from "./programs.js";
 import { digests, inputsOf, Reference, type Expected } from "./reference.js";
@@ -40,6 +41,10 @@ export class World {
   #bystanders = 0;
   #samples = 0;
   #probes = 0;
+  /** Results that came along with the acceptance of their requests. */
+  readonly #held = new Map<string, Buffer>();
+  /** Tokens that were passed, by the step they were for; the last one is under way. */
+  readonly #tokens = [0];
 
   private constructor(kit: RealKit, options: object, app: TestApp, reference: Reference) {
     this.#kit = kit;
@@ -67,7 +72,7 @@ export class World {
     const acts = isFaulty ? round.acts.slice(0, 1) : round.acts;
     // What is saved in this round may replace under a sample's feet what was saved before.
     const saves = acts.some(({ act }) => act === "save");
-    const sent = acts.map((act) => this.#prepare(act, saves, round.dialect));
+    const sent = acts.map((act) => this.#prepare(act, saves, round));
     if (isFaulty) this.#breakCommit(this.#seq - 1);
     const sending = sent.map((item) => this.#deliver(item, round.delivery));
     if (round.end === "killed under way" && !isFaulty) {
@@ -90,7 +95,8 @@ export class World {
   /** Compares everything, waiting gradients too. */
   async finish(): Promise<void> {
     await this.compareAfterKill();
-    await this.#settle(this.#prepare(plainStep, false, "json"), false);
+    const way = { dialect: "json", isHeld: true } as const;
+    await this.#settle(this.#prepare(plainStep, false, way), false);
     await this.#compareState();
   }
 
@@ -120,7 +126,12 @@ export class World {
   }
 
   /** Makes a request of an act. */
-  #prepare(act: Act, isAmongSaves: boolean, dialect: Round["dialect"]): Sent {
+  #prepare(
+    act: Act,
+    isAmongSaves: boolean,
+    { dialect, isHeld }: Pick<Round, "dialect" | "isHeld">,
+  ): Sent {
+    const wish = isHeld ? { "x-tinker-hold-ms": "1000" } : {};
     const modelId = this.#model;
     const isNumbered = act.act !== "sample" && act.act !== "bystander";
     const seqId = isNumbered ? this.#seq++ : 0;
@@ -128,9 +139,8 @@ export class World {
     const request = (name: RouteName, body: object, headers = {}): Sent => ({
       act,
       send: async (signal) => {
-        const options = signal ? { headers, signal } : { headers };
-        const future = (await this.#app.call(name, body as never, options)) as unknown;
-        return (future as { requestId: string }).requestId;
+        const options = { headers: { ...headers, ...wish }, ...(signal ? { signal } : {}) };
+        return this.#accepted(await this.#app.fetch(name, body as never, options));
       },
     });
     switch (act.act) {
@@ -143,7 +153,7 @@ export class World {
         if (dialect === "proto") {
           const forwardOnly = !act.isBackward;
           const body = { modelId, seqId, forwardBackwardInput: input, forwardOnly };
-          return { act, send: () => this.#sendProto(body) };
+          return { act, send: () => this.#sendProto(body, wish) };
         }
         return act.isBackward
           ? request("forwardBackward", { modelId, seqId, forwardBackwardInput: input })
@@ -185,15 +195,27 @@ export class World {
     return (await this.#app.call("unloadModel", { modelId })).requestId;
   }
 
-  async #sendProto(body: WireInput<"ForwardBackwardRequest">): Promise<string> {
+  async #sendProto(body: WireInput<"ForwardBackwardRequest">, wish: object): Promise<string> {
     const response = await this.#app.handle(
       new Request("http://localhost/api/v1/forward_backward", {
         method: "POST",
-        headers: { "content-type": "application/x-protobuf" },
+        headers: { "content-type": "application/x-protobuf", ...wish },
         body: Uint8Array.from(encodeProto("ForwardBackwardRequest", body)),
       }),
     );
-    return ((await response.json()) as { request_id: string }).request_id;
+    return this.#accepted(response);
+  }
+
+  /** The id of a request that was accepted; a result that came along is remembered. */
+  async #accepted(response: Response): Promise<string> {
+    const bytes = Buffer.from(await response.arrayBuffer());
+    if (!response.ok) throw new Error(`${response.status}: ${bytes.toString()}`);
+    const resultOf = response.headers.get("x-tinker-result-of");
+    if (resultOf === null) {
+      return (JSON.parse(bytes.toString()) as { request_id: string }).request_id;
+    }
+    this.#held.set(resultOf, bytes);
+    return resultOf;
   }
 
   async #mistake(seqId: number): Promise<string> {
@@ -227,7 +249,13 @@ export class World {
     if (isFaulty && answer["category"] === "server") return;
     // How full the journal is depends on when the last snapshot was written.
     if (String(answer["error"]).includes("call optim_step")) return;
-    compare(act, answer, await this.#reference.apply(act));
+    const expected = await this.#reference.apply(act);
+    compare(act, answer, expected);
+    if (act.act === "pass" && "pass" in expected) {
+      const tokens = act.rows.reduce((sum, row) => sum + row.tokens.length, 0);
+      this.#tokens.push(this.#tokens.pop()! + tokens);
+    }
+    if ("step" in expected) this.#tokens.push(0);
   }
 
   /** An answer in both dialects, which must say the same. */
@@ -236,6 +264,8 @@ export class World {
     const headers = { accept: "application/x-protobuf" };
     const response = await this.#app.fetch("retrieveFuture", { requestId }, { headers });
     const bytes = new Uint8Array(await response.arrayBuffer());
+    const held = this.#held.get(requestId);
+    if (held) expect(held.equals(bytes), "what came along is what a poll gets").toBe(true);
     if (response.headers.get("content-type") !== "application/x-protobuf") return json;
     const type = "sequences" in json ? "SampleResponse" : "ForwardBackwardOutput";
     const both = [decodeJson(type, json), decodeProto(type, bytes)];
@@ -259,6 +289,18 @@ export class World {
     const [folder] = list().filter((name) => !before.has(name));
     const read = await this.#kit.kit.readAdapter(path.join(root, folder!), realModels.qwen3);
     expect(digests(read)).toEqual(await this.#reference.state());
+    await this.#compareRecord();
+  }
+
+  /** What the studio shows: every token that was passed once, whatever was killed or repeated. */
+  async #compareRecord(): Promise<void> {
+    const series = await getSeries(this.#app, this.#model, ["server/tokens:sum", "step:max"]);
+    const [tokens, steps] = ["server/tokens:sum", "step:max"].map((wanted) =>
+      series.find(({ key }) => key === wanted),
+    );
+    const recorded = [...(tokens?.x ?? [])].map((x, place) => [x, tokens!.mean[place]]);
+    expect(recorded).toEqual([...this.#tokens.entries()].filter(([, count]) => count > 0));
+    expect([...(steps?.x ?? [])]).toEqual([...this.#tokens.keys()].slice(0, -1));
   }
 
   #breakCommit(seq: number): void {
