@@ -14,6 +14,7 @@ import { rotaryWidth, tableNames } from "./rotary-tables.js";
 import type { RotationInputs } from "./transformer.js";
 import {
   forwardName,
+  isHeldInInt8,
   layerWeightSpecs,
   outerWeightSpecs,
   scaleName,
@@ -57,14 +58,13 @@ export function declareLayerWeights(
 /** Declares a weight; a matrix in 8 bits where the model has such. */
 export function declareWeight(
   graph: Graph,
-  { precision }: ModelConfig,
+  config: ModelConfig,
   name: string,
   shape: readonly number[],
 ): Tensor | Int8Weight {
-  const [outputs, inputs] = shape;
-  if (precision === undefined || outputs === undefined || inputs === undefined) {
-    return graph.input(name, shape);
-  }
+  const { precision } = config;
+  const [outputs = 0] = shape;
+  if (precision === undefined || !isHeldInInt8(config, shape)) return graph.input(name, shape);
   const format = digitsOf(precision);
   const transposed = graph.input(name, shape, "int8");
   return {

@@ -2,7 +2,13 @@ import type { ModelConfig } from "../files/model-config.js";
 import type { PortValues } from "../execution/program.js";
 import type { WeightSource } from "../files/weight-source.js";
 import { toInt8, type Int8Matrix } from "./int8-matrix.js";
-import { layerWeightKeys, layerWeightSpecs, outerWeightSpecs, scaleName } from "./weights.js";
+import {
+  isHeldInInt8,
+  layerWeightKeys,
+  layerWeightSpecs,
+  outerWeightSpecs,
+  scaleName,
+} from "./weights.js";
 import type { WeightSpec } from "./weights.js";
 
 /** Weights by the names under which graphs are fed; one in 8 bits has its scales beside it. */
@@ -45,12 +51,10 @@ export async function loadModelWeights(
   const read = async (spec: WeightSpec): Promise<Float32Array | Int8Matrix> => {
     options.signal?.throwIfAborted();
     const data = await source.read(spec.name, undefined, options.signal);
-    const [rows, columns] = spec.shape;
-    const isMatrix = rows !== undefined && columns !== undefined;
-    const held =
-      config.precision !== undefined && isMatrix
-        ? toInt8(spec.name, data, rows, spec === outer.embedding)
-        : data;
+    const [rows = 0] = spec.shape;
+    const held = isHeldInInt8(config, spec.shape)
+      ? toInt8(spec.name, data, rows, spec === outer.embedding)
+      : data;
     loadedBytes += sizeBytes(spec);
     options.onProgress?.({ loadedBytes, totalBytes });
     return held;
