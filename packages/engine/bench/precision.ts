@@ -1,8 +1,14 @@
-import type { BaseModel, Engine, ModelConfig, PrecisionOptions, Snapshot } from "@tinker-ts/engine";
+import { mkdtemp, rm } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import type { BaseModel, Engine, PrecisionOptions, Snapshot } from "@tinker-ts/engine";
 import { randomDatum, randomIntegers } from "./data.js";
+import type { LineProcess } from "./line-process.js";
+import { llamaEntry, startLlama } from "./llama.js";
 import { heading, line } from "./measure.js";
-import { benchModels } from "./models.js";
-import { pythonWithTorch, startTorch, type TorchTrainer } from "./torch.js";
+import { writeModelFolder } from "./model-folder.js";
+import { benchModels, type BenchModelName } from "./models.js";
+import { pythonWithTorch, startTorch } from "./torch.js";
 
 /** What models are computed with here. */
 export const precisions = {
@@ -13,126 +19,147 @@ export const precisions = {
 
 const rank = 32;
 const sequences = 4;
+/** Tokens of a sequence, rounds of steps, tokens that are sampled, rounds of that. */
 const sizes = {
-  S: { length: 128, steps: 12, tokens: 64 },
-  M: { length: 128, steps: 4, tokens: 12 },
-  "0.6B": { length: 256, steps: 2, tokens: 6 },
+  S: { length: 128, steps: 15, tokens: 64, samples: 4 },
+  M: { length: 128, steps: 5, tokens: 16, samples: 3 },
+  "0.6B": { length: 256, steps: 2, tokens: 8, samples: 2 },
 } as const;
 
-/** A model in one precision, with what was measured of it. */
+/** A model in one precision. */
 interface Contender {
   readonly name: string;
   readonly model: BaseModel;
   readonly adapter: Awaited<ReturnType<BaseModel["createAdapter"]>>;
 }
 
-/** What something took: time, and the work of the processor. */
-interface Taken {
-  readonly ms: number;
-  readonly cpuMs: number;
-}
+/** What is measured of precisions. */
+export type PrecisionPart = "steps" | "decoding" | "agreement";
 
 /**
- * 32 bits and int8 weights side by side, and PyTorch where there is one: steps and tokens in turns, so that
- * what else the machine does falls on all of them, and also as the processor's own time.
+ * 32 bits and int8 weights side by side, and beside PyTorch and llama.cpp where there are such: steps and tokens in
+ * turns, so that what else the machine does falls on all of them.
  */
-export async function benchPrecision(engine: Engine, only?: readonly string[]): Promise<void> {
-  const python = pythonWithTorch();
-  for (const [name, { length, steps, tokens }] of Object.entries(sizes)) {
-    if (only !== undefined && !only.includes(name)) continue;
-    const config = benchModels[name as keyof typeof benchModels];
-    heading(
-      `Precision on ${name}: steps of ${sequences} x ${length} tokens, adapters of rank ${rank}`,
-    );
-    const contenders = await contendersOn(engine, config);
+export async function benchPrecision(
+  engine: Engine,
+  parts: readonly PrecisionPart[],
+  names: readonly BenchModelName[],
+): Promise<void> {
+  const [python, llama] = [pythonWithTorch(), llamaEntry()];
+  for (const name of names) {
+    const { length } = sizes[name];
+    heading(`Precision on ${name}: ${sequences} x ${length} tokens, adapters of rank ${rank}`);
+    const contenders = await contendersOn(engine, name);
+    const config = benchModels[name];
     const torch = python === undefined ? undefined : await startTorch(python, config, rank);
-    await compareSteps(contenders, torch, length, steps);
+    if (parts.includes("agreement")) {
+      for (const contender of contenders) await compareAgreement(contender);
+    }
+    if (parts.includes("steps")) await compareSteps(contenders, torch, name);
+    if (parts.includes("decoding")) {
+      const other = llama === undefined ? undefined : await startLlama(llama, config);
+      for (const batch of [1, 8, 32]) await compareDecoding(contenders, torch, other, name, batch);
+      other?.close();
+    }
     torch?.close();
-    for (const batch of [1, 8, 32]) await compareDecoding(contenders, batch, tokens);
-    for (const contender of contenders) await compareAgreement(contender);
     for (const { model } of contenders) await model.unload();
   }
   if (python === undefined) line("PyTorch", "not found", "set PYTHON to one that has torch");
+  if (llama === undefined) line("llama.cpp", "not found", "set LLAMA to where node-llama-cpp is");
 }
 
-async function contendersOn(engine: Engine, config: ModelConfig): Promise<readonly Contender[]> {
-  const contenders: Contender[] = [];
-  for (const [name, options] of Object.entries(precisions)) {
-    // Drawn in the engine's thread, a tensor at a time: given ones would be there twice.
-    const model = await engine.createModel(config, { seed: 1, ...options });
-    contenders.push({ name, model, adapter: await model.createAdapter({ rank }) });
+async function contendersOn(engine: Engine, name: BenchModelName): Promise<readonly Contender[]> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), "tinker-ts-bench-"));
+  try {
+    await writeModelFolder(folder, benchModels[name]);
+    const contenders: Contender[] = [];
+    for (const [precision, options] of Object.entries(precisions)) {
+      const model = await engine.loadModel(folder, options);
+      contenders.push({ name: precision, model, adapter: await model.createAdapter({ rank }) });
+    }
+    return contenders;
+  } finally {
+    await rm(folder, { recursive: true });
   }
-  return contenders;
 }
 
 async function compareSteps(
   contenders: readonly Contender[],
-  torch: TorchTrainer | undefined,
-  length: number,
-  steps: number,
+  torch: LineProcess | undefined,
+  name: BenchModelName,
 ): Promise<void> {
-  const taken = new Map<string, Taken[]>();
-  const note = (name: string, one: Taken): void => {
-    taken.set(name, [...(taken.get(name) ?? []), one]);
-  };
-  // The first round makes programs and buffers.
+  const { length, steps } = sizes[name];
+  const turns = new Turns(["PyTorch bf16", "f32"]);
+  // The first round makes programs and buffers, for which few tokens will do.
   for (let step = 0; step <= steps; step++) {
+    const tokens = step === 0 ? Math.min(length, 32) : length;
     const data = Array.from({ length: sequences }, (_, i) =>
-      randomDatum(contenders[0]?.model.vocabSize ?? 0, length, 0, step * sequences + i + 1),
+      randomDatum(contenders[0]?.model.vocabSize ?? 0, tokens, 0, step * sequences + i + 1),
     );
-    for (const { name, adapter } of contenders) {
-      const one = await timed(async () => {
-        await adapter.forwardBackward(data, { lossFn: "cross_entropy" });
-        await adapter.optimStep({ learningRate: 1e-5 });
-      });
-      if (step > 0) note(name, one);
+    for (const { name: contender, adapter } of contenders) {
+      const startMs = performance.now();
+      await adapter.forwardBackward(data, { lossFn: "cross_entropy" });
+      await adapter.optimStep({ learningRate: 1e-5 });
+      turns.note(contender, performance.now() - startMs);
     }
-    for (const mode of ["f32", "bf16"] as const) {
-      const ms = await torch?.step(mode, sequences, length);
-      if (step > 0 && ms !== undefined) note(`PyTorch ${mode}`, { ms, cpuMs: NaN });
+    for (const precision of ["f32", "bf16"]) {
+      const ms = await torch?.ask(`step ${precision} ${sequences}x${tokens}`);
+      if (ms !== undefined) turns.note(`PyTorch ${precision}`, ms);
     }
+    if (step === 0) turns.forget();
   }
-  const medians = new Map([...taken].map(([name, all]) => [name, median(all)]));
-  const yardstick = medians.get("PyTorch bf16") ?? medians.get("f32");
-  const against = medians.has("PyTorch bf16") ? "PyTorch bf16" : "f32";
-  for (const [name, { ms, cpuMs }] of medians) {
-    const cpu = Number.isNaN(cpuMs) ? "" : `, ${cpuMs.toFixed(0)} ms of processor`;
-    const ratio = ((yardstick?.ms ?? NaN) / ms).toFixed(2);
-    line(`step ${name}`, `${ms.toFixed(0)} ms${cpu}`, `${ratio} x ${against}`);
-  }
+  turns.print(
+    (contender) => `step ${contender}`,
+    (ms) => `${ms.toFixed(0)} ms`,
+  );
 }
 
 async function compareDecoding(
   contenders: readonly Contender[],
+  torch: LineProcess | undefined,
+  llama: LineProcess | undefined,
+  name: BenchModelName,
   batch: number,
-  tokens: number,
 ): Promise<void> {
-  const found = new Map<string, Taken[]>();
-  for (let round = 0; round < 3; round++) {
-    for (const { name, model, adapter } of contenders) {
+  const { tokens, samples } = sizes[name];
+  const turns = new Turns(["llama.cpp q8_0", "PyTorch f32", "f32"]);
+  for (let round = 0; round <= samples; round++) {
+    for (const { name: contender, model, adapter } of contenders) {
       const snapshot = await adapter.snapshot();
-      const one = await timed(() => sampleOf(model, snapshot, batch, tokens));
+      turns.note(contender, await tokenMs(model, snapshot, batch, tokens));
       await snapshot.release();
-      if (round > 0) found.set(name, [...(found.get(name) ?? []), one]);
     }
+    for (const precision of ["f32", "bf16"]) {
+      const ms = await torch?.ask(`decode ${precision} ${batch}x${tokens}`);
+      if (ms !== undefined) turns.note(`PyTorch ${precision}`, ms);
+    }
+    const ms = await llama?.ask(`${batch}x${tokens}`);
+    if (ms !== undefined) turns.note("llama.cpp q8_0", ms);
+    if (round === 0) turns.forget();
   }
-  const plain = median(found.get("f32") ?? []).ms;
-  for (const [name, all] of found) {
-    const { ms, cpuMs } = median(all);
-    const figure = `${((batch * tokens * 1000) / ms).toFixed(1)} tokens/s`;
-    const cpu = `${(cpuMs / batch / tokens).toFixed(1)} ms of processor a token`;
-    line(`decode ${name}, batch ${batch}`, figure, `${(plain / ms).toFixed(2)} x f32, ${cpu}`);
-  }
+  turns.print(
+    (contender) => `decode ${contender}, batch ${batch}`,
+    (ms) => `${((batch * 1000) / ms).toFixed(1)} tokens/s`,
+  );
 }
 
-function sampleOf(model: BaseModel, adapter: Snapshot, batch: number, tokens: number) {
-  return model.sample({
+/** Milliseconds of a token of every sample, once all of them run. */
+async function tokenMs(
+  model: BaseModel,
+  adapter: Snapshot,
+  batch: number,
+  tokens: number,
+): Promise<number> {
+  const timesMs: number[] = [];
+  await model.sample({
     prompt: [1, 2, 3, 4],
-    maxTokens: tokens,
+    maxTokens: tokens + 1,
     numSamples: batch,
     adapter,
     seed: 1,
+    onToken: () => timesMs.push(performance.now()),
   });
+  return (Math.max(...timesMs) - Math.min(...timesMs)) / tokens;
 }
 
 /** How far sampler and trainer are apart on the same tokens. */
@@ -157,15 +184,35 @@ async function compareAgreement({ name, model, adapter }: Contender): Promise<vo
   line(`trainer and sampler ${name}: median, largest`, text);
 }
 
-async function timed(action: () => Promise<unknown>): Promise<Taken> {
-  const [startMs, before] = [performance.now(), process.cpuUsage()];
-  await action();
-  const { user, system } = process.cpuUsage(before);
-  return { ms: performance.now() - startMs, cpuMs: (user + system) / 1000 };
+/** What contenders took, turn by turn; against the yardsticks that are there. */
+class Turns {
+  readonly #yardsticks: readonly string[];
+  readonly #taken = new Map<string, number[]>();
+
+  constructor(yardsticks: readonly string[]) {
+    this.#yardsticks = yardsticks;
+  }
+
+  note(contender: string, ms: number): void {
+    this.#taken.set(contender, [...(this.#taken.get(contender) ?? []), ms]);
+  }
+
+  forget(): void {
+    this.#taken.clear();
+  }
+
+  print(label: (contender: string) => string, figure: (ms: number) => string): void {
+    const medians = new Map([...this.#taken].map(([name, all]) => [name, median(all)]));
+    const present = this.#yardsticks.filter((name) => medians.has(name));
+    for (const [name, ms] of medians) {
+      const ratios = present.map(
+        (one) => `${((medians.get(one) ?? NaN) / ms).toFixed(2)} x ${one}`,
+      );
+      line(label(name), figure(ms), ratios.join(", "));
+    }
+  }
 }
 
-function median(all: readonly Taken[]): Taken {
-  const middle = (values: readonly number[]): number =>
-    values.toSorted((a, b) => a - b)[values.length >> 1] ?? NaN;
-  return { ms: middle(all.map(({ ms }) => ms)), cpuMs: middle(all.map(({ cpuMs }) => cpuMs)) };
+function median(all: readonly number[]): number {
+  return all.toSorted((a, b) => a - b)[all.length >> 1] ?? NaN;
 }

@@ -1,9 +1,11 @@
-"""Trains the benchmark's models with PyTorch, a step for every line on standard input.
+"""Trains and samples the benchmark's models with PyTorch, a measurement for every line on standard input.
 
-The first argument is a JSON record of the model, the second the adapters' rank. A line is "MODE TOKENS", such as
-"bf16 4x128"; the answer is the step's milliseconds. Started by precision.ts where Python has torch.
+The first argument is a JSON record of the model, the second the adapters' rank. A line is "WHAT PRECISION COUNTxLENGTH":
+"step bf16 4x128" answers with the milliseconds of a training step on 4 sequences of 128 tokens, "decode f32 8x12" with
+those of a token of each of 8 sequences, the mean of 12. Started by torch.ts where Python has torch.
 """
 
+import copy
 import json
 import sys
 import time
@@ -16,14 +18,16 @@ shape = json.loads(sys.argv[1])
 rank = int(sys.argv[2])
 torch.manual_seed(0)
 hidden, heads, kv_heads, head_dim = (shape[k] for k in ("hiddenSize", "heads", "kvHeads", "headDim"))
+prompt_length = 4
 
 
 class Adapted(nn.Module):
     """A frozen linear layer with an adapter."""
 
-    def __init__(self, inputs, outputs):
+    def __init__(self, inputs, outputs, weight=None):
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(outputs, inputs) * inputs**-0.5, requires_grad=False)
+        weight = torch.randn(outputs, inputs) * inputs**-0.5 if weight is None else weight
+        self.weight = nn.Parameter(weight, requires_grad=False)
         self.a = nn.Parameter(torch.randn(rank, inputs) * inputs**-0.5)
         self.b = nn.Parameter(torch.zeros(outputs, rank))
 
@@ -57,7 +61,7 @@ class Layer(nn.Module):
         self.gate, self.up = Adapted(hidden, ffn), Adapted(hidden, ffn)
         self.down = Adapted(ffn, hidden)
 
-    def forward(self, x, cos, sin):
+    def forward(self, x, cos, sin, cache=None, start=0):
         count, length, _ = x.shape
         before, middle, of_q, of_k = self.norms
         y = before(x)
@@ -65,7 +69,12 @@ class Layer(nn.Module):
         q = rotate(of_q(split(self.q(y), heads)).transpose(1, 2), cos, sin)
         k = rotate(of_k(split(self.k(y), kv_heads)).transpose(1, 2), cos, sin)
         v = split(self.v(y), kv_heads).transpose(1, 2)
-        seen = F.scaled_dot_product_attention(q.to(v.dtype), k.to(v.dtype), v, is_causal=True, enable_gqa=True)
+        q, k = q.to(v.dtype), k.to(v.dtype)
+        if cache is not None:
+            cache[0, :, :, start : start + length] = k
+            cache[1, :, :, start : start + length] = v
+            k, v = cache[:, :, :, : start + length]
+        seen = F.scaled_dot_product_attention(q, k, v, is_causal=length > 1, enable_gqa=True)
         x = x + self.o(seen.transpose(1, 2).reshape(count, length, -1))
         y = middle(x)
         return x + self.down(F.silu(self.gate(y)) * self.up(y))
@@ -74,34 +83,63 @@ class Layer(nn.Module):
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embedding = nn.Embedding(shape["vocabSize"], hidden).requires_grad_(False)
+        vocabulary = shape["vocabSize"]
+        self.embedding = nn.Embedding(vocabulary, hidden).requires_grad_(False)
         self.layers = nn.ModuleList([Layer() for _ in range(shape["layers"])])
         self.norm = Norm(hidden)
-        self.head = Adapted(hidden, shape["vocabSize"])
+        tied = self.embedding.weight.mul_(hidden**-0.5) if shape["tiedEmbeddings"] else None
+        self.head = Adapted(hidden, vocabulary, tied)
 
-    def forward(self, tokens):
-        positions = torch.arange(tokens.shape[1], dtype=torch.float32)
+    def forward(self, tokens, caches=None, start=0):
+        positions = torch.arange(start, start + tokens.shape[1], dtype=torch.float32)
         rates = 1e6 ** (-torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)
         angles = torch.outer(positions, rates).repeat(1, 2)
         x = self.embedding(tokens)
-        for layer in self.layers:
-            x = layer(x, angles.cos(), angles.sin())
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        for index, layer in enumerate(self.layers):
+            x = layer(x, cos, sin, None if caches is None else caches[index], start)
+        x = x if caches is None else x[:, -1:]
         return self.head(self.norm(x))
 
 
 model = Model()
-trained = [p for p in model.parameters() if p.requires_grad]
-optimizer = torch.optim.AdamW(trained, lr=1e-4)
-print("ready", flush=True)
-for line in sys.stdin:
-    mode, size = line.split()
-    count, length = map(int, size.split("x"))
+optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
+of_precision = {"f32": model}
+
+
+def step(precision, count, length):
     tokens = torch.randint(shape["vocabSize"], (count, length + 1))
     start = time.perf_counter()
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=mode == "bf16"):
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"):
         logits = model(tokens[:, :-1])
     loss = F.cross_entropy(logits.float().flatten(0, 1), tokens[:, 1:].flatten(), reduction="sum")
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
-    print((time.perf_counter() - start) * 1000, flush=True)
+    return time.perf_counter() - start
+
+
+@torch.inference_mode()
+def decode(precision, count, length):
+    if precision not in of_precision:
+        # Weights in 16 bits: autocast would round them again for every token.
+        of_precision[precision] = copy.deepcopy(model).to(torch.bfloat16)
+    chosen = of_precision[precision]
+    dtype = chosen.embedding.weight.dtype
+    size = (shape["layers"], 2, count, kv_heads, prompt_length + length, head_dim)
+    caches = torch.zeros(size, dtype=dtype)
+    tokens = torch.arange(prompt_length).repeat(count, 1)
+    start = 0
+    for place in [0, *range(prompt_length, prompt_length + length)]:
+        if place == prompt_length:
+            start = time.perf_counter()
+        logits = chosen(tokens, caches, place)[:, -1].float()
+        tokens = torch.multinomial(torch.softmax(logits, dim=-1), 1)
+    return (time.perf_counter() - start) / length
+
+
+print("ready", flush=True)
+for line in sys.stdin:
+    what, precision, size = line.split()
+    measure = {"step": step, "decode": decode}[what]
+    print(measure(precision, *map(int, size.split("x"))) * 1000, flush=True)
