@@ -63,7 +63,8 @@ export class TrainedParameters {
   static full(model: LoadedModel): TrainedParameters {
     const layout = fullLayout(model.config);
     const { embedding, layers, outer } = model.runtime.weights;
-    if (!(embedding instanceof Float32Array)) throw frozenWeights();
+    const isFloat = model.config.precision === undefined;
+    if (!isFloat || !(embedding instanceof Float32Array)) throw frozenWeights();
     const values = new Float32Array(layout.length);
     for (const { place, feed, offset } of layout.feeds) {
       const source = place === "outer" ? { embedding, ...outer }[feed] : layers[place]?.[feed];

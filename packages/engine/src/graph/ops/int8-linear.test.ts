@@ -13,7 +13,7 @@ import { transpose } from "./shape.js";
 const [inputs, outputs] = [48, 40];
 
 /** A product and the gradient of what is multiplied, in any number of rows. */
-async function productProgram(format: Int8Digits): Promise<Program> {
+async function productProgram(format: Int8Digits, peakedGradient = false): Promise<Program> {
   const graph = new Graph();
   const value = graph.input("value", [Dim.symbol("rows"), inputs]);
   const transposed = graph.input("weight", [outputs, inputs], "int8");
@@ -22,7 +22,7 @@ async function productProgram(format: Int8Digits): Promise<Program> {
     values: transpose(transposed, [1, 0]),
     scale: graph.input("scale", [outputs]),
     format,
-    gradientFormat: format,
+    peakedGradient,
   });
   const gradient = graph.input("gradient", product.shape);
   const ofValue = at(differentiate([{ of: product, gradient }], [value]), 0);
@@ -129,4 +129,26 @@ describe.each([
     }
     await program.release();
   });
+});
+
+it("keeps the small entries of a gradient beside one large one", async () => {
+  const gradient = normals(5 * outputs, 9).map((value) => value / 1000);
+  for (const [row, place] of [0, 17, outputs - 1, 3, 3].entries()) {
+    gradient[row * outputs + place] = row % 2 === 0 ? 1 : -1;
+  }
+  const value = normals(5 * inputs, 10);
+  const exact = exactProduct(gradient, outputs, (o, i) => weightAt(i, o), inputs);
+  const large = gradient.map((entry) => (Math.abs(entry) === 1 ? entry : 0));
+  const ofLarge = exactProduct(large, outputs, (o, i) => weightAt(i, o), inputs);
+  const smallError = async (peaked: boolean): Promise<number> => {
+    const program = await productProgram({ digits: 1, bits: 8 }, peaked);
+    const { ofValue } = await run(program, value, gradient);
+    await program.release();
+    return relativeError(
+      ofValue.map((entry, i) => entry - (ofLarge[i] ?? NaN)),
+      exact.map((entry, i) => entry - (ofLarge[i] ?? NaN)),
+    );
+  };
+  expect(await smallError(true)).toBeLessThan(2e-2);
+  expect(await smallError(false)).toBeGreaterThan(0.1);
 });

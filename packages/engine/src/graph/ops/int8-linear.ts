@@ -1,6 +1,6 @@
 import { Dim } from "../dim.js";
 import type { Tensor } from "../tensor.js";
-import { add, multiply, scale, subtract } from "./elementwise.js";
+import { add, multiply, negate, scale, subtract } from "./elementwise.js";
 import { dimAt, expand, reshape } from "./shape.js";
 
 /** A frozen weight in 8 bits: the matrix `values * scale`, with one scale per output. */
@@ -12,8 +12,11 @@ export interface Int8Weight {
   /** [outputs] */
   readonly scale: Tensor;
   readonly format: Int8Digits;
-  /** How gradients are written. */
-  readonly gradientFormat: Int8Digits;
+  /**
+   * Whether gradients have one entry per row beside which the others are small, as those of logits do. It is
+   * multiplied in 32 bits then, so that the others get the digits to themselves. @default false
+   */
+  readonly peakedGradient?: boolean;
 }
 
 /** How values are written in whole numbers before they are multiplied. */
@@ -48,11 +51,49 @@ export function int8Linear(value: Tensor, weight: Int8Weight): Tensor {
     vjp: ([gradient], wants) => {
       if (gradient === undefined || !wants(0)) return [];
       const scaled = multiply(gradient, weight.scale);
-      const one = value.graph.scalar(1);
-      const back = rowProduct(scaled, weight.transposed, one, weight.gradientFormat);
-      return [multiply(back.sum, back.rowScale)];
+      if (weight.peakedGradient !== true) return [backProduct(scaled, weight)];
+      const { rest, peak, place } = withoutPeaks(scaled);
+      return [add(backProduct(rest, weight), multiply(floatRows(weight.transposed, place), peak))];
     },
   });
+}
+
+function backProduct(gradient: Tensor, { transposed, format }: Int8Weight): Tensor {
+  const { sum, rowScale } = rowProduct(gradient, transposed, gradient.graph.scalar(1), format);
+  return multiply(sum, rowScale);
+}
+
+/** Rows with their largest entry set to zero, that entry [rows, 1] and where it was [rows]. */
+function withoutPeaks(value: Tensor) {
+  const { graph, shape } = value;
+  const count = dimAt(value, 0);
+  const column = [count, Dim.of(1)];
+  const [, place] = graph.apply({
+    type: "TopK",
+    inputs: [graph.applyOne({ type: "Abs", inputs: [value], shape }), graph.integers([1])],
+    attributes: { axis: 1, sorted: 0 },
+    outputs: [{ shape: column }, { shape: column, dtype: "int64" }],
+  });
+  if (place === undefined) throw new Error("TopK has no second output");
+  const attributes = { axis: 1 };
+  const peak = graph.applyOne({
+    type: "GatherElements",
+    inputs: [value, place],
+    attributes,
+    shape: column,
+  });
+  const inputs = [value, place, scale(peak, 0)];
+  const rest = graph.applyOne({ type: "ScatterElements", inputs, attributes, shape });
+  return { rest, peak, place: reshape(place, [count]) };
+}
+
+/** Some rows of a matrix of whole numbers, as floats. */
+function floatRows(matrix: Tensor, rows: Tensor): Tensor {
+  const { graph } = matrix;
+  const shape = [dimAt(rows, 0), dimAt(matrix, 1)];
+  const inputs = [matrix, rows];
+  const chosen = graph.applyOne({ type: "Gather", inputs, shape, dtype: "int8" });
+  return graph.applyOne({ type: "Cast", inputs: [chosen], attributes: { to: 1 }, shape });
 }
 
 /** The product up to the factor of each row. */
@@ -99,15 +140,16 @@ function writeRows(value: Tensor, format: Int8Digits): QuantizedRows {
   const { graph } = value;
   const count = dimAt(value, 0);
   const column = [count, Dim.of(1)];
-  const absolute = graph.applyOne({ type: "Abs", inputs: [value], shape: value.shape });
-  const largest = graph.applyOne({
-    type: "ReduceMax",
-    inputs: [absolute],
-    attributes: { axes: [1], keepdims: 1 },
-    shape: column,
-  });
-  const floor = graph.scalar(smallest);
-  const bounded = graph.applyOne({ type: "Max", inputs: [largest, floor], shape: column });
+  const extreme = (type: "ReduceMax" | "ReduceMin"): Tensor =>
+    graph.applyOne({
+      type,
+      inputs: [value],
+      attributes: { axes: [1], keepdims: 1 },
+      shape: column,
+    });
+  // Two readings are quicker than writing absolute values first.
+  const bounds = [extreme("ReduceMax"), negate(extreme("ReduceMin")), graph.scalar(smallest)];
+  const bounded = graph.applyOne({ type: "Max", inputs: bounds, shape: column });
   const rowScale = scale(bounded, 1 / largestDigit(format));
   const zeros = expand(graph.byte(zeroPoint(format), [1]), [count]);
   const write = (values: Tensor, steps: Tensor): Tensor =>
