@@ -71,7 +71,7 @@ describe.runIf(isCovered)("the packed packages", () => {
     server.kill();
     if (server.exitCode === null) await once(server, "exit");
     rmSync(project, { recursive: true, force: true });
-  }, 60_000);
+  }, 300_000);
 
   it.each([
     ["Node 20.19", "node-20/bin/node", []],

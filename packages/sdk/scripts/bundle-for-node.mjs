@@ -30,7 +30,7 @@ export async function bundleForNode(folder) {
     configFile: false,
     root: folder,
     logLevel: "warn",
-    plugins: [compiledFiles(dist, out)],
+    plugins: [compiledFiles(dist, out, Object.keys(manifest.peerDependencies))],
     build: {
       ssr: true,
       outDir: out,
@@ -53,20 +53,23 @@ export async function bundleForNode(folder) {
   writeFileSync(manifestFile, `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
-/** Keeps the way back to the sources, and to files that are found by their place, such as the thread's. */
-function compiledFiles(dist, out) {
+/**
+ * The compiled files, with the way back to the sources and to files that are found by their place, such as the
+ * thread's. Packages that may not be there are left to Node by whoever bundles the client into a server.
+ */
+function compiledFiles(dist, out, optionalPackages) {
   return {
     name: "compiled-files",
     load(id) {
       if (!id.startsWith(dist)) return;
       const place = JSON.stringify(path.relative(out, id).replaceAll("\\", "/"));
-      return {
-        code: readFileSync(id, "utf8").replaceAll(
-          "import.meta.url",
-          `new URL(${place}, import.meta.url)`,
-        ),
-        map: JSON.parse(readFileSync(`${id}.map`, "utf8")),
-      };
+      let code = readFileSync(id, "utf8");
+      code = code.replaceAll("import.meta.url", `new URL(${place}, import.meta.url)`);
+      for (const name of optionalPackages) {
+        const hints = "/* turbopackIgnore: true */ /* webpackIgnore: true */";
+        code = code.replaceAll(`import("${name}")`, `import(${hints} "${name}")`);
+      }
+      return { code, map: JSON.parse(readFileSync(`${id}.map`, "utf8")) };
     },
   };
 }

@@ -133,7 +133,7 @@ export class RestClient {
   ): Promise<CheckpointArchiveUrlResponse> {
     const params = { trainingRunId, checkpointId };
     return this.#with("getCheckpointArchiveUrl", options, async (connection, signal) => {
-      const { archiveUrl } = await import("./rest/archive-url.js");
+      const { archiveUrl } = await import("./rest/requests.js");
       return archiveUrl(connection, params, signal);
     });
   }
@@ -253,7 +253,7 @@ export class RestClient {
   /** Lets the server write a trace of a session; resolves to where it can be downloaded. */
   async exportSessionTrace(sessionId: string, options: OperationOptions = {}): Promise<string> {
     return this.#with("exportSessionTrace", options, async (connection, signal) => {
-      const { exportTrace } = await import("./rest/export-trace.js");
+      const { exportTrace } = await import("./rest/requests.js");
       return exportTrace(connection, sessionId, signal);
     });
   }
@@ -288,14 +288,14 @@ export class RestClient {
 
   /** What was used, hour by hour. */
   async getBillingUsage(options: BillingUsageOptions): Promise<BillingUsageResponse> {
-    const { billingWindow } = await import("./rest/billing-window.js");
+    const { billingWindow } = await import("./rest/requests.js");
     return this.#call("getBillingUsage", null, options, { query: billingWindow(options) });
   }
 
   /** Whose key this is; asks nobody. */
   async whoami(options: OperationOptions = {}): Promise<WhoamiResponse> {
     return this.#with("whoami", options, async (connection) => {
-      const { identityOf } = await import("./rest/identity.js");
+      const { identityOf } = await import("./rest/requests.js");
       return identityOf(connection);
     });
   }
@@ -306,7 +306,7 @@ export class RestClient {
    */
   async postLogs(lines: string, options: OperationOptions = {}): Promise<LogsAnswer> {
     return this.#with("postLogs", options, async (connection, signal) => {
-      const { postLogs } = await import("./rest/post-logs.js");
+      const { postLogs } = await import("./rest/requests.js");
       return postLogs(connection, lines, signal);
     });
   }

@@ -107,10 +107,9 @@ export class ServiceClient implements AsyncDisposable {
     this.#session = new SharedOpening(async (unwanted) => {
       const signal = AbortSignal.any([closing, unwanted]);
       const connection = await this.#connection.get(signal);
-      const { openSession } = await import("../session/open-session.js");
       const makers = await import("./client-makers.js");
       const { userMetadata, projectId = readVariable(runtime.env, "TINKER_PROJECT_ID") } = options;
-      const session = await openSession(connection, { userMetadata, projectId }, signal);
+      const session = await makers.openSession(connection, { userMetadata, projectId }, signal);
       return { makers, session };
     });
   }
@@ -196,8 +195,8 @@ export class ServiceClient implements AsyncDisposable {
     const surroundings = { telemetry: noTelemetry, closed: this.#closing.signal };
     return ApiFuture.start(operation, options, surroundings, async () => {
       const connection = await this.#connection.get(operation.signal);
-      const { samplerWithoutSession } = await import("./sampling/sampler-without-session.js");
-      const { withExtras } = await import("./sampling/sequence-extras.js");
+      const { samplerWithoutSession, withExtras } =
+        await import("./sampling/sampler-without-session.js");
       const response = await samplerWithoutSession(connection, target).sample(call, operation);
       return withExtras(response, options.tokenizer);
     });

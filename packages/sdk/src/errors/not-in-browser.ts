@@ -1,6 +1,44 @@
 import { TinkerError } from "./tinker-error.js";
 
-/** The error of what a browser has no means for. */
-export function notInBrowser(what: string, wayOut: string): TinkerError {
+/*
+ * In bundles for browsers this takes the place of modules that need what a browser has not: files, threads,
+ * processes. What they export is here, and refuses.
+ */
+
+function notInBrowser(what: string, wayOut: string): TinkerError {
   return new TinkerError(`A browser has no ${what}; ${wayOut}.`, { code: "not_in_browser" });
 }
+
+function refusing(what: string, wayOut: string) {
+  return async (): Promise<never> => {
+    throw notInBrowser(what, wayOut);
+  };
+}
+
+export const joinLocalServer = refusing("engine", "pass baseUrl with the address of a server");
+export const runCommand = refusing("shell for a credential command", "pass apiKey");
+
+export const loadTokenizerFrom = refusing(
+  "tokenizer",
+  "encode texts on a server and pass token ids",
+);
+export const loadModelTokenizer = loadTokenizerFrom;
+
+export const downloadCheckpointTo = refusing(
+  "files",
+  "use getCheckpointArchiveUrl and fetch the address",
+);
+export const uploadCheckpoint = downloadCheckpointTo;
+export const downloadTo = downloadCheckpointTo;
+
+export const receiveSamplingClient = refusing(
+  "thread to hand clients to",
+  "create a client in the worker",
+);
+export function SideSamplingClient(): never {
+  throw notInBrowser("side thread", "leave sideThread out");
+}
+
+/** Bodies are sent as they are: an implementation of zstd would be larger than the client. */
+export const canCompress = false;
+export const compressZstd = refusing("zstd", "send bodies as they are");

@@ -31,14 +31,17 @@ export function retry<T>(
   policy: RetryPolicy,
   surroundings: RetrySurroundings,
 ): Promise<T> {
-  return attempt(0).catch((error: unknown) => tryAgain(attempt, policy, surroundings, error));
+  return attempt(0).then(undefined, (error: unknown) =>
+    retryAfter(error, attempt, policy, surroundings),
+  );
 }
 
-async function tryAgain<T>(
+/** Goes on where the first try, made by the caller, has failed. */
+export async function retryAfter<T>(
+  firstError: unknown,
   attempt: (index: number) => Promise<T>,
   policy: RetryPolicy,
   { clock, signal, isBackground }: RetrySurroundings,
-  firstError: unknown,
 ): Promise<T> {
   let error = firstError;
   for (let failures = 0; ; failures++) {

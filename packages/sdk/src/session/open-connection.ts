@@ -6,7 +6,7 @@ import { noTelemetry } from "../telemetry/sink.js";
 import { openTelemetry } from "../telemetry/telemetry.js";
 import { Api } from "../transport/api.js";
 import { withCredential } from "../transport/authentication.js";
-import { resolveCredential, type CredentialProvider } from "../transport/credentials.js";
+import { resolveCredential, type CredentialProvider } from "../transport/resolve-credential.js";
 import { defaultHeaders } from "../transport/default-headers.js";
 import { TokenExchange } from "../transport/token-exchange.js";
 import type { ClientConfigResponse } from "../types/service.js";

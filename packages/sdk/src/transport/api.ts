@@ -226,6 +226,14 @@ function toWireNames(query: Query): Query {
   );
 }
 
+let keyPrefix = "";
+let keyCount = 0;
+
+/** Keys differ in their last digits, which are counted: a random number for each would take as long as a header. */
 function idempotencyKey(): string {
-  return `stainless-node-retry-${crypto.randomUUID()}`;
+  if (keyCount % 2 ** 32 === 0) {
+    keyPrefix = `stainless-node-retry-${crypto.randomUUID().slice(0, -8)}`;
+    keyCount = 0;
+  }
+  return keyPrefix + (2 ** 32 + keyCount++).toString(16).slice(1);
 }

@@ -1,6 +1,6 @@
 import { APIConnectionError } from "../errors/api-error.js";
 import { CredentialError } from "../errors/credential-error.js";
-import type { CredentialProvider } from "./credentials.js";
+import type { CredentialProvider } from "./resolve-credential.js";
 import { describeRequest, type Headers, type HttpRequest, type Send } from "./message.js";
 import { problemOfHeaderValue } from "./sendable-header.js";
 

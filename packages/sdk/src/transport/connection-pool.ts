@@ -69,15 +69,20 @@ export class ConnectionPool {
   }
 
   /** Waits for the right to send; `park` or `giveBack` ends being fresh. */
-  async take(signal?: Cancellation): Promise<Lease> {
-    await this.#fresh.acquire(signal);
+  take(signal?: Cancellation): Promise<Lease> {
+    return this.#fresh.acquire(signal).then(() => {
+      const connection = this.#pickFree();
+      return connection ? this.#lease(connection) : this.#takeNextFree(signal);
+    });
+  }
+
+  async #takeNextFree(signal?: Cancellation): Promise<Lease> {
     try {
-      let connection = this.#pickFree();
-      while (!connection) {
+      for (;;) {
         await this.#waitingForConnection.wait(signal);
-        connection = this.#pickFree();
+        const connection = this.#pickFree();
+        if (connection) return this.#lease(connection);
       }
-      return this.#lease(connection);
     } catch (error) {
       this.#fresh.release();
       throw error;

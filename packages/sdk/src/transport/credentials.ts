@@ -1,12 +1,6 @@
 import { CredentialError } from "../errors/credential-error.js";
 import { problemOfHeaderValue } from "./sendable-header.js";
-import type { Cancellation } from "../runtime/cancellation.js";
 import { readVariable, type Environment } from "../runtime/environment.js";
-
-/** Tells the credential for the next request; undefined when none is needed. Ends with the request. */
-export type CredentialProvider = (
-  signal?: Cancellation,
-) => Promise<string | undefined> | string | undefined;
 
 /** What a client knows about its credential before it asks anybody. */
 export interface CredentialSource {
@@ -34,37 +28,18 @@ export function findCredential(
   return source;
 }
 
-/**
- * Who authenticates a request. A ready-made token always wins; then the command where the server
- * asks for it or no usable key is there; else the key.
- */
-export function resolveCredential(
-  source: CredentialSource,
-  options: { readonly enforceCommand: boolean },
-): CredentialProvider {
-  const { key, command } = source;
-  if (key && isJwt(key)) return () => key;
-  if (options.enforceCommand && !command) {
-    throw new CredentialError(
-      "The server wants a credential command, but TINKER_CREDENTIAL_CMD is not set; set it to a command that prints a credential.",
-    );
-  }
-  if (command && (options.enforceCommand || !isUsable(key)))
-    return (signal) => runCredentialCommand(command, signal);
-  checkKey(source);
-  return () => key;
-}
-
 /** Whether a credential is a token in itself and not a key to get one. */
 export function isJwt(credential: string): boolean {
   return credential.startsWith("eyJ");
 }
 
-function isUsable(key: string | undefined): boolean {
+/** Whether a key looks like one. */
+export function isUsable(key: string | undefined): boolean {
   return key !== undefined && (key.startsWith("tml-") || isJwt(key));
 }
 
-function checkKey({ key, isRequired }: CredentialSource): void {
+/** Refuses a key that could never be sent, or none where one is needed. */
+export function checkKey({ key, isRequired }: CredentialSource): void {
   if (key === undefined) {
     if (isRequired) throw new CredentialError(`No API key: ${howToGetOne}.`);
     return;
@@ -78,15 +53,4 @@ function checkKey({ key, isRequired }: CredentialSource): void {
       'The API key must start with "tml-" (or be a token that starts with "eyJ"); check TINKER_API_KEY or apiKey.',
     );
   }
-}
-
-async function runCredentialCommand(command: string, signal?: Cancellation): Promise<string> {
-  const { runCommand } = await import("./run-command.js");
-  const credential = (await runCommand(command, signal)).trim();
-  if (credential === "") {
-    throw new CredentialError(
-      "The credential command printed nothing; run TINKER_CREDENTIAL_CMD by hand to see why.",
-    );
-  }
-  return credential;
 }

@@ -5,7 +5,7 @@ import {
   toAttempt,
   type Attempt,
 } from "../errors/api-error.js";
-import { retry, type RetryPolicy } from "../runtime/retry.js";
+import { retryAfter, type RetryPolicy } from "../runtime/retry.js";
 import type { Runtime } from "../runtime/runtime.js";
 import { isSuccess, type HttpRequest, type HttpResponse, type Send } from "./message.js";
 import { toStatusError } from "./response-error.js";
@@ -31,15 +31,20 @@ export function sendWithRetries(
   options: HttpRetryOptions,
 ): Promise<HttpResponse> {
   const { signal, isBackground } = request;
-  const { clock } = options.runtime;
-  return retry(
-    (index) =>
-      send(index === 0 ? request : { ...request, retryCount: index }).then((response) => {
-        if (isSuccess(response)) return response;
-        throw toStatusError(response, request);
-      }),
-    new HttpRetryPolicy(options, isBackground),
-    { clock, signal, isBackground },
+  const attempt = (index: number): Promise<HttpResponse> =>
+    send({ ...request, retryCount: index }).then((response) => {
+      if (isSuccess(response)) return response;
+      throw toStatusError(response, request);
+    });
+  const again = (error: unknown): Promise<HttpResponse> => {
+    const policy = new HttpRetryPolicy(options, isBackground);
+    const { clock } = options.runtime;
+    return retryAfter(error, attempt, policy, { clock, signal, isBackground });
+  };
+  // The first try by itself: nearly all need no other.
+  return send(request).then(
+    (response) => (isSuccess(response) ? response : again(toStatusError(response, request))),
+    again,
   );
 }
 

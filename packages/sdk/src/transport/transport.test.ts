@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { ArgumentError } from "../errors/argument-error.js";
 import { CredentialError } from "../errors/credential-error.js";
 import { parseBaseUrl } from "./base-url.js";
-import { findCredential, resolveCredential } from "./credentials.js";
+import { findCredential } from "./credentials.js";
+import { resolveCredential } from "./resolve-credential.js";
 import { endpointPath } from "./endpoint-path.js";
 import { headerList } from "./header-list.js";
 import type { HttpRequest } from "./message.js";
@@ -163,6 +164,15 @@ describe("headers", () => {
       ["cf-access-client-id", "c"],
       ["x-stainless-retry-count", "2"],
       ["x-api-key", "tml-secret"],
+    ]);
+  });
+
+  it("those of one request are not those of the next", () => {
+    headerList({ ...request, idempotencyKey: "k" });
+    expect(headerList({ ...request, headers: {}, retryCount: 0 })).toEqual([
+      ...Object.entries(request.commonHeaders).flat(),
+      "x-stainless-retry-count",
+      "0",
     ]);
   });
 });

@@ -36,11 +36,11 @@ export async function dispatchSample<T>(
     operation.add("waitMs", enteredAt - startedAt);
     // Encoded only now, so that those who wait in line do not hold a body each.
     const body = encode();
-    operation.spent("encodeMs", enteredAt);
     const sentAt = clock.now();
+    operation.add("encodeMs", sentAt - enteredAt);
     const sendOnce = (): Promise<T> => send(body);
-    const options = { signal, keeper: operation, leaves: isLater };
-    const submit = (): Promise<T> => host.retrying("sample", sendOnce, options);
+    const submit = (): Promise<T> =>
+      host.retrying("sample", sendOnce, { signal, keeper: operation, leaves: isLater });
     const attempt = (): Promise<T> =>
       sampleGate.isBackingOff ? sampleGate.waitForBackoff(signal).then(submit) : submit();
     const policy = new LaterPolicy(host, operation, sizeBytes);

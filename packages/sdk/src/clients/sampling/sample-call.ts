@@ -34,10 +34,58 @@ export function checkSampleCall(options: SampleOptions): SampleCall {
   return {
     prompt,
     numSamples,
-    samplingParams: checkSamplingParams(withExtensions(options.samplingParams ?? {})),
+    samplingParams: completeParams(options.samplingParams ?? {}),
     promptLogprobs: options.includePromptLogprobs ?? false,
     topkPromptLogprobs,
   };
+}
+
+type GivenParams = NonNullable<SampleOptions["samplingParams"]>;
+
+let lastParams: { readonly given: GivenParams; readonly complete: SamplingParams } | undefined;
+
+/**
+ * Parameters with their defaults. Calls by the thousand have the same ones, and looking at each takes longer than
+ * comparing them with the last, so that equal parameters are checked once and are the same object.
+ */
+function completeParams(given: GivenParams): SamplingParams {
+  if (lastParams && haveSameFields(given, lastParams.given)) return lastParams.complete;
+  const complete = checkSamplingParams(withExtensions(given));
+  const stop = Array.isArray(given.stop) ? { stop: [...given.stop] } : {};
+  // A copy: what was given may be changed for the next call.
+  lastParams = isPlain(given) ? { given: { ...given, ...stop }, complete } : undefined;
+  return complete;
+}
+
+function haveSameFields(given: GivenParams, known: GivenParams): boolean {
+  return isPlain(given) && hasFieldsOf(given, known) && hasFieldsOf(known, given);
+}
+
+function hasFieldsOf(some: object, others: object): boolean {
+  for (const name in others) {
+    const value = (some as Record<string, unknown>)[name];
+    const other = (others as Record<string, unknown>)[name];
+    if (typeof value !== "object" || value === null ? value !== other : !isSameList(value, other)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+function isSameList(list: unknown, other: unknown): boolean {
+  return (
+    Array.isArray(list) &&
+    Array.isArray(other) &&
+    list.length === other.length &&
+    list.every((item, index) => typeof item !== "object" && item === other[index])
+  );
+}
+
+/** Fields of others may hide behind a prototype, where they cannot be compared. */
+function isPlain(given: unknown): boolean {
+  return (
+    typeof given === "object" && given !== null && Object.getPrototypeOf(given) === Object.prototype
+  );
 }
 
 function checkTokenizer(tokenizer: unknown): void {

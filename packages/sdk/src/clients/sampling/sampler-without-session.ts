@@ -4,6 +4,8 @@ import { completeRetryConfig } from "../retry-config.js";
 import { Sampler } from "./sampler.js";
 import type { SampleTarget, SamplingHost } from "./sampling-host.js";
 
+export { withExtras } from "./sequence-extras.js";
+
 const maxKept = 100;
 const kept = new WeakMap<Connection, { host: SamplingHost; samplers: Map<string, Sampler> }>();
 

@@ -2,15 +2,14 @@ import type { Operation } from "../../futures/operation.js";
 import { pollFuture } from "../../futures/poll-future.js";
 import { QueueStateLog } from "../../session/queue-state-log.js";
 import { holdHeaders, type Acceptance } from "../../transport/acceptance.js";
-import { jsonBody, type EncodedBody } from "../../transport/api.js";
 import type { Headers, HttpResponse } from "../../transport/message.js";
 import type { SampleResponse } from "../../types/sampling.js";
-import { encodeJson } from "../../wire/json-codec.js";
 import { estimatePromptBytes } from "../byte-estimate.js";
 import type { CompleteRetryConfig } from "../retry-config.js";
 import { dispatchSample } from "./dispatch-sample.js";
 import type { RetryHandler } from "./retry-handler.js";
 import { retryHandlerFor } from "./retry-handlers.js";
+import { SampleBodies } from "./sample-body.js";
 import type { SampleCall } from "./sample-call.js";
 import { nameOfTarget, type SampleTarget, type SamplingHost } from "./sampling-host.js";
 
@@ -23,6 +22,7 @@ export class Sampler {
   readonly retryConfig: CompleteRetryConfig;
   readonly #handler: RetryHandler;
   readonly #queueLog: QueueStateLog;
+  readonly #bodies: SampleBodies;
   #nextSeqId: number;
 
   constructor(
@@ -35,6 +35,7 @@ export class Sampler {
     this.target = target;
     this.retryConfig = retryConfig;
     this.#handler = retryHandlerFor(host, nameOfTarget(target), retryConfig);
+    this.#bodies = new SampleBodies(target);
     this.#nextSeqId = firstSeqId;
     const subject = { activity: "Sampling", name: nameOfTarget(target) } as const;
     this.#queueLog = new QueueStateLog(host.runtime, subject);
@@ -58,7 +59,7 @@ export class Sampler {
     const { signal } = operation;
     return dispatchSample(this.host, operation, {
       sizeBytes: estimatePromptBytes(call.prompt),
-      encode: () => this.#encode(call),
+      encode: () => this.#bodies.write(call),
       send: (body) =>
         connection.api.exchange("streamSample", body, { headers, signal, streams: true }),
     });
@@ -73,7 +74,7 @@ export class Sampler {
     const sizeBytes = estimatePromptBytes(call.prompt);
     return dispatchSample(this.host, operation, {
       sizeBytes,
-      encode: () => this.#encode(call, seqId),
+      encode: () => this.#bodies.write(call, seqId),
       send: (body) => {
         const options = { headers: this.#headersFor(sizeBytes), signal };
         return api
@@ -97,20 +98,5 @@ export class Sampler {
       { ...accepted, requestType: "Sample", resultType: "SampleResponse", roundTripMs: 0 },
       { connection, telemetry, queueLog: this.#queueLog, operation, signal },
     );
-  }
-
-  #encode(call: SampleCall, seqId?: number): EncodedBody {
-    const { prompt, numSamples, samplingParams, promptLogprobs, topkPromptLogprobs } = call;
-    // Field by field: merging objects takes more memory than all of the rest.
-    const request = {
-      ...this.target,
-      seqId,
-      prompt,
-      numSamples,
-      samplingParams,
-      promptLogprobs,
-      topkPromptLogprobs,
-    };
-    return jsonBody(encodeJson("SampleRequest", request));
   }
 }
