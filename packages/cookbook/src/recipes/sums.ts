@@ -4,8 +4,8 @@ import { normalized, problemGroup, train, type EnvironmentGroup } from "../rl/in
 import { examine, examSize, openSampler, percent } from "./exam.js";
 import type { Recipe, RecipeContext } from "./recipe.js";
 
-const steps = 90;
-const sumsPerStep = 16;
+const steps = 80;
+const sumsPerStep = 32;
 const triesPerSum = 8;
 const largest = 10;
 const maxTokens = 24;
