@@ -4,6 +4,7 @@
 // This one is a hinge: tokens that are more probable than a target are left alone.
 import assert from "node:assert/strict";
 import type { CustomLossFn } from "tinker-ts";
+import { RunLog } from "tinker-ts/run-log";
 import { Chat } from "./support/chat.js";
 import { connect } from "./support/connect.js";
 import { gardenTalk } from "./support/garden-talk.js";
@@ -32,15 +33,19 @@ const training = await service.createLoraTrainingClient({ baseModel, rank: 16, s
 const chat = new Chat(await training.getTokenizer());
 const { data } = chat.lesson(gardenTalk().lesson(8));
 
+const run = await RunLog.open({ service, name: "custom-loss" });
+run.watch(training);
 const shares: number[] = [];
 for (let step = 1; step <= 30; step++) {
   const pass = training.forwardBackwardCustom(data, hinge);
   const { metrics } = await pass;
   await training.optimStep({ learningRate: 1e-2 });
   shares.push(metrics["satisfied:mean"]!);
+  run.log({ satisfied: shares.at(-1)! }, { step });
   if (step % 10 === 0)
     console.log(`step ${step}: ${(shares.at(-1)! * 100).toFixed(0)} % satisfied`);
 }
+await run.close();
 await service.close();
 
 assert.ok(shares.at(-1)! > shares[0]! + 0.5, "at least half of the tokens became probable enough");

@@ -1,5 +1,6 @@
 // Teaches a model something that it cannot know, and shows the difference. `npm start` runs this.
 import assert from "node:assert/strict";
+import { RunLog } from "tinker-ts/run-log";
 import { Chat } from "./support/chat.js";
 import { connect } from "./support/connect.js";
 import { accuracy, Display, percent } from "./support/display.js";
@@ -28,14 +29,19 @@ const before = await chat.ask(await service.createSamplingClient({ baseModel }),
 display.say(`right: ${percent(accuracy(task.exam, before))}`);
 
 display.title(`2. Training: ${steps} steps of ${batchSize} examples, rank ${rank}`);
+const config = { model_name: baseModel, learning_rate: learningRate, lora_rank: rank };
+const run = await RunLog.open({ service, name: "quickstart", config }); // for `tinker-ts studio`
+run.watch(training);
 const losses: number[] = [];
 for (let step = 1; step <= steps; step++) {
   const { data, tokenCount } = chat.lesson(task.lesson(batchSize));
   const adamParams = { learningRate: learningRate * (1 - (step - 1) / steps) };
   const { forwardBackward } = await training.trainStep(data, "cross_entropy", { adamParams });
   losses.push(forwardBackward.metrics["loss:sum"]! / tokenCount);
+  run.log({ train_mean_nll: losses.at(-1)!, learning_rate: adamParams.learningRate }, { step });
   display.step(step, steps, losses.at(-1)!);
 }
+await run.close();
 display.curve();
 
 display.title("3. The trained model, from its checkpoint");

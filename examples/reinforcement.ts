@@ -6,6 +6,7 @@
 // (importance sampling).
 import assert from "node:assert/strict";
 import { policyDatum } from "tinker-ts";
+import { RunLog } from "tinker-ts/run-log";
 import { Chat } from "./support/chat.js";
 import { connect } from "./support/connect.js";
 import { percent } from "./support/display.js";
@@ -19,6 +20,8 @@ const { service, baseModel, isSmall } = connect();
 const training = await service.createLoraTrainingClient({ baseModel, rank: 16, seed: 1 });
 const chat = new Chat(await training.getTokenizer());
 const riddles = kiteWeather();
+const run = await RunLog.open({ service, name: "reinforcement" });
+run.watch(training);
 const shares: number[] = [];
 
 for (let round = 1; round <= rounds; round++) {
@@ -36,6 +39,7 @@ for (let round = 1; round <= rounds; round++) {
     }),
   );
   shares.push(mean(groups.map(({ average }) => average)));
+  run.log({ "env/all/reward/total": shares.at(-1)! }, { step: round });
   const data = groups.flatMap(({ prompt, sequences, rewards, average }) =>
     sequences.flatMap((sequence, index) => {
       const advantage = rewards[index]! - average;
@@ -48,6 +52,7 @@ for (let round = 1; round <= rounds; round++) {
   }
   if (round % 5 === 0) console.log(`round ${round}: ${percent(shares.at(-1)!)} good`);
 }
+await run.close();
 await service.close();
 
 const [first, last] = [mean(shares.slice(0, 3)), mean(shares.slice(-3))];

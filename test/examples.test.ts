@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
+import { createLocalHandler } from "@tinker-ts/server";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { root } from "./support/source-graph.js";
 
@@ -34,6 +35,12 @@ const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 it("custom-loss trains with a loss of one's own", async () => {
   const output = await run("custom-loss", { TINKER_MODEL: tinyModel });
   expect(output).toMatch(/^step 30: \d+ % satisfied$/m);
+  // What it logged is what the studio shows.
+  const server = await createLocalHandler({ dataDir, logLevel: "silent" });
+  const answer = await server.fetch(new Request("http://localhost/studio/api/runs"));
+  await server.close();
+  const { runs } = (await answer.json()) as { runs: unknown[] };
+  expect(runs).toMatchObject([{ name: "custom-loss", status: "completed", step: 30 }]);
 }, 60_000);
 
 it("resume ends up where it would have been without the crash", async () => {
