@@ -97,7 +97,7 @@ it("a model trains and samples there", () => {
   expect(runModule(code)).toBe("true 3\n");
 }, 60_000);
 
-it("a server serves there, and a thread of the client's own samples from it", () => {
+it("a server serves there with its studio, and a thread of the client's own samples from it", () => {
   const code = `
     import { ServiceClient } from "tinker-ts";
     import { startServer } from "@tinker-ts/server";
@@ -105,11 +105,28 @@ it("a server serves there, and a thread of the client's own samples from it", ()
     const service = new ServiceClient({ baseUrl: server.url, sideThread: true });
     const sampling = await service.createSamplingClient({ baseModel: "tinker-ts/sprout" });
     const { sequences } = await sampling.sample({ prompt: [5, 8], samplingParams: { maxTokens: 3 } });
-    console.log(sequences[0].tokens.length);
+    const page = await fetch(server.url + "/studio");
+    console.log(sequences[0].tokens.length, page.status, page.headers.get("content-type"));
     await sampling.close();
     await service.close();
     await server.close();`;
-  expect(runModule(code)).toBe("3\n");
+  expect(runModule(code)).toBe("3 200 text/html; charset=utf-8\n");
+}, 60_000);
+
+it("a server without the studio's package says how to get it", () => {
+  const folder = path.join(project, "node_modules/@tinker-ts/studio");
+  const code = `
+    import { startServer } from "@tinker-ts/server";
+    const server = await startServer({ port: 0, logLevel: "error" });
+    const response = await fetch(server.url + "/studio");
+    console.log(response.status, await response.text());
+    await server.close();`;
+  renameSync(folder, `${folder}.away`);
+  try {
+    expect(runModule(code)).toMatch(/^503 .*npm install @tinker-ts\/studio/);
+  } finally {
+    renameSync(`${folder}.away`, folder);
+  }
 }, 60_000);
 
 it("an engine whose library is not there says what to install, to programs and to doctor", () => {

@@ -1,6 +1,8 @@
 import type { Page } from "playwright-core";
+import type { StudioRuns } from "tinker-ts/wire/studio";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { closeBrowser, StudioTab } from "./support/browser.js";
+import { ask, runAddress } from "./support/log-lines.js";
 import { StudioServer, trainStep } from "./support/server.js";
 
 let server: StudioServer;
@@ -29,9 +31,32 @@ describe.runIf(isFull)("the connection", () => {
     await trainStep(training);
     await tab.page.getByRole("row", { name: /sprout.* 3 / }).waitFor();
     await tab.page.getByText("live", { exact: true }).waitFor();
-    const series = await fetch(`${server.url}/studio/api/runs`);
-    const { runs } = (await series.json()) as { runs: { step: number }[] };
+    const { runs } = await ask<StudioRuns>(server, "runs");
     expect(runs.map(({ step }) => step)).toEqual([3]);
+    await tab.close();
+  }, 60_000);
+
+  it("54: an open curve gets the points of the gap once, without a reload", async () => {
+    const training = await server.train(2);
+    const tab = await StudioTab.open(runAddress(server, training.modelId, "?table=nll"), {
+      allowedFailures: [/./],
+    });
+    const steps = (): Promise<(string | null)[]> =>
+      tab.page
+        .locator('[data-metric="nll"] tbody tr')
+        .evaluateAll((rows) => rows.map((row) => row.firstElementChild?.textContent ?? null));
+    await expect.poll(steps).toEqual(["0", "1"]);
+    await tab.page.evaluate("window.isSame = true");
+    await server.kill();
+    await tab.page
+      .getByText(/reconnecting|offline/i)
+      .first()
+      .waitFor({ timeout: 5000 });
+    expect(await tab.page.getByRole("button", { name: "Save now" }).isDisabled()).toBe(true);
+    await server.start();
+    for (let step = 0; step < 3; step++) await trainStep(training);
+    await expect.poll(steps, { timeout: 20_000 }).toEqual(["0", "1", "2", "3", "4"]);
+    expect(await tab.page.evaluate("window.isSame")).toBe(true);
     await tab.close();
   }, 60_000);
 

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { closeBrowser, StudioTab, textOf } from "./support/browser.js";
-import { logLines, runAddress } from "./support/log-lines.js";
+import { ask, logLines, runAddress } from "./support/log-lines.js";
 import { StudioServer, trainStep } from "./support/server.js";
 import type { TrainingClient } from "tinker-ts";
+import type { StudioMachine } from "tinker-ts/wire/studio";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 
@@ -33,6 +34,23 @@ describe.runIf(isFull)("from one thing to the next", () => {
     expect(await page.getByTestId("step").textContent()).toBe("0");
     await page.keyboard.press("]");
     await expect.poll(() => page.getByTestId("step").textContent()).toBe("1");
+  });
+
+  it("34: of a run with rollouts it leads to the rollouts of that step", async () => {
+    await logLines(server, "with-rollouts", [
+      { kind: "open", name: "with-rollouts" },
+      ...[0, 1, 2, 3].map((step) => ({ kind: "metrics", step, metrics: { nll: 4 - step } })),
+      { kind: "rollouts", step: 3, rollouts: [{ group: 0, index: 0, reward: 1, text: "three" }] },
+    ]);
+    await using tab = await StudioTab.open(runAddress(server, "with-rollouts"));
+    const { page } = tab;
+    const over = page.locator('[data-metric="nll"] .u-over');
+    await over.waitFor();
+    const box = (await over.boundingBox())!;
+    await page.mouse.click(box.x + box.width - 2, box.y + box.height / 2);
+    await page.getByRole("button", { name: /three/ }).waitFor();
+    expect(page.url()).toContain("tab=rollouts");
+    expect(await page.getByTestId("step").textContent()).toBe("3");
   });
 
   it("saves a run as one file that is text and pictures only", async () => {
@@ -139,10 +157,47 @@ describe.runIf(isFull)("from one thing to the next", () => {
       const step = (): Promise<string | null> => run.locator(".run-header").textContent();
       await run.locator(".run-header").waitFor();
       const before = await step();
-      await expect.poll(step).not.toBe(before);
+      await expect.poll(step, { timeout: 10_000 }).not.toBe(before);
     } finally {
       end.abort();
       await loop;
     }
   });
+
+  it("51: whoever waits for an answer is told why", async () => {
+    const end = new AbortController();
+    const others = Array.from({ length: 80 }, () =>
+      fetch(`${server.url}/v1/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({
+          model: "tinker-ts/sprout",
+          prompt: "Once",
+          max_tokens: 900,
+          n: 8,
+          stream: true,
+          ignore_eos: true,
+        }),
+        signal: end.signal,
+      }).catch(() => undefined),
+    );
+    try {
+      await expect
+        .poll(async () => (await ask<StudioMachine>(server, "machine")).samples.waiting, {
+          timeout: 10_000,
+        })
+        .toBeGreaterThan(0);
+      await using tab = await StudioTab.open(
+        `${server.url}/studio/playground?columns=tinker-ts/sprout&max=20`,
+        { allowedFailures: [/aborted/i] },
+      );
+      const field = tab.page.getByRole("textbox", { name: "Prompt", exact: true });
+      await field.fill("Hello.");
+      await field.press("Control+Enter");
+      await tab.page.getByText(/^waiting .* · .*(wait|place|turn)/).waitFor();
+    } finally {
+      end.abort();
+      await Promise.all(others);
+    }
+  }, 60_000);
 });

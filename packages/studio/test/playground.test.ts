@@ -1,3 +1,8 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { closeBrowser, StudioTab } from "./support/browser.js";
 import { ask } from "./support/log-lines.js";
@@ -5,6 +10,7 @@ import { StudioServer, trainStep } from "./support/server.js";
 import type { ServiceClient, TrainingClient } from "tinker-ts";
 import type { StudioCheckpoints, StudioMachine } from "tinker-ts/wire/studio";
 
+const sproutFolder = path.resolve(import.meta.dirname, "../../engine/sprout");
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 
 describe.runIf(isFull)("the playground", () => {
@@ -77,10 +83,145 @@ describe.runIf(isFull)("the playground", () => {
     await page.keyboard.press("Home");
     const facts = (await page.locator("dl.facts").textContent()) ?? "";
     const taken = (await page.locator(".alternatives .taken").first().textContent()) ?? "";
-    const logprob = /sampler(−?[\d.e−]+)/.exec(facts)?.[1];
+    const logprob = /sampler(−?[\d.]+(?:e−?\d+)?)/.exec(facts)?.[1];
     expect(logprob).toBeDefined();
     expect(taken).toContain(logprob!);
   });
+
+  it("46: answers stream: they grow while they come", async () => {
+    await using tab = await StudioTab.open(address("&max=200&temp=1"));
+    const { page } = tab;
+    const field = page.getByRole("textbox", { name: "Prompt", exact: true });
+    await field.fill("Tell a long story.");
+    await field.press("Control+Enter");
+    const said = page.locator(".said").first();
+    const seen = new Set<number>();
+    await expect
+      .poll(
+        async () => {
+          seen.add(((await said.textContent()) ?? "").length);
+          return seen.size;
+        },
+        { interval: 20 },
+      )
+      .toBeGreaterThan(3);
+    await page
+      .getByRole("button", { name: "■ Stop" })
+      .click({ timeout: 2000 })
+      .catch(() => null);
+  });
+
+  it("48: a model without a chat template says so, and goes on from the text", async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-plain-"));
+    cpSync(sproutFolder, folder, { recursive: true });
+    for (const name of ["chat_template.jinja", "chat_template.json"])
+      rmSync(path.join(folder, name), { force: true });
+    const configFile = path.join(folder, "tokenizer_config.json");
+    const config = JSON.parse(readFileSync(configFile, "utf8")) as Record<string, unknown>;
+    delete config["chat_template"];
+    writeFileSync(configFile, JSON.stringify(config));
+    const plain = await StudioServer.start("--model", `plain=${folder}`);
+    try {
+      await using tab = await StudioTab.open(
+        `${plain.url}/studio/playground?columns=plain&max=5&temp=0`,
+        { allowedFailures: [/status of 400/] },
+      );
+      const [said = ""] = await answers(tab, "The cat sat on");
+      expect(said).not.toBe("");
+      await tab.page.getByText("This model has no chat template").waitFor();
+      const response = await fetch(`${plain.url}/v1/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({
+          model: "plain",
+          prompt: "The cat sat on",
+          max_tokens: 5,
+          temperature: 0,
+        }),
+      });
+      const direct = (await response.json()) as { choices: { text: string }[] };
+      expect(said).toBe(direct.choices[0]!.text);
+    } finally {
+      await plain.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }, 60_000);
+
+  it("keeps prompts and views under names, on the server and not in the browser", async () => {
+    await using tab = await StudioTab.open(address("&temp=0&max=4"));
+    const { page } = tab;
+    const field = page.getByRole("textbox", { name: "Prompt", exact: true });
+    await field.fill("A prompt, with <b>signs</b> & more?");
+    await page.getByRole("textbox", { name: "System prompt" }).fill("Be brief.");
+    await page.getByRole("button", { name: "Save prompt" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("textbox").fill("signs");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await page.goto(`${server.url}/studio/machine`);
+    await page.getByRole("heading", { name: "Memory" }).waitFor();
+    await page.keyboard.press("v");
+    await dialog.getByRole("textbox").fill("the machine");
+    await dialog.getByRole("button", { name: "Keep" }).click();
+    await dialog.getByRole("link", { name: "the machine" }).waitFor();
+    expect(await tab.violations()).toEqual([]);
+    expect(await page.evaluate("Object.keys(localStorage)")).toEqual([]);
+    await using fresh = await StudioTab.open(address());
+    await fresh.page.getByLabel("Saved prompts").selectOption({ label: "signs" });
+    expect(
+      await fresh.page.getByRole("textbox", { name: "Prompt", exact: true }).inputValue(),
+    ).toBe("A prompt, with <b>signs</b> & more?");
+    expect(await fresh.page.getByRole("textbox", { name: "System prompt" }).inputValue()).toBe(
+      "Be brief.",
+    );
+    await fresh.page.getByRole("button", { name: "Views" }).click();
+    await fresh.page.getByRole("dialog").getByRole("link", { name: "the machine" }).click();
+    await fresh.page.getByRole("heading", { name: "Memory" }).waitFor();
+    await fresh.page.getByRole("button", { name: "Views" }).click();
+    await fresh.page.getByRole("button", { name: "Forget the machine" }).click();
+    await fresh.page
+      .getByRole("dialog")
+      .getByRole("link", { name: "the machine" })
+      .waitFor({ state: "detached" });
+  });
+
+  it("is shown as one chart within pages that are allowed to, and in no other", async () => {
+    const page = `<!doctype html><title>notebook</title><iframe width=600 height=300 src="URL"></iframe>`;
+    const hosts = ["allowed", "other"].map(() =>
+      createServer((_, response) => {
+        response.setHeader("content-type", "text/html");
+        response.end(page.replace("URL", chart));
+      }),
+    );
+    const ports: number[] = [];
+    for (const host of hosts) {
+      await new Promise<void>((resolve) => {
+        host.listen(0, "127.0.0.1", resolve);
+      });
+      ports.push((host.address() as AddressInfo).port);
+    }
+    const own = await StudioServer.start("--cors-origin", `http://127.0.0.1:${ports[0]}`);
+    const model = await own.train(3);
+    const chart = `${own.url}/studio/embed?run=${encodeURIComponent(model.modelId)}&metric=nll`;
+    try {
+      const [shown, refused] = [
+        await StudioTab.open(`http://127.0.0.1:${ports[0]}/`, { allowedFailures: [/./] }),
+        await StudioTab.open(`http://127.0.0.1:${ports[1]}/`, { allowedFailures: [/./] }),
+      ];
+      await shown.page.frameLocator("iframe").locator('[data-metric="nll"] canvas').waitFor();
+      expect(await refused.page.frameLocator("iframe").locator("canvas").count()).toBe(0);
+      // Everything else of the studio is shown in no page at all.
+      await shown.page.locator("iframe").evaluate((frame, url) => {
+        (frame as unknown as { src: string }).src = url;
+      }, `${own.url}/studio`);
+      await shown.page.frameLocator("iframe").locator("canvas").waitFor({ state: "detached" });
+      expect(await shown.page.frameLocator("iframe").locator("nav").count()).toBe(0);
+      await Promise.all([shown.context.close(), refused.context.close()]);
+    } finally {
+      for (const host of hosts) host.close();
+      await own.close();
+    }
+  }, 60_000);
 
   it.runIf(isFull)(
     "48: system prompt, several answers, stop and going on from a text",
@@ -115,16 +256,18 @@ describe.runIf(isFull)("the playground", () => {
   });
 
   it("52: publishes, limits, and deletes a checkpoint, and asks for its name", async () => {
-    const { path } = await training.saveWeightsForSampler("to-delete");
+    const { path: doomed } = await training.saveWeightsForSampler("to-delete");
     await using tab = await StudioTab.open(`${server.url}/studio/checkpoints`);
     const { page } = tab;
-    const row = page.locator(`[data-path="${path}"]`);
+    const row = page.locator(`[data-path="${doomed}"]`);
     await row.getByRole("button", { name: "publish" }).click();
     const dialog = page.getByRole("dialog");
     expect(await dialog.getByRole("button", { name: "Publish" }).isDisabled()).toBe(true);
     await dialog.getByRole("textbox").fill("to-delete");
     await dialog.getByRole("button", { name: "Publish" }).click();
-    await row.getByRole("button", { name: "unpublish" }).waitFor();
+    await row.getByRole("button", { name: "unpublish" }).click();
+    await dialog.getByRole("button", { name: "Unpublish" }).click();
+    await row.getByRole("button", { name: "publish", exact: true }).waitFor();
     await row.getByRole("button", { name: "ttl" }).click();
     await dialog.getByRole("spinbutton").fill("2");
     await dialog.getByRole("button", { name: "Set" }).click();
@@ -138,11 +281,37 @@ describe.runIf(isFull)("the playground", () => {
     ]);
     expect((await file.path()).length).toBeGreaterThan(0);
     await page.keyboard.press("Escape");
+    // Somebody samples from it, and whoever deletes it is told.
+    const sampling = await service.createSamplingClient({ modelPath: doomed });
+    await sampling.sample({ prompt: [5, 8], samplingParams: { maxTokens: 1 } });
+    await page.reload();
     await row.getByRole("button", { name: "delete" }).click();
+    await dialog.getByText(/In use by/).waitFor();
+    const [used] = (await ask<StudioCheckpoints>(server, "checkpoints")).checkpoints.filter(
+      (one) => one.path === doomed,
+    );
+    expect(used!.usedBy.length).toBeGreaterThan(0);
+    for (const user of used!.usedBy) await dialog.getByText(user).waitFor();
     await dialog.getByRole("textbox").fill("to-delete");
     await dialog.getByRole("button", { name: "Delete" }).click();
     await row.waitFor({ state: "detached" });
     const left = await ask<StudioCheckpoints>(server, "checkpoints");
-    expect(left.checkpoints.map((one) => one.path)).not.toContain(path);
+    expect(left.checkpoints.map((one) => one.path)).not.toContain(doomed);
+    const audit = await fetch(`${server.url}/api/v1/audit`, {
+      headers: { "x-api-key": "tml-studio" },
+    });
+    const { entries } = (await audit.json()) as {
+      entries: { event: string; tinker_path: string | null; purpose: string | null }[];
+    };
+    expect(
+      entries
+        .filter((entry) => entry.tinker_path === doomed && entry.purpose === "studio")
+        .map(({ event }) => event),
+    ).toEqual([
+      "checkpoint.published",
+      "checkpoint.unpublished",
+      "checkpoint.ttl_changed",
+      "checkpoint.deleted",
+    ]);
   });
 });

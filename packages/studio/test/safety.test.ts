@@ -1,12 +1,25 @@
 import { createServer, request as httpRequest } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { TrainingClient } from "tinker-ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { closeBrowser, StudioTab } from "./support/browser.js";
+import { logLines } from "./support/log-lines.js";
 import { StudioServer } from "./support/server.js";
 
 const mine = "tml-mine-0123456789";
 const theirs = "tml-theirs-0123456789";
+const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 const refusals = [/status of 40[13]/];
+
+interface PageElement extends EventTarget {
+  name?: string;
+  submit?: () => void;
+}
+
+interface PageDocument {
+  readonly createElement: (name: string) => PageElement;
+  readonly body: { readonly append: (element: PageElement) => void };
+}
 
 /** What a page has and a test has not. */
 interface PageGlobals {
@@ -15,12 +28,13 @@ interface PageGlobals {
 
 let open: StudioServer;
 let keyed: StudioServer;
+let training: TrainingClient;
 beforeAll(async () => {
   [open, keyed] = await Promise.all([
     StudioServer.start(),
     StudioServer.start("--api-key", mine, "--api-key", theirs),
   ]);
-  await Promise.all([open.train(1), keyed.train(1, keyed.client(mine))]);
+  [training] = await Promise.all([open.train(1), keyed.train(1, keyed.client(mine))]);
 }, 120_000);
 afterAll(async () => {
   await closeBrowser();
@@ -102,6 +116,41 @@ describe("a server with keys", () => {
     expect(foreign.status).toBe(404);
     await tab.close();
   }, 60_000);
+
+  it.runIf(isFull)(
+    "11: lets another owner chat with a public checkpoint and see nothing of its run",
+    async () => {
+      const shared = await keyed.train(1, keyed.client(mine));
+      const { path } = await shared.saveWeightsForSampler("shared");
+      await keyed.client(mine).createRestClient().publishCheckpointFromTinkerPath(path);
+      const tab = await StudioTab.open(
+        `${keyed.url}/studio/playground?columns=${path}&max=6#code=${await codeFor(theirs)}`,
+        { allowedFailures: [/status of 404/] },
+      );
+      const field = tab.page.getByRole("textbox", { name: "Prompt", exact: true });
+      await field.fill("Hello.");
+      await field.press("Control+Enter");
+      await tab.page.getByRole("button", { name: "Send" }).waitFor();
+      expect(await tab.page.locator(".from").textContent()).toBe(path);
+      for (const route of [
+        `runs/${encodeURIComponent(shared.modelId)}`,
+        `series?runs=${encodeURIComponent(shared.modelId)}&keys=nll`,
+        `exhibits?run=${encodeURIComponent(shared.modelId)}`,
+        `runs/${encodeURIComponent(shared.modelId)}/series.csv`,
+      ]) {
+        const response = await fetch(`${keyed.url}/studio/api/${route}`, {
+          headers: { "x-api-key": theirs },
+        });
+        expect([route, response.status]).toEqual([route, 404]);
+      }
+      await tab.page.goto(`${keyed.url}/studio/runs/${encodeURIComponent(shared.modelId)}`);
+      await tab.page.getByRole("alert").waitFor();
+      await tab.page.goto(`${keyed.url}/studio/checkpoints`);
+      await tab.page.getByText("Nothing is saved yet").waitFor();
+      await tab.close();
+    },
+    60_000,
+  );
 });
 
 describe("a server without keys", () => {
@@ -129,6 +178,32 @@ describe("a server without keys", () => {
           fetch(`${studio}/studio/api/views`, { method: "POST", mode: "no-cors", body: "{}" }).then(
             (r) => r.text(),
           ),
+        form: () =>
+          new Promise((resolve) => {
+            const page = globalThis as unknown as { document: PageDocument };
+            const frame = page.document.createElement("iframe");
+            frame.name = "target";
+            page.document.body.append(frame);
+            const form = page.document.createElement("form");
+            Object.assign(form, {
+              method: "post",
+              action: `${studio}/studio/api/views`,
+              target: "target",
+              enctype: "text/plain",
+            });
+            page.document.body.append(form);
+            frame.addEventListener("load", () => resolve(""));
+            form.submit!();
+          }),
+        source: () =>
+          new Promise((resolve, reject) => {
+            const { EventSource } = globalThis as unknown as { EventSource: PageGlobals["Image"] };
+            const source = Reflect.construct(EventSource, [
+              `${studio}/studio/api/events?topics=runs`,
+            ]) as EventTarget;
+            source.addEventListener("open", () => resolve("open"));
+            source.addEventListener("error", () => reject(new Error("refused")));
+          }),
         image: () =>
           new Promise((resolve, reject) => {
             const image = new (globalThis as unknown as PageGlobals).Image();
@@ -151,6 +226,8 @@ describe("a server without keys", () => {
       stream: "refused",
       change: "refused",
       simple: "refused",
+      form: "nothing",
+      source: "refused",
       image: "refused",
     });
     await tab.context.close();
@@ -179,24 +256,69 @@ describe("a server without keys", () => {
 
   it("9, 10: shows names as text, with what cannot be seen as escapes", async () => {
     const evil = `<img src=x onerror="document.title='owned'">`;
-    const runs = await (await fetch(`${open.url}/studio/api/runs`)).json();
-    const [{ id }] = (runs as { runs: { id: string }[] }).runs as [{ id: string }];
-    const label = await fetch(`${open.url}/studio/api/runs/${encodeURIComponent(id)}/label`, {
-      method: "POST",
-      headers: { "x-tinker-studio": "1", "content-type": "application/json" },
-      body: JSON.stringify({
-        name: `${evil}\u202Egnp\u200B${"long".repeat(30)}`,
+    const hidden = `${evil}\u202Egnp\u200B${"long".repeat(30)}`;
+    const ids = [...(await training.getTokenizer()).encode(evil)];
+    await logLines(open, "evil", [
+      {
+        kind: "open",
+        name: hidden,
         tags: [evil.slice(0, 40)],
-      }),
-    });
-    expect(label.status, await label.text()).toBe(200);
-    const tab = await StudioTab.open(`${open.url}/studio`);
-    await tab.page.getByText("<img src=x").first().waitFor();
+        config: { [evil]: { deep: hidden } },
+      },
+      { kind: "metrics", step: 0, metrics: { [evil]: 1, nll: 2 } },
+      { kind: "text", text: hidden },
+      {
+        kind: "rollouts",
+        step: 0,
+        rollouts: [
+          {
+            group: 0,
+            index: 0,
+            reward: 1,
+            text: `${hidden} ![](http://evil.example/x.png) https://evil.example/`,
+            messages: [{ role: evil, content: hidden }],
+            logs: [hidden],
+            stop: evil,
+          },
+          { group: 0, index: 1, reward: 0, tokens: ids, model: "tinker-ts/sprout" },
+        ],
+      },
+    ]);
+    const run = `${open.url}/studio/runs/evil`;
+    const places = [
+      `${open.url}/studio`,
+      run,
+      `${run}?tab=config`,
+      `${run}?tab=log`,
+      `${run}?tab=rollouts`,
+      `${open.url}/studio/compare?runs=evil`,
+    ];
+    const tab = await StudioTab.open(places[0]!);
+    for (const place of isFull ? places : places.slice(0, 1)) {
+      await tab.page.goto(place);
+      await tab.page.locator("main").getByText("<img src=x").first().waitFor();
+      const text = await tab.page.locator("body").innerText();
+      expect([place, text]).toEqual([place, expect.not.stringMatching(/[\u202E\u200B]/)]);
+      expect([place, text]).toEqual([place, expect.stringContaining("\\u202e")]);
+      expect([place, await tab.isTooWide()]).toEqual([place, false]);
+    }
+    // Each form of a rollout, and what it links to, is text; requests elsewhere are complaints of the tab.
+    for (const form of isFull ? ["text", "messages", "raw", "tokens"] : ["text"]) {
+      await tab.page.goto(`${run}?tab=rollouts&as=${form}`);
+      await tab.page.locator(".exhibit-row").first().click();
+      await tab.page.locator(".exhibit").waitFor();
+      if (form === "tokens") await tab.page.locator(".exhibit-row").nth(1).click();
+      await tab.page.locator(".exhibit").getByText("<img src=x").first().waitFor();
+      expect(await tab.page.locator("main img, main a[href*='evil.example']").count()).toBe(0);
+    }
+    await tab.page.goto(`${open.url}/studio/playground?columns=tinker-ts/sprout&max=4`);
+    const field = tab.page.getByRole("textbox", { name: "Prompt", exact: true });
+    await field.fill(hidden);
+    await field.press("Control+Enter");
+    await tab.page.getByRole("button", { name: "Send" }).waitFor();
+    expect(await tab.page.locator(".question").innerText()).toContain("\\u202e");
+    expect(await tab.page.locator("main img").count()).toBe(0);
     expect(await tab.page.title()).not.toBe("owned");
-    const text = await tab.page.locator("body").innerText();
-    expect(text).not.toMatch(/[\u202E\u200B]/);
-    expect(text).toContain("\\u202e");
-    expect(await tab.isTooWide()).toBe(false);
     await tab.close();
-  }, 60_000);
+  }, 120_000);
 });

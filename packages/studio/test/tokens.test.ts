@@ -87,6 +87,104 @@ describe.runIf(isFull)("what is trained on", () => {
     await page.locator(".plain-text").waitFor();
   });
 
+  it("37, 38: advantage × ratio and trainer − sampler have colours, numbers and patterns", async () => {
+    const service = server.client();
+    const policy = await service.createLoraTrainingClient({
+      baseModel: "tinker-ts/sprout",
+      rank: 4,
+    });
+    const ids = tokenizer.encode(sentence);
+    const targets = ids.slice(1);
+    const sampled = targets.map((_, index) => -1 - (index % 3));
+    const advantages = targets.map((_, index) => (index % 2 === 0 ? 2 : -2));
+    const datum = new Datum({
+      modelInput: ModelInput.fromInts(ids.slice(0, -1)),
+      lossFnInputs: { target_tokens: targets, logprobs: sampled, advantages },
+    });
+    const { forwardBackward } = await policy.trainStep([datum], "importance_sampling", {
+      adamParams: { learningRate: 1e-4 },
+    });
+    const trained = [...forwardBackward.lossFnOutputs[0]!["logprobs"]!.data].map(Number);
+    await using tab = await StudioTab.open(
+      runAddress(server, policy.modelId, "?tab=data&colour=advantage"),
+    );
+    const { page } = tab;
+    const tokens = page.locator(".tokens");
+    await tokens.focus();
+    await page.keyboard.press("Home");
+    for (const place of [0, 1, 2]) {
+      await page.keyboard.press("ArrowRight");
+      const facts = (await tokens.getAttribute("aria-valuetext")) ?? "";
+      const value = (name: string): number =>
+        Number(new RegExp(`${name} (−?[\\d.e−]+)`).exec(facts)?.[1]?.replaceAll("−", "-"));
+      expect(facts).toContain(`id ${ids[place + 1]}`);
+      expect(value("logprob")).toBeCloseTo(trained[place]!, 3);
+      expect(value("sampler")).toBeCloseTo(sampled[place]!, 3);
+      const ratio = Math.exp(trained[place]! - sampled[place]!);
+      expect(value("ratio") / ratio).toBeCloseTo(1, 2);
+      expect(value("advantage")).toBe(advantages[place]);
+    }
+    for (const [colour, legend] of [
+      ["advantage", /[+−] /],
+      ["difference", /[+−] /],
+    ] as const) {
+      await page.getByLabel("colour by").selectOption(colour);
+      await expect
+        .poll(() => page.getByRole("list", { name: "Legend" }).innerText())
+        .toMatch(legend);
+      // Without colours they still look different.
+      const looks = await page.locator(".legend .token:not(.none)").evaluateAll((all) =>
+        all.map((one) => {
+          const { textDecorationLine, textDecorationStyle, borderBottomStyle, borderBottomWidth } =
+            getComputedStyle(one);
+          const { backgroundImage, fontWeight, borderTopStyle } = getComputedStyle(one);
+          return [
+            textDecorationLine,
+            textDecorationStyle,
+            borderBottomStyle,
+            borderBottomWidth,
+            borderTopStyle,
+            backgroundImage,
+            fontWeight,
+          ].join();
+        }),
+      );
+      expect([colour, new Set(looks).size]).toEqual([colour, looks.length]);
+    }
+    expect(await tab.violations()).toEqual([]);
+  });
+
+  it("40: warns when a role tag is trained", async () => {
+    const service = server.client();
+    const chat = await service.createLoraTrainingClient({ baseModel: "tinker-ts/sprout", rank: 4 });
+    const { tokens: all, assistantMask } = await tokenizer.encodeChat([
+      { role: "user", content: "Hello." },
+      { role: "assistant", content: "Good day." },
+    ]);
+    const tokens = [...all];
+    const mask = [...assistantMask!];
+    const datum = (weights: readonly number[]): Datum =>
+      new Datum({
+        modelInput: ModelInput.fromInts(tokens.slice(0, -1)),
+        lossFnInputs: { target_tokens: tokens.slice(1), weights: weights.slice(1) },
+      });
+    const step = (weights: readonly number[]) =>
+      chat.trainStep([datum(weights)], "cross_entropy", { adamParams: { learningRate: 1e-4 } });
+    await step(mask); // the answer alone
+    await step(tokens.map(() => 1)); // everything, role tags too
+    await using tab = await StudioTab.open(runAddress(server, chat.modelId, "?tab=data&step=0"));
+    const { page } = tab;
+    await page.locator(".tokens").waitFor();
+    const share = mask.slice(1).filter((one) => one > 0).length;
+    await page.getByText(`${share} of ${tokens.length} tokens trained`).waitFor();
+    expect(await page.getByText(/special token .* is trained/).count()).toBe(0);
+    await page.keyboard.press("]");
+    await page
+      .getByText(/special token .* is trained/)
+      .first()
+      .waitFor();
+  });
+
   it("35, 36: rollouts by step and group, filtered by reward, equal to what was logged", async () => {
     const ids = [...tokenizer.encode("17 and 23 are 40.")];
     const rollouts = () =>

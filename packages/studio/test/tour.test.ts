@@ -61,6 +61,77 @@ describe.each(isFull ? views : views.slice(0, 1))("8, 56, 57: every screen, $nam
   }, 120_000);
 });
 
+describe.runIf(isFull)("looks", () => {
+  const colours = (tab: StudioTab): Promise<string> =>
+    tab.page.evaluate("getComputedStyle(document.body).backgroundColor");
+  const brightness = (colour: string): number => Number(/\d+/.exec(colour)?.[0]);
+
+  it("57: the theme follows the system, and can be fixed for good", async () => {
+    const tab = await StudioTab.open(`${server.url}/studio`, { theme: "dark" });
+    await tab.page.locator("[data-run]").first().waitFor();
+    expect(brightness(await colours(tab))).toBeLessThan(60);
+    await tab.page.emulateMedia({ colorScheme: "light" });
+    expect(brightness(await colours(tab))).toBeGreaterThan(200);
+    // Three states: system, light, dark.
+    const theme = tab.page.getByRole("button", { name: /^Theme/ });
+    await theme.click();
+    await tab.page.emulateMedia({ colorScheme: "dark" });
+    expect(brightness(await colours(tab))).toBeGreaterThan(200);
+    await theme.click();
+    await tab.page.emulateMedia({ colorScheme: "light" });
+    expect(brightness(await colours(tab))).toBeLessThan(60);
+    await tab.page.reload();
+    await tab.page.locator("[data-run]").first().waitFor();
+    expect(brightness(await colours(tab))).toBeLessThan(60);
+    expect(await tab.page.evaluate("Object.keys(localStorage)")).toEqual([
+      "tinker-ts.studio.theme",
+    ]);
+    await theme.click();
+    expect(brightness(await colours(tab))).toBeGreaterThan(200);
+    await tab.close();
+  }, 60_000);
+
+  it("57: nothing moves for whoever wants no motion", async () => {
+    const moving = `[...document.getAnimations()].filter((one) =>
+      one.effect.getComputedTiming().duration > 1).length`;
+    for (const [path] of screens()) {
+      const tab = await StudioTab.open(`${server.url}/studio${path}`);
+      await tab.page.locator("main").waitFor();
+      expect([path, await tab.page.evaluate(moving)]).toEqual([path, 0]);
+      await tab.close();
+    }
+  }, 90_000);
+
+  it("56: what has the focus can be seen, and every button and link can have it", async () => {
+    for (const [path, shown] of screens()) {
+      const tab = await StudioTab.open(`${server.url}/studio${path}`);
+      await expect.poll(() => tab.page.locator("main").innerText()).toMatch(shown);
+      const focusable = await tab.page.evaluate(
+        `[...document.querySelectorAll("a[href],button:not([disabled]),input:not([disabled]),select,textarea,summary")]
+          .filter((one) => one.checkVisibility({ visibilityProperty: true }) && one.tabIndex >= 0).length`,
+      );
+      const seen = new Set<string>();
+      for (let press = 0; press < Number(focusable) + 12; press++) {
+        await tab.page.keyboard.press("Tab");
+        const found = (await tab.page.evaluate(`(() => {
+          const one = document.activeElement;
+          if (!one || one === document.body) return null;
+          const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(one);
+          const isSeen = (outlineStyle !== "none" && outlineWidth !== "0px") || boxShadow !== "none";
+          one.dataset.place ??= String(document.querySelectorAll("[data-place]").length);
+          return [one.dataset.place, isSeen, one.outerHTML.slice(0, 120)];
+        })()`)) as [string, boolean, string] | null;
+        if (!found) continue;
+        seen.add(found[0]);
+        expect([path, found[1], found[2]]).toEqual([path, true, found[2]]);
+      }
+      expect([path, seen.size]).toEqual([path, expect.any(Number)]);
+      expect(seen.size).toBeGreaterThanOrEqual(Number(focusable));
+      await tab.close();
+    }
+  }, 180_000);
+});
+
 describe("the keyboard", () => {
   it("56: goes to every screen, lists its keys, and opens a run", async () => {
     const tab = await StudioTab.open(`${server.url}/studio`);

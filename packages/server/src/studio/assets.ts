@@ -16,7 +16,7 @@ export type StudioAssets = ReadonlyMap<string, Asset>;
 // Not a literal: the server works without the package, and its types are not needed.
 const packageName = "@tinker-ts/studio";
 
-const howToGetIt = `the studio's page is not installed here: npm install ${packageName}, then load this page again; the server records meanwhile`;
+const howToGetIt = `the studio's page is not installed here: npm install ${packageName}, then start the server again; it records meanwhile`;
 
 /** The files of the page, from its package; read once. */
 export class StudioPage {

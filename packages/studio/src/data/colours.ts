@@ -39,7 +39,8 @@ export function strokesOf(ids: readonly string[]): Map<string, Stroke> {
       const colour = colourOf(id);
       const times = taken.get(colour) ?? 0;
       taken.set(colour, times + 1);
-      return [id, { colour, dash: dashes[times % dashes.length]! }];
+      // Beyond the patterns that are easy to tell apart, at least no two are the same.
+      return [id, { colour, dash: dashes[times] ?? [times * 3, 3] }];
     }),
   );
 }

@@ -79,6 +79,12 @@ export class StudioTab implements AsyncDisposable {
       if (!allowedFailures.some((allowed) => allowed.test(text))) tab.complaints.push(text);
     });
     page.on("pageerror", (error) => tab.complaints.push(`uncaught: ${error.message}`));
+    page.on("response", (response) => {
+      const policy = response.headers()["content-security-policy"] ?? "";
+      const isStudio = new URL(response.url()).pathname.startsWith("/studio");
+      if (isStudio && !policy.includes("default-src 'none'"))
+        tab.complaints.push(`no content policy on ${response.url()}`);
+    });
     page.on("request", (request) => {
       const isOwn = request.url().startsWith(origin) || request.url().startsWith("data:");
       if (!isOwn) tab.complaints.push(`request to ${request.url()}`);

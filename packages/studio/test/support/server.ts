@@ -16,6 +16,7 @@ export class StudioServer {
   #child: ChildProcess | undefined;
   #port = 0;
   #stderr = "";
+  #stdout = "";
 
   private constructor(args: readonly string[]) {
     this.#args = args;
@@ -37,6 +38,11 @@ export class StudioServer {
     return this.#stderr;
   }
 
+  /** What it has said on standard output since it was started. */
+  get stdout(): string {
+    return this.#stdout;
+  }
+
   /** Starts it again where it was, with the same data. */
   async start(): Promise<void> {
     const args = ["serve", "--data", this.dataDir, "--port", String(this.#port), ...this.#args];
@@ -48,15 +54,17 @@ export class StudioServer {
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr += text;
     });
-    let said = "";
-    for await (const text of child.stdout.setEncoding("utf8")) {
-      said += text;
-      const port = /listening on http:\/\/[^\s]*:(\d+)/.exec(said)?.[1];
-      if (port === undefined) continue;
-      this.#port = Number(port);
-      break;
-    }
-    if (this.#port === 0) throw new Error(`the server did not start: ${this.#stderr}`);
+    this.#stdout = "";
+    const port = await new Promise<number>((resolve) => {
+      child.stdout.setEncoding("utf8").on("data", (text: string) => {
+        this.#stdout += text;
+        const found = /listening on http:\/\/[^\s]*:(\d+)\n/.exec(this.#stdout)?.[1];
+        if (found !== undefined) resolve(Number(found));
+      });
+      child.once("exit", () => resolve(0));
+    });
+    this.#port ||= port;
+    if (port === 0) throw new Error(`the server did not start: ${this.#stderr}`);
   }
 
   /** Ends the process at once. */

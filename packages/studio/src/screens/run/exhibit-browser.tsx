@@ -83,8 +83,10 @@ export function ExhibitBrowser({
     { keys: "Escape", does: `close the ${what[0]}`, run: () => setQuery({ at: null }) },
   ]);
   useEffect(() => {
-    if (step !== null && asked.value !== "" && String(step) !== asked.value)
-      setQuery({ step: String(step) });
+    // The address may have changed since this was drawn.
+    const now = chosenStep(steps, asked.value);
+    if (now !== null && asked.value !== "" && String(now) !== asked.value)
+      setQuery({ step: String(now) });
   }, [step]);
   if (steps.length === 0) return <NotKept run={run} kind={kind} />;
   return (
