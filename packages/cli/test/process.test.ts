@@ -198,6 +198,8 @@ describe("serve", () => {
     [["--model", "=x"], '"=x" is not NAME=PATH_OR_HUB_ID.'],
     [["--model", `${baseModel}=y`], `${baseModel} is given twice.`],
     [["--alias", "bot"], '"bot" is not NAME=MODEL.'],
+    [["--weights", "int4"], '"int4" is not [MODEL=]f32 or [MODEL=]int8.'],
+    [["--model", "a=/nowhere", "--weights", "b=int8"], '--weights: "b" is not served here'],
     [["--alias", "bot=m", "--alias", "bot=n"], "bot is given twice."],
     [["--api-key", "short"], "--api-key: a key needs at least 8 characters"],
     [["--public-url", "example"], "--public-url: example is not an address"],

@@ -49,9 +49,10 @@ export interface AppOptions {
   readonly capture?: Capture;
   /**
    * Frozen weights in 32 bits, or in 8: a quarter of the memory and about twice the speed. Runs keep what
-   * they began with. @default TINKER_TS_WEIGHTS, else "f32"
+   * they began with. One choice for all models, or choices by the names of models.
+   * @default TINKER_TS_WEIGHTS, else "f32"
    */
-  readonly weights?: "f32" | "int8";
+  readonly weights?: WeightName | Readonly<Record<string, WeightName>>;
   /**
    * How values meet int8 weights: in one digit of 8 bits, which is faster, or in two, which are as good as
    * exact. @default TINKER_TS_ACTIVATIONS, else "int16"
@@ -79,21 +80,54 @@ export function resolveDataDir(given: string | undefined): string {
 const weightNames = ["f32", "int8"] as const;
 const activationNames = ["int8", "int16"] as const;
 
+/** How frozen weights can be held. */
+export type WeightName = (typeof weightNames)[number];
+
+/** What base models are computed with. */
+export interface PrecisionChoice {
+  /** What a model is computed with, by its name. */
+  of(model: string): RunPrecision;
+  /** Whether some have weights in 8 bits. */
+  readonly hasInt8: boolean;
+}
+
 /** What base models are computed with, by the options or the environment. */
 export function resolvePrecision(
-  options: Pick<AppOptions, "weights" | "activations">,
+  options: Pick<AppOptions, "models" | "allowAnyModel" | "weights" | "activations">,
   env: NodeJS.ProcessEnv = process.env,
-): RunPrecision {
-  const given = options.weights ?? (env["TINKER_TS_WEIGHTS"] || undefined);
-  const weights = given === undefined ? "f32" : oneOf("weights", given, weightNames);
+): PrecisionChoice {
+  const byModel = typeof options.weights === "object" ? options.weights : {};
+  const whole = typeof options.weights === "object" ? undefined : options.weights;
+  const given = whole ?? (env["TINKER_TS_WEIGHTS"] || undefined);
+  const others = given === undefined ? "f32" : oneOf("weights", given, weightNames);
+  const own = new Map<string, WeightName>();
+  for (const [model, weights] of Object.entries(byModel)) {
+    if (options.models !== undefined && options.allowAnyModel !== true) {
+      const names = Object.keys(options.models);
+      if (!names.includes(model)) {
+        throw new RangeError(
+          `weights: ${JSON.stringify(model)} is not served here; there are ${names.join(", ")}`,
+        );
+      }
+    }
+    own.set(model, oneOf("weights", weights, weightNames));
+  }
   const written = options.activations ?? (env["TINKER_TS_ACTIVATIONS"] || undefined);
   const activations =
-    written === undefined ? undefined : oneOf("activations", written, activationNames);
-  if (weights === "int8") return { weights, activations: activations ?? "int16" };
-  if (options.activations === undefined) return { weights };
-  throw new RangeError(
-    `activations: "${options.activations}" says how values meet int8 weights; set weights to "int8" too`,
-  );
+    written === undefined ? "int16" : oneOf("activations", written, activationNames);
+  const hasInt8 = [others, ...own.values()].includes("int8");
+  if (options.activations !== undefined && !hasInt8) {
+    throw new RangeError(
+      `activations: "${options.activations}" says how values meet int8 weights; set weights to "int8" too`,
+    );
+  }
+  return {
+    of: (model) => {
+      const weights = own.get(model) ?? others;
+      return weights === "int8" ? { weights, activations } : { weights };
+    },
+    hasInt8,
+  };
 }
 
 function oneOf<T extends string>(name: string, value: string, known: readonly T[]): T {
@@ -108,7 +142,7 @@ function oneOf<T extends string>(name: string, value: string, known: readonly T[
 /** The device of an option or the environment; weights in 8 bits are the processor's. */
 export function resolveDevice(
   given: DeviceChoice | undefined,
-  { weights }: Pick<RunPrecision, "weights">,
+  { hasInt8 }: Pick<PrecisionChoice, "hasInt8">,
   env: NodeJS.ProcessEnv = process.env,
 ): DeviceChoice {
   const chosen = given ?? (env["TINKER_TS_DEVICE"] || "cpu");
@@ -116,7 +150,7 @@ export function resolveDevice(
   if (chosen !== "cpu" && chosen !== "gpu" && chosen !== "auto") {
     throw new RangeError(`${where}: ${JSON.stringify(chosen)} is not one of cpu, gpu and auto`);
   }
-  if (weights !== "int8" || chosen === "cpu") return chosen;
+  if (!hasInt8 || chosen === "cpu") return chosen;
   if (chosen === "auto") return "cpu";
   throw new RangeError(
     `${where}: a GPU computes with weights in 32 bits alone; use the device "cpu", or weights "f32"`,

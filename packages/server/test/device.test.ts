@@ -141,9 +141,9 @@ describe("a GPU that fails", () => {
 
 describe("weights in 8 bits", () => {
   it("are not for a GPU, and make the processor the automatic choice", () => {
-    const int8 = { weights: "int8" } as const;
+    const int8 = { hasInt8: true } as const;
     expect(resolveDevice("auto", int8, {})).toBe("cpu");
-    expect(resolveDevice("auto", { weights: "f32" }, {})).toBe("auto");
+    expect(resolveDevice("auto", { hasInt8: false }, {})).toBe("auto");
     expect(() => resolveDevice("gpu", int8, {})).toThrow(
       'device: a GPU computes with weights in 32 bits alone; use the device "cpu", or weights "f32"',
     );

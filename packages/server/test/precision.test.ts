@@ -52,14 +52,26 @@ describe("a run", () => {
 
 describe("the precision of a server", () => {
   it("is that of its options, of the environment, or 32 bits", () => {
-    expect(resolvePrecision({}, {})).toEqual({ weights: "f32" });
+    expect(resolvePrecision({}, {}).of("toy")).toEqual({ weights: "f32" });
     const env = { TINKER_TS_WEIGHTS: "int8", TINKER_TS_ACTIVATIONS: "int8" };
-    expect(resolvePrecision({}, env)).toEqual({ weights: "int8", activations: "int8" });
-    expect(resolvePrecision({ weights: "int8" }, {})).toEqual({
-      weights: "int8",
-      activations: "int16",
-    });
-    expect(resolvePrecision({ weights: "f32" }, env)).toEqual({ weights: "f32" });
+    expect(resolvePrecision({}, env).of("toy")).toEqual({ weights: "int8", activations: "int8" });
+    const twoDigits = { weights: "int8", activations: "int16" };
+    expect(resolvePrecision({ weights: "int8" }, {}).of("toy")).toEqual(twoDigits);
+    expect(resolvePrecision({ weights: "f32" }, env).of("toy")).toEqual({ weights: "f32" });
+  });
+
+  it("can be one of its own for some models", () => {
+    const models = { small: "/small", large: "/large" };
+    const choice = resolvePrecision({ models, weights: { large: "int8" } }, {});
+    expect(choice.of("large")).toEqual({ weights: "int8", activations: "int16" });
+    expect(choice.of("small")).toEqual({ weights: "f32" });
+    const env = { TINKER_TS_WEIGHTS: "int8" };
+    const other = resolvePrecision({ models, weights: { small: "f32" }, activations: "int8" }, env);
+    expect(other.of("large")).toEqual({ weights: "int8", activations: "int8" });
+    expect(other.of("small")).toEqual({ weights: "f32" });
+    expect(() => resolvePrecision({ models, weights: { lrage: "int8" } }, {})).toThrow(
+      'weights: "lrage" is not served here; there are small, large',
+    );
   });
 
   it("is refused by name when there is none such", () => {

@@ -1,4 +1,5 @@
 import path from "node:path";
+import type { WeightName } from "@tinker-ts/server";
 import { defineCommand, type CommandContext } from "../command.js";
 import { CliError } from "../errors/cli-error.js";
 import { folders, recordingOptions } from "../parse/recording-options.js";
@@ -53,8 +54,10 @@ export const command = defineCommand({
     },
     weights: {
       type: "string",
-      choices: ["f32", "int8"],
-      description: "What base models are computed with (TINKER_TS_WEIGHTS, else f32)",
+      multiple: true,
+      placeholder: "[MODEL=]f32|int8",
+      description:
+        "What base models, or one of them, are computed with (TINKER_TS_WEIGHTS, else f32)",
     },
     activations: {
       type: "string",
@@ -95,13 +98,15 @@ export const command = defineCommand({
   examples: [
     "serve",
     "serve --port 0 --model qwen=Qwen/Qwen3-0.6B --data ./data",
+    "serve --model small=./small --model qwen=Qwen/Qwen3-0.6B --weights qwen=int8",
     "serve --host 0.0.0.0 --api-key tml-SECRET",
   ],
   async run({ terminal, output, signal }, { options }) {
     const models = readModels(options.model, terminal);
     const aliases = readAliases(options.alias);
     const { startServer } = await import("@tinker-ts/server");
-    const { threads, device, publicUrl, weights, activations } = options;
+    const { threads, device, publicUrl, activations } = options;
+    const weights = readWeights(options.weights);
     const dataDir = options.data ?? (terminal.env["TINKER_TS_DATA_DIR"] || undefined);
     const server = await startServer({
       host: options.host,
@@ -166,6 +171,26 @@ function readAliases(given: readonly string[]): Record<string, string> {
   return aliases;
 }
 
+/** One choice for all models, or `MODEL=CHOICE` as often as wanted. */
+function readWeights(
+  given: readonly string[],
+): WeightName | Readonly<Record<string, WeightName>> | undefined {
+  const byModel: Record<string, WeightName> = {};
+  for (const text of given) {
+    const [, model, choice = ""] = /^(?:(.+)=)?([^=]*)$/s.exec(text) ?? [];
+    if (choice !== "f32" && choice !== "int8") {
+      throw new CliError(`--weights: ${JSON.stringify(text)} is not [MODEL=]f32 or [MODEL=]int8.`);
+    }
+    if (model === undefined) {
+      if (given.length === 1) return choice;
+      throw new CliError("--weights: give one choice for all models, or each with its model.");
+    }
+    if (Object.hasOwn(byModel, model)) throw new CliError(`--weights: ${model} is given twice.`);
+    byModel[model] = choice;
+  }
+  return given.length === 0 ? undefined : byModel;
+}
+
 /** The folder that a location means; undefined when it can be a hub id. */
 function folderOf(location: string, cwd: string, home: string | undefined): string | undefined {
   // Shells leave the tilde alone behind an equals sign.
@@ -187,6 +212,7 @@ const flags: Readonly<Record<string, string>> = {
   host: "--host",
   apiKeys: "--api-key",
   publicUrl: "--public-url",
+  weights: "--weights",
 };
 
 /** Refusals of the server are for the user to see, in the words of the command line. */

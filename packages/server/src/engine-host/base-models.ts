@@ -16,8 +16,8 @@ export interface BaseModelOptions {
   readonly models: Readonly<Record<string, string>>;
   /** Whether clients may also name any folder of this machine and any model of the hub. */
   readonly allowAnyModel: boolean;
-  /** What models are computed with. */
-  readonly precision: RunPrecision;
+  /** What a model is computed with, by its name. */
+  readonly precision: { of(model: string): RunPrecision };
   /** What a run began with, and keeps. */
   readonly precisionOf?: (runId: string) => RunPrecision | undefined;
 }
@@ -101,9 +101,9 @@ export class BaseModels {
     return this.#known.get(name);
   }
 
-  /** What new runs are computed with. */
-  get precision(): RunPrecision {
-    return this.#options.precision;
+  /** What new runs on a model are computed with. */
+  precision(mentioned: string): RunPrecision {
+    return this.#options.precision.of(this.check(mentioned));
   }
 
   /**
@@ -113,7 +113,7 @@ export class BaseModels {
   load(mentioned: string, runId?: string): Promise<LoadedModel> {
     const name = this.check(mentioned);
     const own = runId === undefined ? undefined : this.#options.precisionOf?.(runId);
-    const precision = own ?? this.precision;
+    const precision = own ?? this.precision(name);
     const key = JSON.stringify([name, precision]);
     return remember(this.#loaded, key, () => this.#loadNow(name, precision));
   }

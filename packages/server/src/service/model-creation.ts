@@ -114,7 +114,7 @@ export class ModelCreation {
       owner: caller.owner,
       baseModel,
       lora: request.lora,
-      precision: this.#bases.precision,
+      precision: this.#bases.precision(baseModel),
       userMetadata: request.userMetadata,
       state: "creating",
       stateReason: null,
