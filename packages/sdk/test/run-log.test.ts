@@ -1,12 +1,15 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   appendFileSync,
   existsSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import path from "node:path";
 import { metrics as otelMetrics } from "@opentelemetry/api";
 import {
@@ -16,6 +19,7 @@ import {
   PeriodicExportingMetricReader,
 } from "@opentelemetry/sdk-metrics";
 import fc from "fast-check";
+import { ArgumentError } from "tinker-ts";
 import {
   consoleSink,
   fileNameOf,
@@ -244,6 +248,74 @@ describe("a folder that holds a run", () => {
     appendFileSync(file("metrics.jsonl"), 'ep":1}\n');
     const second = await readJsonLines(file("metrics.jsonl"), first.nextByte);
     expect(second.lines).toEqual([{ step: 1 }]);
+  });
+});
+
+describe("a folder that another process writes into", () => {
+  const module = path.join(import.meta.dirname, "../dist/run-log/index.js");
+  /** Opens the folder in a process of its own, which then waits. */
+  const startWriter = async () => {
+    const code = `
+      const { RunLog } = await import(${JSON.stringify(module)});
+      const run = await RunLog.open({ folder: ${JSON.stringify(folder)} });
+      run.log({ loss: 1 }, { step: 0 });
+      await run.flush();
+      console.log("open");
+      setInterval(() => {}, 1000);`;
+    const child = spawn(process.execPath, ["--input-type=module", "--eval", code], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    await once(child.stdout, "data");
+    return child;
+  };
+
+  it("is refused by name of the process, and changes nothing, until that process is gone", async () => {
+    const child = await startWriter();
+    try {
+      const before = read("logs.log");
+      for (const ifExists of ["resume", "delete"] as const) {
+        const opening = RunLog.open({ folder, ifExists });
+        await expect(opening).rejects.toThrow(ArgumentError);
+        await expect(opening).rejects.toThrow(`process ${child.pid} writes`);
+      }
+      expect(read("logs.log")).toBe(before);
+    } finally {
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    }
+    const run = await RunLog.open({ folder });
+    expect(run.attempt).toBe(2);
+    await run.close();
+    expect(existsSync(file(".writer.json"))).toBe(false);
+  });
+
+  it("can be taken over from another machine, from a number that was given anew, and from a cut note", async () => {
+    const pid = process.ppid;
+    const startedAt =
+      process.platform === "linux"
+        ? readFileSync(`/proc/${pid}/stat`, "latin1").split(") ").at(-1)!.split(" ")[19]
+        : null;
+    const notes = [
+      JSON.stringify({ pid, host: "another", startedAt }),
+      ...(process.platform === "linux"
+        ? [JSON.stringify({ pid, host: hostname(), startedAt: "1" })]
+        : []),
+      '{"pid":',
+    ];
+    for (const note of notes) {
+      writeFileSync(file(".writer.json"), note);
+      await (await RunLog.open({ folder })).close();
+    }
+    expect(readdirSync(folder).toSorted()).toEqual(["logs.log"]);
+  });
+
+  it("may be opened twice by one process, and is its own until both are closed", async () => {
+    const first = await RunLog.open({ folder });
+    const second = await RunLog.open({ folder });
+    await first.close();
+    expect(existsSync(file(".writer.json"))).toBe(true);
+    await second.close();
+    expect(existsSync(file(".writer.json"))).toBe(false);
   });
 });
 

@@ -28,7 +28,7 @@ export class LineHistory {
     const lines = all.slice(-mostLines);
     if (lines.length < all.length) {
       const draft = `${file}.${process.pid}`;
-      await writeFile(draft, `${lines.join("\n")}\n`, { mode: 0o600 });
+      await writeFile(draft, `${lines.join("\n")}\n`, { mode: 0o600, flush: true });
       await rename(draft, file);
     }
     return new LineHistory(file, lines);

@@ -25,13 +25,14 @@ export class FolderWriter {
     });
   }
 
-  /** Puts a whole file into place; a reader sees the old one or the new one. */
+  /** Puts a whole file into place; a reader sees the old one or the new one, also after a power failure. */
   replace(name: string, text: string): Promise<void> {
     return this.#inOrder(async () => {
       const file = path.join(this.folder, name);
       await mkdir(path.dirname(file), { recursive: true });
-      await writeFile(`${file}.tmp`, text);
-      await rename(`${file}.tmp`, file);
+      const draft = `${file}.${process.pid}.tmp`;
+      await writeFile(draft, text, { flush: true });
+      await rename(draft, file);
     });
   }
 

@@ -5,6 +5,7 @@ import path from "node:path";
 import { ArgumentError } from "../errors/argument-error.js";
 import type { StudioControls } from "../wire/studio.js";
 import { toCheckpointLine, type CheckpointRow } from "./checkpoint-row.js";
+import { FolderClaim } from "./folder-claim.js";
 import { FolderWriter } from "./folder-writer.js";
 import { toJsonLine, type Line, type LineValue } from "./json-lines.js";
 import { readRunFolder, runFiles, type RunFolder } from "./run-folder.js";
@@ -60,6 +61,7 @@ const iterationFolder = /^iteration_\d{6}$/;
  * - `checkpoint` is what a run goes on from: it resolves when the row, and all that was logged before, is
  *   on the disk, and rejects when it could not be written.
  * - What cannot be written is dropped and counted, told to the sinks, and told again by `close`.
+ * - A folder has one process that writes; another one is refused at `open`.
  */
 export class RunLog implements AsyncDisposable {
   /** Where the run is written; empty when it is not. */
@@ -68,6 +70,7 @@ export class RunLog implements AsyncDisposable {
   readonly previous: RunFolder;
   /** Which start of the program this is, from 1. */
   readonly attempt: number;
+  readonly #claim: FolderClaim | undefined;
   readonly #writer: FolderWriter | undefined;
   readonly #sinks: Set<RunSink>;
   readonly #service: ServiceSink | undefined;
@@ -82,7 +85,8 @@ export class RunLog implements AsyncDisposable {
   /** Waits until the run really goes on: one that is refused must not change what it was. */
   #config: string | undefined;
 
-  private constructor(options: RunLogOptions, previous: RunFolder) {
+  private constructor(options: RunLogOptions, previous: RunFolder, claim?: FolderClaim) {
+    this.#claim = claim;
     this.folder = previous.folder;
     this.previous = previous;
     this.attempt = previous.attempts + 1;
@@ -105,19 +109,16 @@ export class RunLog implements AsyncDisposable {
         "must name a folder for the run's files; or give `service`",
       );
     }
-    let previous = await readRunFolder(path.resolve(folder));
-    if (previous.attempts > 0 && ifExists === "fail") {
-      throw new ArgumentError("folder", `${folder} holds a run; go on with it or choose another`);
+    const claim = await FolderClaim.take(path.resolve(folder));
+    try {
+      const previous = await previousRun(folder, ifExists);
+      const run = new RunLog(options, previous, claim);
+      await run.#start(options.config);
+      return run;
+    } catch (error) {
+      await claim.release();
+      throw error;
     }
-    if (previous.attempts > 0 && ifExists === "delete") {
-      const names = await readdir(previous.folder);
-      const iterations = names.filter((name) => iterationFolder.test(name));
-      await new FolderWriter(previous.folder).remove([...Object.values(runFiles), ...iterations]);
-      previous = await readRunFolder(previous.folder);
-    }
-    const run = new RunLog(options, previous);
-    await run.#start(options.config);
-    return run;
   }
 
   /** Metrics that were dropped because they could not be written in time. */
@@ -253,6 +254,7 @@ export class RunLog implements AsyncDisposable {
     await Promise.allSettled([...this.#sinks].map(async (sink) => sink.close?.()));
     this.#isClosed = true;
     await this.flush();
+    await this.#claim?.release();
     if (this.#dropped > 0) {
       throw new Error(`${this.#dropped} lines of the run's log could not be written`, {
         cause: this.#failure,
@@ -325,6 +327,22 @@ export class RunLog implements AsyncDisposable {
       }
     }
   }
+}
+
+/** The run that a folder holds, which may be refused or removed. */
+async function previousRun(
+  folder: string,
+  ifExists: NonNullable<RunLogOptions["ifExists"]>,
+): Promise<RunFolder> {
+  const previous = await readRunFolder(path.resolve(folder));
+  if (previous.attempts === 0 || ifExists === "resume") return previous;
+  if (ifExists === "fail") {
+    throw new ArgumentError("folder", `${folder} holds a run; go on with it or choose another`);
+  }
+  const names = await readdir(previous.folder);
+  const iterations = names.filter((name) => iterationFolder.test(name));
+  await new FolderWriter(previous.folder).remove([...Object.values(runFiles), ...iterations]);
+  return readRunFolder(previous.folder);
 }
 
 const noControls: StudioControls = { version: 0, stop: false, values: {} };
