@@ -46,7 +46,7 @@ describe.runIf(isFull && hasSwiftShader)("every device", { timeout: 60_000 }, ()
     const env = unpackSwiftShader(folder);
     cpu = await runLines<Report>("device-contract.mjs", ["cpu", ...cases], env);
     gpu = await runLines<Report>("device-contract.mjs", ["gpu", ...cases], env);
-  }, 1_800_000);
+  }, 3_600_000);
 
   it("is the one that was asked for", () => {
     expect(new Set(cpu.map(({ device }) => device))).toEqual(new Set(["cpu"]));
