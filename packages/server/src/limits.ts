@@ -34,7 +34,7 @@ export interface ServerLimits {
   readonly streamPingMs: number;
   /** Open sessions of one owner. @default 4096 */
   readonly maxSessions: number;
-  /** Polls that may wait at the same time. @default 20000 */
+  /** Polls that may wait at the same time; one owner gets at most half of what others leave. @default 20000 */
   readonly maxWaitingPolls: number;
   /** Longest time a poll waits before it is told to ask again. @default 20 s */
   readonly longPollMs: number;
@@ -46,7 +46,7 @@ export interface ServerLimits {
   readonly fetchedGraceMs: number;
   /** How long a result stays that nobody fetches. @default 24 h */
   readonly resultTtlMs: number;
-  /** Results kept altogether; the oldest go first. @default 2 GiB */
+  /** Results kept altogether; the oldest of whoever has most go first. @default 2 GiB */
   readonly maxResultBytes: number;
   /** How long it stays known when a finished request ran. @default 7 days */
   readonly requestRecordTtlMs: number;
@@ -56,7 +56,7 @@ export interface ServerLimits {
   readonly recordTtlMs: number;
   /** Sampler weights made for one sampling session go when unused for this long. @default 6 h */
   readonly ephemeralTtlMs: number;
-  /** Such weights altogether; the longest unused go first. @default 8 GiB */
+  /** Such weights altogether; the longest unused of whoever has most go first. @default 8 GiB */
   readonly maxEphemeralBytes: number;
   /** Adapters kept in memory; the longest unused are put on disk. @default 64 */
   readonly maxLiveModels: number;
@@ -66,9 +66,9 @@ export interface ServerLimits {
   readonly maxJournalBytes: number;
   /** Longest work that a restart may have to repeat per model, as a multiple of writing its state. @default 20 */
   readonly maxReplayRatio: number;
-  /** Curves kept altogether; those of the longest untouched runs go first. @default 1 GiB */
+  /** Curves kept altogether; those of the longest untouched runs of whoever has most go first. @default 1 GiB */
   readonly maxSeriesBytes: number;
-  /** Data, rollouts and samples kept to be looked at; the oldest go first. @default 2 GiB */
+  /** Data, rollouts and samples kept to be looked at; the oldest of whoever has most go first. @default 2 GiB */
   readonly maxExhibitBytes: number;
   /** How long shutting down waits for what is running. @default 30 s */
   readonly shutdownGraceMs: number;

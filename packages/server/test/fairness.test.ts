@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ManualClock } from "./support/manual-clock.js";
 import { passBody, TestApp } from "./support/test-app.js";
 
 const ann = { key: "tml-key-ann" };
@@ -158,3 +159,93 @@ describe("sampling", () => {
     expect(order).toHaveLength(12);
   });
 });
+
+describe("what is kept", () => {
+  const sample = async (caller: typeof ann, seed: number): Promise<string> => {
+    const samplingParams = { maxTokens: 60, seed };
+    const body = { baseModel: "toy", prompt: [1], samplingParams };
+    const { requestId } = await app.call("sample", body, caller);
+    await app.result(requestId, caller);
+    return requestId;
+  };
+  const statusOf = async (requestId: string, caller: typeof ann): Promise<number> =>
+    (await app.fetch("retrieveFuture", { requestId }, caller)).status;
+
+  it("of results costs no owner one when another makes too many", async () => {
+    await app.dispose();
+    const clock = new ManualClock();
+    const limits = { maxResultBytes: 3000, sessionTimeoutMs: 1e9 };
+    app = await TestApp.open({ apiKeys, clock, limits });
+    const first = await sample(bob, 0);
+    const others: string[] = [];
+    for (let seed = 1; seed <= 20; seed++) others.push(await sample(ann, seed));
+    await clock.advance(60_000);
+    expect(await statusOf(first, bob)).toBe(200);
+    expect(await statusOf(others[0]!, ann)).toBe(410);
+    expect(await statusOf(others.at(-1)!, ann)).toBe(200);
+  });
+
+  it("of sampler weights costs no owner one when another makes too many", async () => {
+    const [other = ""] = await models(1, bob);
+    const save = await app.call(
+      "saveWeightsForSampler",
+      { modelId: other, seqId: 1, path: "a" },
+      bob,
+    );
+    await app.result(save.requestId, bob);
+    const { checkpoints } = await app.call("listUserCheckpoints", null, bob);
+    const { sizeBytes } = checkpoints[0]!;
+    await app.dispose();
+    const clock = new ManualClock();
+    const limits = { sessionTimeoutMs: 1e9, maxEphemeralBytes: 4 * sizeBytes! };
+    app = await TestApp.open({ apiKeys, clock, limits });
+    const saveMany = async (caller: typeof ann, count: number): Promise<string[]> => {
+      const modelId = await app.model(await app.session(caller), caller);
+      const made: string[] = [];
+      for (let seq = 1; seq <= count; seq++) {
+        await clock.advance(1);
+        const body = { modelId, samplingSessionSeqId: seq, seqId: seq };
+        const { requestId } = await app.call("saveWeightsForSampler", body, caller);
+        made.push((await app.result(requestId, caller))["sampling_session_id"] as string);
+      }
+      return made;
+    };
+    const [one = ""] = await saveMany(bob, 1);
+    const many = await saveMany(ann, 10);
+    await clock.advance(2000);
+    const ask = async (samplingSessionId: string, caller: typeof ann): Promise<number> => {
+      const body = { samplingSessionId, seqId: 9, prompt: [1], samplingParams: { maxTokens: 1 } };
+      return (await app.fetch("sample", body, caller)).status;
+    };
+    expect(await ask(one, bob)).toBe(200);
+    expect(await ask(many[0]!, ann)).toBe(404);
+    expect(await ask(many.at(-1)!, ann)).toBe(200);
+  });
+});
+
+describe("polls", () => {
+  it("of one owner leave places for those of others", async () => {
+    await app.dispose();
+    app = await TestApp.open({ apiKeys, limits: { maxWaitingPolls: 4 } });
+    const [first = ""] = await models(1, ann);
+    const [second = ""] = await models(1, bob);
+    // Both wait for a number that has not come.
+    const mine = await app.call("forwardBackward", passBody(first, 2, [[1]]), ann);
+    const theirs = await app.call("forwardBackward", passBody(second, 2, [[1]]), bob);
+    const over = new AbortController();
+    const poll = ({ requestId }: { requestId: string }, caller: typeof ann) =>
+      app.fetch("retrieveFuture", { requestId }, { ...caller, signal: over.signal });
+    const waiting = [poll(mine, ann), poll(mine, ann)];
+    expect((await poll(mine, ann)).status).toBe(429);
+    const other = poll(theirs, bob);
+    expect(await Promise.race([other, nextTurns()])).toBe("waits");
+    over.abort();
+    for (const ended of await Promise.all([...waiting, other])) expect(ended.status).toBe(408);
+  });
+});
+
+/** A few turns of the event loop, in which a refusal would have come. */
+async function nextTurns(): Promise<"waits"> {
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+  return "waits";
+}

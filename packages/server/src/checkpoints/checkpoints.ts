@@ -3,6 +3,7 @@ import type { Context } from "../context/context.js";
 import { ApiError, conflict, notFound } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
 import type { CheckpointKind, CheckpointRecord } from "../store/checkpoints-table.js";
+import { excesses } from "../store/fair-level.js";
 import { parsePath, pathOf } from "./checkpoint-names.js";
 import type { StateFolders } from "./state-folders.js";
 
@@ -124,11 +125,16 @@ export class Checkpoints {
       await this.remove(expired, "checkpoint.expired");
     }
     const ephemeral = store.checkpoints.ephemeral();
-    let keptBytes = ephemeral.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    const sizes = new Map<string, number>();
+    for (const { owner, sizeBytes } of ephemeral) {
+      sizes.set(owner, (sizes.get(owner) ?? 0) + sizeBytes);
+    }
+    const excess = new Map(excesses(sizes, limits.maxEphemeralBytes));
     for (const checkpoint of ephemeral) {
       const isStale = checkpoint.usedAt < now - limits.ephemeralTtlMs;
-      if (!isStale && keptBytes <= limits.maxEphemeralBytes) break;
-      keptBytes -= checkpoint.sizeBytes;
+      const left = excess.get(checkpoint.owner) ?? 0;
+      if (!isStale && left <= 0) continue;
+      excess.set(checkpoint.owner, left - checkpoint.sizeBytes);
       await this.remove(checkpoint, "checkpoint.dropped");
     }
   }

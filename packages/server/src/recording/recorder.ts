@@ -3,6 +3,7 @@ import type { ServerLimits } from "../limits.js";
 import type { Logger } from "../log/logger.js";
 import type { Mark } from "../store/logs-table.js";
 import type { PointKind, PointRow } from "../store/points-table.js";
+import { excesses } from "../store/fair-level.js";
 import type { RequestHead } from "../store/requests-table.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
@@ -67,6 +68,8 @@ interface Untold {
 const foldRows = 256;
 const touchMs = 10_000;
 const tellMs = 250;
+/** Runs that are kept in mind; of others it is read again what they came to. */
+const maxStates = 4096;
 
 const nothing: Note = { write: () => {}, committed: () => {} };
 
@@ -149,7 +152,7 @@ export class Recorder {
         if (isTouched) logs.change(modelId, { updatedAt: at, kind });
       },
       committed: () => {
-        this.#states.set(modelId, state);
+        this.#remember(state);
         state.kind = kind;
         if (isTouched) state.touchedAt = at;
         if (row) this.#noteRow(state, row);
@@ -180,7 +183,7 @@ export class Recorder {
     this.#store.points.add(logId, row);
     return () => {
       const state = this.#states.get(logId) ?? newState(logId, owner);
-      this.#states.set(logId, state);
+      this.#remember(state);
       this.#noteRow(state, row);
       this.noteChange(owner, logId);
     };
@@ -218,9 +221,7 @@ export class Recorder {
   /** Turns rows that have been waiting into columns, and makes room. */
   async tidy(): Promise<void> {
     for (const logId of this.#store.points.crowded(2)) {
-      const state = this.#states.get(logId);
-      const isBusy = state && this.#clock.now() - state.touchedAt < 3 * touchMs;
-      if (!isBusy) await this.#fold(logId);
+      if (!this.#isBusy(logId)) await this.#fold(logId);
     }
     await this.#makeRoom();
   }
@@ -249,7 +250,7 @@ export class Recorder {
       if (row.kind === "step") state.steps = Math.max(state.steps, row.x + 1);
       state.open = joined(state.open, row);
     }
-    this.#states.set(logId, state);
+    this.#remember(state);
     return state;
   }
 
@@ -352,15 +353,30 @@ export class Recorder {
         this.forget(logId);
       };
       for (const logId of logs.outdated(this.#clock.now() - recordTtlMs)) remove(logId);
-      if (points.sizeBytes() > maxSeriesBytes) {
+      // What one owner records costs no other owner anything.
+      for (const [owner] of excesses(points.sizes(), maxSeriesBytes)) {
         // Curves of runs that still go on stay whatever they take.
-        for (const logId of logs.oldest(10)) if (!this.#states.has(logId)) points.remove(logId);
+        for (const logId of logs.oldest(owner, 10)) if (!this.#isBusy(logId)) points.remove(logId);
       }
-      const excess = exhibits.sizeBytes() - maxExhibitBytes;
-      if (excess > 0) dropped.push(...exhibits.dropOldest(excess));
+      for (const [owner, excess] of excesses(exhibits.sizes(), maxExhibitBytes)) {
+        dropped.push(...exhibits.dropOldest(owner, excess));
+      }
       return dropped;
     });
     await exhibitFiles.remove(unused);
+  }
+
+  #isBusy(logId: string): boolean {
+    const state = this.#states.get(logId);
+    return state !== undefined && this.#clock.now() - state.touchedAt < 3 * touchMs;
+  }
+
+  /** Remembers what is known of a run; of many runs those that were heard of last. */
+  #remember(state: RunState): void {
+    this.#states.delete(state.logId);
+    this.#states.set(state.logId, state);
+    const [oldest] = this.#states.keys();
+    if (this.#states.size > maxStates && oldest !== undefined) this.#states.delete(oldest);
   }
 
   #inBackground(work: () => Promise<void>, problem: string): void {

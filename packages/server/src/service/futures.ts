@@ -22,6 +22,8 @@ export class Futures {
   readonly #noteFor: (request: RequestHead) => QueueNote;
   /** What was fetched, and when, since that was last put on record. */
   readonly #fetched = new Map<string, number>();
+  /** How many wait, by owner. */
+  readonly #waiting = new Map<string, number>();
   #cancelNote = (): void => {};
 
   constructor(context: Context, sessions: Sessions, noteFor: (request: RequestHead) => QueueNote) {
@@ -41,7 +43,7 @@ export class Futures {
       this.#sessions.touch(head.sessionId, caller);
     }
     const settled =
-      head.state === "pending" ? await this.#wait(head, signal) : await this.#read(head);
+      head.state === "pending" ? await this.#poll(head, signal) : await this.#read(head);
     if (!settled) return { kind: "pending", note: this.#noteFor(head) };
     const { inlineResultBytes } = this.#context.limits;
     const sizeBytes = settled.state === "done" ? settled.bytes.length : 0;
@@ -61,12 +63,12 @@ export class Futures {
   ): Promise<Settled | undefined> {
     const { ledger, limits } = this.#context;
     // Whoever asks for a result needs the places of those who only would like to have it.
-    if (2 * ledger.waiters.count >= limits.maxWaitingPolls) return undefined;
+    if (!this.#hasPlace(caller.owner, 1 / 4)) return undefined;
     const head = ledger.find(requestId);
     if (head?.owner !== caller.owner) return undefined;
     const settled =
       head.state === "pending"
-        ? await ledger.waiters.wait(requestId, waitMs, signal)
+        ? await this.#wait(head, waitMs, signal)
         : await ledger.outcome(requestId);
     if (!settled) return undefined;
     if (settled.state === "done" && settled.bytes.length > limits.inlineResultBytes) {
@@ -92,12 +94,34 @@ export class Futures {
     return model?.owner === caller.owner && Number(seq) < model.nextSeq;
   }
 
-  #wait(head: RequestHead, signal: AbortSignal): Promise<Settled | undefined> {
-    const { ledger, limits } = this.#context;
-    if (ledger.waiters.count >= limits.maxWaitingPolls) {
-      throw tooMany(`${ledger.waiters.count} polls are waiting already`, 1000);
+  #poll(head: RequestHead, signal: AbortSignal): Promise<Settled | undefined> {
+    const { owner } = head;
+    if (this.#hasPlace(owner, 1 / 2)) {
+      return this.#wait(head, this.#context.limits.longPollMs, signal);
     }
-    return ledger.waiters.wait(head.requestId, limits.longPollMs, signal);
+    throw tooMany(`${this.#waiting.get(owner) ?? 0} of your polls are waiting already`, 1000);
+  }
+
+  #wait(
+    { requestId, owner }: RequestHead,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<Settled | undefined> {
+    this.#waiting.set(owner, (this.#waiting.get(owner) ?? 0) + 1);
+    const waiting = this.#context.ledger.waiters.wait(requestId, waitMs, signal);
+    void waiting.then(() => {
+      const left = (this.#waiting.get(owner) ?? 0) - 1;
+      if (left > 0) this.#waiting.set(owner, left);
+      else this.#waiting.delete(owner);
+    });
+    return waiting;
+  }
+
+  /** Whether an owner may wait once more; each gets a part of what the others leave. */
+  #hasPlace(owner: string, part: number): boolean {
+    const { ledger, limits } = this.#context;
+    const own = this.#waiting.get(owner) ?? 0;
+    return own < (limits.maxWaitingPolls - (ledger.waiters.count - own)) * part;
   }
 
   async #read(head: RequestHead): Promise<Settled> {

@@ -87,21 +87,32 @@ export class ExhibitsTable {
   }
 
   sizeBytes(): number {
-    const row = this.#database
-      .sql("SELECT coalesce(sum(content_bytes), 0) AS bytes FROM exhibits")
-      .first();
-    return Number(row?.["bytes"] ?? 0);
+    return [...this.sizes().values()].reduce((sum, bytes) => sum + bytes, 0);
   }
 
-  /** Drops the oldest of runs nobody has pinned until this much is gone; returns files that are not needed any more. */
-  dropOldest(bytes: number): string[] {
+  /** How much is kept of each owner. */
+  sizes(): Map<string, number> {
+    const rows = this.#database
+      .sql(
+        `SELECT owner, sum(content_bytes) AS bytes FROM exhibits JOIN logs USING (log_id)
+         GROUP BY owner`,
+      )
+      .all();
+    return new Map(rows.map((row) => [row["owner"] as string, Number(row["bytes"])]));
+  }
+
+  /**
+   * Drops the oldest of an owner's runs that are not pinned until this much is gone; returns files that are
+   * not needed any more.
+   */
+  dropOldest(owner: string, bytes: number): string[] {
     const rows = this.#database
       .sql(
         `SELECT exhibit_id, content_blob, content_bytes FROM exhibits
-         WHERE log_id NOT IN (SELECT log_id FROM logs WHERE is_pinned = 1)
+         WHERE log_id IN (SELECT log_id FROM logs WHERE owner = ? AND is_pinned = 0)
          ORDER BY exhibit_id LIMIT 1000`,
       )
-      .all();
+      .all(owner);
     let left = bytes;
     const blobs: string[] = [];
     for (const row of rows) {

@@ -275,10 +275,14 @@ export class LogsTable {
   }
 
   /** Runs nobody has pinned, the longest untouched first. */
-  oldest(limit: number): string[] {
+  oldest(owner: string, limit: number): string[] {
     return this.#database
-      .sql("SELECT log_id FROM logs WHERE is_pinned = 0 ORDER BY updated_at LIMIT ?")
-      .all(limit)
+      .sql(
+        `SELECT log_id FROM logs WHERE owner = ? AND is_pinned = 0
+           AND EXISTS (SELECT 1 FROM series WHERE series.log_id = logs.log_id)
+         ORDER BY updated_at LIMIT ?`,
+      )
+      .all(owner, limit)
       .map((row) => row["log_id"] as string);
   }
 

@@ -212,10 +212,18 @@ export class PointsTable {
 
   /** About how many bytes all points take. */
   sizeBytes(): number {
-    const row = this.#database
-      .sql("SELECT coalesce(sum(count), 0) * 24 AS bytes FROM series")
-      .first();
-    return Number(row?.["bytes"] ?? 0);
+    return [...this.sizes().values()].reduce((sum, bytes) => sum + bytes, 0);
+  }
+
+  /** How much is kept of each owner. */
+  sizes(): Map<string, number> {
+    const rows = this.#database
+      .sql(
+        `SELECT owner, sum(count) * 24 AS bytes FROM series JOIN logs USING (log_id)
+         GROUP BY owner`,
+      )
+      .all();
+    return new Map(rows.map((row) => [row["owner"] as string, Number(row["bytes"])]));
   }
 
   /** Forgets the points of a run. */

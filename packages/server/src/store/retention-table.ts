@@ -1,3 +1,4 @@
+import { excesses } from "./fair-level.js";
 import type { SqlDatabase } from "./sql.js";
 
 /** Rules by which answers are dropped. */
@@ -7,7 +8,7 @@ export interface RetentionRules {
   readonly fetchedGraceMs: number;
   /** How long an answer stays that nobody fetches. */
   readonly resultTtlMs: number;
-  /** Most bytes of answers kept; the oldest go first. */
+  /** Most bytes of answers kept; the oldest of whoever has most go first. */
   readonly maxResultBytes: number;
   /** How long the record of a finished request stays: its identity and its times. */
   readonly requestRecordTtlMs: number;
@@ -67,25 +68,30 @@ export class RetentionTable {
     return [...unfetched, ...fetched].map(readKept);
   }
 
+  /** The oldest of whoever has most: what one owner makes costs no other owner a result. */
   #oversize(rules: RetentionRules): Kept[] {
-    const total = this.#database
-      .sql("SELECT sum(result_bytes) AS total FROM requests WHERE state IN ('done', 'failed')")
-      .first();
-    let excess = Number(total?.["total"] ?? 0) - rules.maxResultBytes;
-    if (excess <= 0) return [];
-    const oldest = this.#database
+    const rows = this.#database
       .sql(
-        `SELECT request_id, result_blob, result_bytes FROM requests
-         WHERE state IN ('done', 'failed') ORDER BY finished_at LIMIT ${batch}`,
+        `SELECT owner, sum(result_bytes) AS bytes FROM requests
+         WHERE state IN ('done', 'failed') GROUP BY owner`,
       )
       .all();
-    return oldest
-      .filter((row) => {
-        const isOver = excess > 0;
-        excess -= Number(row["result_bytes"]);
-        return isOver;
-      })
-      .map(readKept);
+    const sizes = new Map(rows.map((row) => [row["owner"] as string, Number(row["bytes"])]));
+    return excesses(sizes, rules.maxResultBytes).flatMap(([owner, excess]) => {
+      let left = excess;
+      return this.#database
+        .sql(
+          `SELECT request_id, result_blob, result_bytes FROM requests
+           WHERE state IN ('done', 'failed') AND owner = ? ORDER BY finished_at LIMIT ${batch}`,
+        )
+        .all(owner)
+        .filter((row) => {
+          const isOver = left > 0;
+          left -= Number(row["result_bytes"]);
+          return isOver;
+        })
+        .map(readKept);
+    });
   }
 
   #forget(rules: RetentionRules): void {
