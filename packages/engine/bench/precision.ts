@@ -89,7 +89,7 @@ async function compareSteps(
   name: BenchModelName,
 ): Promise<void> {
   const { length, steps } = sizes[name];
-  const turns = new Turns(["PyTorch bf16", "f32"]);
+  const turns = new Turns(["PyTorch bf16", "PyTorch f32", "f32"]);
   // The first round makes programs and buffers, for which few tokens will do.
   for (let step = 0; step <= steps; step++) {
     const tokens = step === 0 ? Math.min(length, 32) : length;

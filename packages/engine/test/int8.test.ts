@@ -108,6 +108,30 @@ it.each(families)("keeps close to 32 bits, and trainer to sampler, on %s", async
   }
 });
 
+it("keeps close to 32 bits on words of the embedded model", async () => {
+  const prompt = [5, 99, 310];
+  const exact = await engine.loadModel(embeddedModelFolder);
+  const { samples } = await exact.sample({ prompt, maxTokens: 80, numSamples: 8, seed: 3 });
+  const data = samples.map(({ tokens }) => {
+    const [all, shape] = [[...prompt, ...tokens], [tokens.length + 2]];
+    return { tokens: all.slice(0, -1), inputs: { target_tokens: { data: all.slice(1), shape } } };
+  });
+  const settings = { rank: 8, seed: 3 };
+  const wanted = await logprobsAndGradient(await exact.createAdapter(settings), data);
+  const limits = [
+    [oneDigit, 0.03, 0.995],
+    [twoDigits, 0.015, 0.9985],
+  ] as const;
+  for (const [precision, mostDifference, leastCosine] of limits) {
+    const model = await engine.loadModel(embeddedModelFolder, precision);
+    const found = await logprobsAndGradient(await model.createAdapter(settings), data);
+    await model.unload();
+    expect(meanDifference(found.logprobs, wanted.logprobs)).toBeLessThan(mostDifference);
+    expect(cosine(found.gradient, wanted.gradient)).toBeGreaterThan(leastCosine);
+  }
+  await exact.unload();
+});
+
 /** The embedded model with some channels 30 times as large, and what reads them as much smaller. */
 async function sproutWithOutliers() {
   const opened = await openModelFolder(embeddedModelFolder);

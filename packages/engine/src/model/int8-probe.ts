@@ -111,6 +111,7 @@ function int8Product(
     values: transpose(transposed, [1, 0]),
     scale: graph.input("scale", [outputs]),
     format,
+    gradientFormat: format,
   });
   return compileGraph(graph, { outputs: { product }, stored });
 }

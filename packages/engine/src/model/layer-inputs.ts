@@ -72,6 +72,7 @@ export function declareWeight(
     values: transpose(transposed, [1, 0]),
     scale: graph.input(scaleName(name), [outputs]),
     format,
+    gradientFormat: format,
   };
 }
 
@@ -86,7 +87,7 @@ export function declareTrainedHead(graph: Graph, config: ModelConfig): Tensor | 
   return {
     ...weight,
     values: graph.input(forwardName("head"), shape.toReversed(), "int8"),
-    peakedGradient: weight.format.digits === 1,
+    gradientFormat: { ...weight.gradientFormat, digits: 2 },
   };
 }
 

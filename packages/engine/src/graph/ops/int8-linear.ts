@@ -12,11 +12,8 @@ export interface Int8Weight {
   /** [outputs] */
   readonly scale: Tensor;
   readonly format: Int8Digits;
-  /**
-   * Whether gradients have one entry per row beside which the others are small, as those of logits do. It is
-   * multiplied in 32 bits then, so that the others get the digits to themselves. @default false
-   */
-  readonly peakedGradient?: boolean;
+  /** How gradients are written. */
+  readonly gradientFormat: Int8Digits;
 }
 
 /** How values are written in whole numbers before they are multiplied. */
@@ -51,49 +48,11 @@ export function int8Linear(value: Tensor, weight: Int8Weight): Tensor {
     vjp: ([gradient], wants) => {
       if (gradient === undefined || !wants(0)) return [];
       const scaled = multiply(gradient, weight.scale);
-      if (weight.peakedGradient !== true) return [backProduct(scaled, weight)];
-      const { rest, peak, place } = withoutPeaks(scaled);
-      return [add(backProduct(rest, weight), multiply(floatRows(weight.transposed, place), peak))];
+      const one = value.graph.scalar(1);
+      const back = rowProduct(scaled, weight.transposed, one, weight.gradientFormat);
+      return [multiply(back.sum, back.rowScale)];
     },
   });
-}
-
-function backProduct(gradient: Tensor, { transposed, format }: Int8Weight): Tensor {
-  const { sum, rowScale } = rowProduct(gradient, transposed, gradient.graph.scalar(1), format);
-  return multiply(sum, rowScale);
-}
-
-/** Rows with their largest entry set to zero, that entry [rows, 1] and where it was [rows]. */
-function withoutPeaks(value: Tensor) {
-  const { graph, shape } = value;
-  const count = dimAt(value, 0);
-  const column = [count, Dim.of(1)];
-  const [, place] = graph.apply({
-    type: "TopK",
-    inputs: [graph.applyOne({ type: "Abs", inputs: [value], shape }), graph.integers([1])],
-    attributes: { axis: 1, sorted: 0 },
-    outputs: [{ shape: column }, { shape: column, dtype: "int64" }],
-  });
-  if (place === undefined) throw new Error("TopK has no second output");
-  const attributes = { axis: 1 };
-  const peak = graph.applyOne({
-    type: "GatherElements",
-    inputs: [value, place],
-    attributes,
-    shape: column,
-  });
-  const inputs = [value, place, scale(peak, 0)];
-  const rest = graph.applyOne({ type: "ScatterElements", inputs, attributes, shape });
-  return { rest, peak, place: reshape(place, [count]) };
-}
-
-/** Some rows of a matrix of whole numbers, as floats. */
-function floatRows(matrix: Tensor, rows: Tensor): Tensor {
-  const { graph } = matrix;
-  const shape = [dimAt(rows, 0), dimAt(matrix, 1)];
-  const inputs = [matrix, rows];
-  const chosen = graph.applyOne({ type: "Gather", inputs, shape, dtype: "int8" });
-  return graph.applyOne({ type: "Cast", inputs: [chosen], attributes: { to: 1 }, shape });
 }
 
 /** The product up to the factor of each row. */
