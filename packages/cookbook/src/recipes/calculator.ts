@@ -1,4 +1,3 @@
-import path from "node:path";
 import { seededRandom } from "../data/index.js";
 import {
   rendererForTools,
@@ -6,14 +5,12 @@ import {
   type Message,
   type ToolSpec,
 } from "../renderers/index.js";
-import { toolGroup, train, type EnvironmentGroup } from "../rl/index.js";
+import { toolGroup, type EnvironmentGroup } from "../rl/index.js";
 import { defineTool, type Tool } from "../tools/index.js";
+import { learnByRewards } from "./by-rewards.js";
 import { examine, examSize, openSampler, percent } from "./exam.js";
 import type { Recipe, RecipeContext } from "./recipe.js";
-import { warmUp } from "./warm-up.js";
 
-const steps = 10;
-const loraRank = 16;
 const maxTokens = 64;
 /** Of the examples that show the form of a call; the others answer out of their heads, and wrongly. */
 const shareOfCalls = 0.3;
@@ -27,39 +24,21 @@ export const recipe: Recipe = {
     "A few examples show how a call looks, most of them answer out of their heads; that asking pays is found by rewards alone.",
   async run(given) {
     const context = { ...given, renderer: plainTools(given) };
-    const { service, model, folder, seed, maxSteps, say, show, signal } = context;
+    const { seed, say, signal } = context;
     const exam = (): EnvironmentGroup[] => products(context, examSize(context, 32), 2, -1);
-    const base = await openSampler(context);
-    const options = { maxTokens, seed, signal };
-    const untaught = await examine(base, exam(), options);
-    const learned = await warmUp(context, {
-      conversations: examples(context, 768),
-      steps: 100,
-      batchSize: 16,
-      loraRank,
-    });
-    const shown = await openSampler(context, learned.samplerPath);
-    const before = await examine(shown, exam(), options);
-    say(`After the examples ${percent(before.rate("correct"))} of new products are right.`);
-    const length = Math.min(steps, maxSteps ?? steps);
-    const result = await train({
-      service,
-      model,
-      folder: path.join(folder, "rewards"),
-      recipeName: "calculator",
-      loadCheckpointPath: learned.statePath,
-      dataset: { length, batch: (index) => products(context, 8, 8, index) },
+    const untaught = await examine(await openSampler(context), exam(), { maxTokens, seed, signal });
+    const { before, after, samplerPath } = await learnByRewards(context, {
+      name: "calculator",
+      examples: { conversations: examples(context, 768), steps: 100 },
+      steps: 10,
+      batch: (step) => products(context, 8, 8, step),
+      exam,
       maxTokens,
       learningRate: 1e-3,
-      loraRank,
       removeConstantRewardGroups: true,
-      seed,
-      sinks: show(length),
-      signal,
+      onBefore: (shown) =>
+        say(`After the examples ${percent(shown.rate("correct"))} of new products are right.`),
     });
-    signal?.throwIfAborted();
-    const { samplerPath } = result.checkpoint!;
-    const after = await examine(await openSampler(context, samplerPath), exam(), options);
     return {
       samplerPath,
       checks: [

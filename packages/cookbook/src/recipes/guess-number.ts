@@ -1,22 +1,12 @@
-import path from "node:path";
 import { seededRandom } from "../data/index.js";
 import type { Message } from "../renderers/index.js";
-import {
-  groupOf,
-  guessNumber,
-  messageEnvironment,
-  train,
-  type EnvironmentGroup,
-} from "../rl/index.js";
-import { examine, examSize, openSampler, percent } from "./exam.js";
+import { groupOf, guessNumber, messageEnvironment, type EnvironmentGroup } from "../rl/index.js";
+import { learnByRewards } from "./by-rewards.js";
+import { examSize, percent } from "./exam.js";
 import type { Recipe, RecipeContext } from "./recipe.js";
-import { warmUp } from "./warm-up.js";
 
-const steps = 15;
 const largest = 3;
 const maxGuesses = 2;
-const loraRank = 16;
-const maxTokens = 4;
 
 /** Two guesses are enough for three numbers, if the first is in the middle and the second listens. */
 export const recipe: Recipe = {
@@ -26,37 +16,16 @@ export const recipe: Recipe = {
     "An episode of several turns: a guess is worth nothing in itself, and what made it good shows only at the end. " +
     "The form of the game is shown first by examples that guess at random; to begin in the middle and to listen is found by rewards alone.",
   async run(context) {
-    const { service, model, folder, seed, maxSteps, say, show, signal } = context;
-    const learned = await warmUp(context, {
-      conversations: randomGames(seed, 512),
-      steps: 40,
-      batchSize: 16,
-      loraRank,
-    });
-    const exam = (): EnvironmentGroup[] =>
-      numbers(context, Math.ceil(examSize(context, 64) / largest), 4);
-    const started = await openSampler(context, learned.samplerPath);
-    const before = await examine(started, exam(), { maxTokens, seed, signal });
-    say(`Guessing at random finds ${percent(before.rate("found"))}.`);
-    const length = Math.min(steps, maxSteps ?? steps);
-    const result = await train({
-      service,
-      model,
-      folder: path.join(folder, "rewards"),
-      recipeName: "guess-number",
-      loadCheckpointPath: learned.statePath,
-      dataset: { length, batch: () => numbers(context, 2, 12) },
-      maxTokens,
+    const { before, after, samplerPath } = await learnByRewards(context, {
+      name: "guess-number",
+      examples: { conversations: randomGames(context.seed, 512), steps: 40 },
+      steps: 15,
+      batch: () => numbers(context, 2, 12),
+      exam: () => numbers(context, Math.ceil(examSize(context, 64) / largest), 4),
+      maxTokens: 4,
       learningRate: 3e-3,
-      loraRank,
-      seed,
-      sinks: show(length),
-      signal,
+      onBefore: (exam) => context.say(`Guessing at random finds ${percent(exam.rate("found"))}.`),
     });
-    signal?.throwIfAborted();
-    const { samplerPath } = result.checkpoint!;
-    const trained = await openSampler(context, samplerPath);
-    const after = await examine(trained, exam(), { maxTokens, seed, signal });
     const gain = after.rate("found") - before.rate("found");
     return {
       samplerPath,

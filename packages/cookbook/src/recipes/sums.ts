@@ -1,14 +1,13 @@
-import path from "node:path";
 import { seededRandom } from "../data/index.js";
-import { normalized, problemGroup, train, type EnvironmentGroup } from "../rl/index.js";
-import { examine, examSize, openSampler, percent } from "./exam.js";
+import { normalized, problemGroup, type EnvironmentGroup } from "../rl/index.js";
+import { learnByRewards } from "./by-rewards.js";
+import { examSize, percent } from "./exam.js";
 import type { Recipe, RecipeContext } from "./recipe.js";
 
 const steps = 80;
 const sumsPerStep = 32;
 const triesPerSum = 8;
 const largest = 10;
-const maxTokens = 24;
 
 /** Only a right sum is good. */
 export const recipe: Recipe = {
@@ -20,34 +19,18 @@ export const recipe: Recipe = {
     "sum becomes more probable.",
   ].join(" "),
   async run(context) {
-    const { service, model, folder, seed, maxSteps, say, show, signal } = context;
-    const exam = (): EnvironmentGroup[] => drawSums(context, examSize(context, 64), 4, -1);
-    const base = await openSampler(context);
-    const before = await examine(base, exam(), { maxTokens, seed, signal });
-    say(`Before: ${percent(before.rate("correct"))} of new sums are right.`);
-    const length = Math.min(steps, maxSteps ?? steps);
-    const result = await train({
-      service,
-      model,
-      folder: path.join(folder, "rewards"),
-      recipeName: "sums",
-      dataset: {
-        length,
-        batch: (index) => drawSums(context, sumsPerStep, triesPerSum, index),
-      },
-      maxTokens,
+    const { before, after, samplerPath } = await learnByRewards(context, {
+      name: "sums",
+      steps,
+      batch: (step) => drawSums(context, sumsPerStep, triesPerSum, step),
+      exam: () => drawSums(context, examSize(context, 64), 4, -1),
+      maxTokens: 24,
       learningRate: 2e-3,
-      loraRank: 16,
       advantages: normalized,
       removeConstantRewardGroups: true,
-      seed,
-      sinks: show(length),
-      signal,
+      onBefore: (exam) =>
+        context.say(`Before: ${percent(exam.rate("correct"))} of new sums are right.`),
     });
-    signal?.throwIfAborted();
-    const { samplerPath } = result.checkpoint!;
-    const trained = await openSampler(context, samplerPath);
-    const after = await examine(trained, exam(), { maxTokens, seed, signal });
     return {
       samplerPath,
       checks: [

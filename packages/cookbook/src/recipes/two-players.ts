@@ -1,14 +1,10 @@
-import path from "node:path";
 import { seededRandom } from "../data/index.js";
-import { gameGroup, train, type EnvironmentGroup, type Game } from "../rl/index.js";
+import { gameGroup, type EnvironmentGroup, type Game } from "../rl/index.js";
 import type { Message } from "../renderers/index.js";
-import { examine, examSize, openSampler, percent } from "./exam.js";
+import { learnByRewards } from "./by-rewards.js";
+import { examSize, percent } from "./exam.js";
 import type { Recipe, RecipeContext } from "./recipe.js";
-import { warmUp } from "./warm-up.js";
 
-const steps = 20;
-const loraRank = 16;
-const maxTokens = 4;
 const most = 7;
 
 /** Nim: who takes the last stick wins. */
@@ -19,36 +15,16 @@ export const recipe: Recipe = {
     "Self-play: both players are the model, each has an episode of its own, and they wait for each other. A game has a " +
     "winner and a loser, so there is always something to learn. What was learned is measured against a player who moves at random.",
   async run(context) {
-    const { service, model, folder, seed, maxSteps, say, show, signal } = context;
-    const learned = await warmUp(context, {
-      conversations: randomGames(seed, 512),
-      steps: 50,
-      batchSize: 16,
-      loraRank,
-    });
-    const exam = (): EnvironmentGroup[] => againstChance(context, examSize(context, 100));
-    const options = { maxTokens, seed, signal };
-    const started = await openSampler(context, learned.samplerPath);
-    const before = await examine(started, exam(), options);
-    say(`Against chance it wins ${percent(before.rate("won"))}.`);
-    const length = Math.min(steps, maxSteps ?? steps);
-    const result = await train({
-      service,
-      model,
-      folder: path.join(folder, "self-play"),
-      recipeName: "two-players",
-      loadCheckpointPath: learned.statePath,
-      dataset: { length, batch: () => selfPlay(context) },
-      maxTokens,
+    const { before, after, samplerPath } = await learnByRewards(context, {
+      name: "two-players",
+      examples: { conversations: randomGames(context.seed, 512), steps: 50 },
+      steps: 20,
+      batch: () => selfPlay(context),
+      exam: () => againstChance(context, examSize(context, 100)),
+      maxTokens: 4,
       learningRate: 1.5e-3,
-      loraRank,
-      seed,
-      sinks: show(length),
-      signal,
+      onBefore: (exam) => context.say(`Against chance it wins ${percent(exam.rate("won"))}.`),
     });
-    signal?.throwIfAborted();
-    const { samplerPath } = result.checkpoint!;
-    const after = await examine(await openSampler(context, samplerPath), exam(), options);
     return {
       samplerPath,
       checks: [
