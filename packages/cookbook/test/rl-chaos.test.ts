@@ -101,8 +101,9 @@ const evenTokens = (tag: string, onTurn: () => void): EnvironmentGroup =>
   groupOf({
     size: episodesPerGroup,
     tags: [tag],
-    make: (member) => {
-      let prompt = [5, 8 + member];
+    sharesPrompt: true,
+    make: () => {
+      let prompt = [5, 8];
       return {
         start: () => ({ input: prompt }),
         step: ({ tokens }) => {

@@ -9,7 +9,13 @@ import {
   type Renderer,
   type ToolCall,
 } from "@tinker-ts/cookbook/renderers";
-import { rollout, toolEnvironment, type Policy, type ToolEpisode } from "@tinker-ts/cookbook/rl";
+import {
+  agentic,
+  rollout,
+  toolEnvironment,
+  type Policy,
+  type ToolEpisode,
+} from "@tinker-ts/cookbook/rl";
 import {
   connectMcp,
   defineTool,
@@ -344,6 +350,22 @@ describe("an agent", () => {
       1,
     ]);
     expect(await end([calls(sum), calls(sum)], { maxTurns: 2 })).toEqual(["max_turns", 1, 2]);
+  });
+
+  it("that works for long has ten turns, thirty calls, and two tries in a row at a call", async () => {
+    const { environment } = agentic;
+    const sum = call("add", { a: 2, b: 3 }, null);
+    const turns = Array.from({ length: 11 }, () => calls(sum));
+    const long = await play(sprout, turns, environment);
+    expect(long.trajectory.stopReason).toBe("max_turns");
+    expect(long.trajectory.transitions).toHaveLength(10);
+    const many = await play(sprout, [calls(...Array<ToolCall>(31).fill(sum))], environment);
+    expect([many.trajectory.stopReason, many.graded[0]!.toolCalls]).toEqual(["max_tool_calls", 30]);
+    const broken = says("<tool_call>\n{add 2 3}\n</tool_call>");
+    const tries = await play(sprout, [broken, broken, calls(sum), broken, says("5")], environment);
+    expect(tries.trajectory.stopReason).toBe("completed");
+    const given = await play(sprout, [broken, broken, broken], environment);
+    expect(given.trajectory.stopReason).toBe("parse_error");
   });
 
   it("whose calls cannot be read at all is not graded, and may be asked again", async () => {

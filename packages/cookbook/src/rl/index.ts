@@ -10,6 +10,7 @@ export {
   withoutConstantGroups,
   type AdvantageEstimator,
 } from "./advantages.js";
+export { agentic } from "./agentic.js";
 export { captureRequests, type Capture, type CaptureOptions } from "./capture.js";
 export { gameGroup, type Game, type GameGroupOptions, type Opponent } from "./environments/game.js";
 export { groupDataset, type GroupDatasetOptions } from "./group-dataset.js";
