@@ -205,10 +205,14 @@ export class Exhibits {
       logId,
       modelId,
       content: async () => {
-        const bytes = await (reading ??= readContent(batch.content, exhibitFiles));
-        const content = bytes && unpackExhibit(bytes, index);
-        if (!content) throw gone("what was kept of this exhibit is no longer there");
-        return content;
+        try {
+          const bytes = await (reading ??= readContent(batch.content, exhibitFiles));
+          const content = bytes && unpackExhibit(bytes, index);
+          if (content) return content;
+        } catch (error) {
+          this.#core.context.logger.warn("an exhibit is damaged", { error: String(error) });
+        }
+        throw gone("what was kept of this exhibit is damaged or no longer there");
       },
     }));
   }

@@ -1,3 +1,5 @@
+import { readdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { StudioExhibits, StudioMachine, StudioSaved } from "tinker-ts/wire";
 import { passBody, TestApp } from "../support/test-app.js";
@@ -124,6 +126,21 @@ describe("exhibits", () => {
     expect(detail).toMatchObject({
       tokens: { ids: [1, 2, 0, 0], weight: [null, 1, 1, 1], logprob: [null, -1, -2, 0] },
     });
+  });
+
+  it("that are damaged on disk say so, and their numbers stay in the list", async () => {
+    const modelId = await app.model(await app.session());
+    const rows = Array.from({ length: 30 }, () => Array.from({ length: 300 }, () => 1));
+    const { requestId } = await app.call("forwardBackward", passBody(modelId, 1, rows));
+    await app.result(requestId);
+    const query = `exhibits?run=${encodeURIComponent(modelId)}&kind=datum`;
+    const { exhibits } = await getStudio<StudioExhibits>(app, query);
+    const folder = path.join(app.dataDir, "exhibits");
+    for (const file of readdirSync(folder)) writeFileSync(path.join(folder, file), "{}");
+    const answer = await askStudio(app, `exhibits/${exhibits[0]!.id}`);
+    expect([answer.status, await answer.text()]).toEqual([410, expect.stringContaining("damaged")]);
+    const listed = await getStudio<StudioExhibits>(app, query);
+    expect(listed.exhibits.map(({ nll }) => nll)).toEqual(exhibits.map(({ nll }) => nll));
   });
 
   it("are all kept, or none, when the server is told so", async () => {
