@@ -58,13 +58,13 @@ async function recordingCost(): Promise<void> {
         lossFnInputs: { target_tokens: tokens.slice(1), weights: tokens.slice(1).map(() => 1) },
       }),
   );
-  for (let round = 0; round < 44; round++) {
+  for (let round = 0; round < 120; round++) {
     for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
       const startedAt = performance.now();
       const pass = side.training.forwardBackward(data, "cross_entropy");
       const step = side.training.optimStep({ learningRate: 1e-4 });
       await Promise.all([pass, step]);
-      if (round >= 4) side.times.push(performance.now() - startedAt);
+      if (round >= 20) side.times.push(performance.now() - startedAt);
     }
   }
   const [on, off] = sides.map(({ times }) => undisturbed(times)) as [number, number];
