@@ -1,12 +1,14 @@
-import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { RequestFailedError, ServiceClient, type DatumLike, type TrainingClient } from "tinker-ts";
+import { RequestFailedError, ServiceClient, type TrainingClient } from "tinker-ts";
 import { afterEach, describe, expect, it } from "vitest";
 import { FileMoments, fileMoments } from "./support/file-moments.js";
 import { flipBit } from "./support/flip-bit.js";
+import { randomBatch } from "./support/random-batch.js";
 import { realModels } from "./support/real-models.js";
+import { savedStates } from "./support/saved-states.js";
+import { seededRandom } from "./support/seeded-random.js";
 import { ServerProcess } from "./support/server-process.js";
 
 /*
@@ -24,15 +26,6 @@ const cleanUps: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp();
 });
-
-/** Numbers that look random and are the same in every run. */
-function seededRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
 
 /** Pauses before retries, ten times shorter; deadlines are as they are. */
 const hurriedClock = {
@@ -94,7 +87,7 @@ class Client {
   async step(): Promise<void> {
     const step = this.steps++;
     const { training } = this;
-    const pass = training.forwardBackward(this.#batch(), "cross_entropy");
+    const pass = training.forwardBackward(randomBatch(this.#random), "cross_entropy");
     const adam = training.optimStep({ learningRate: 0.01, weightDecay: 0.01 });
     this.told.push((await pass).metrics, (await adam).metrics);
     if (step % 8 === 3) this.saved = (await training.saveState(`step-${step}`)).path;
@@ -124,38 +117,12 @@ class Client {
     const error: unknown = await refused.then(undefined, (reason: unknown) => reason);
     this.told.push(error instanceof RequestFailedError ? error.category : error);
   }
-
-  #batch(): DatumLike[] {
-    return Array.from({ length: 4 }, () => {
-      const tokens = Array.from({ length: 24 }, () => Math.floor(this.#random() * 300));
-      return {
-        modelInput: tokens.slice(0, -1),
-        lossFnInputs: { target_tokens: tokens.slice(1), weights: tokens.slice(1).map(() => 1) },
-      };
-    });
-  }
 }
 
 async function openClients(server: ServerProcess): Promise<Client[]> {
   const clients = Array.from({ length: clientCount }, (_, index) => new Client(index));
   for (const client of clients) await client.open(`http://127.0.0.1:${server.port}`);
   return clients;
-}
-
-/** Digests of the weights and of the optimizer state of all saved checkpoints. */
-function savedStates(dataDir: string): string[] {
-  const root = path.join(dataDir, "checkpoints");
-  const digest = (file: string): string =>
-    createHash("sha256").update(readFileSync(file)).digest("hex");
-  return readdirSync(root)
-    .map((folder) => path.join(root, folder))
-    .filter((folder) => readdirSync(folder).includes("optimizer.safetensors"))
-    .map(
-      (folder) =>
-        digest(path.join(folder, "adapter_model.safetensors")) +
-        digest(path.join(folder, "optimizer.safetensors")),
-    )
-    .toSorted();
 }
 
 /** Attacks a server until it was killed often enough; returns how often each thing happened. */

@@ -1,11 +1,13 @@
-import { createHash } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { ServiceClient, type DatumLike } from "tinker-ts";
+import { ServiceClient } from "tinker-ts";
 import { afterEach, expect, it } from "vitest";
 import { FaultyProxy } from "./support/faulty-proxy.js";
+import { randomBatch } from "./support/random-batch.js";
 import { realModels } from "./support/real-models.js";
+import { savedStates } from "./support/saved-states.js";
+import { seededRandom } from "./support/seeded-random.js";
 import { ServerProcess } from "./support/server-process.js";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] !== undefined;
@@ -16,15 +18,6 @@ const cleanUps: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp();
 });
-
-/** Numbers that look random and are the same in every run. */
-function seededRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
 
 /** Longest wait between two attempts; whatever is longer is a limit on something. */
 const maxWaitMs = 10_000;
@@ -72,7 +65,7 @@ async function trainThroughout(baseUrl: string): Promise<unknown[]> {
   const training = await service.createLoraTrainingClient({ baseModel: "qwen3", rank: 4, seed: 1 });
   let saved: string | undefined;
   for (let step = 0; step < steps; step++) {
-    const pass = training.forwardBackward(makeBatch(random), "cross_entropy");
+    const pass = training.forwardBackward(randomBatch(random), "cross_entropy");
     const adam = training.optimStep({ learningRate: 0.01, weightDecay: 0.01 });
     told.push((await pass).metrics, (await adam).metrics);
     if (step % 10 === 4) saved = (await training.saveState(`step-${step}`)).path;
@@ -86,32 +79,6 @@ async function trainThroughout(baseUrl: string): Promise<unknown[]> {
   }
   await training.saveState("final");
   return told;
-}
-
-function makeBatch(random: () => number): DatumLike[] {
-  return Array.from({ length: 4 }, () => {
-    const tokens = Array.from({ length: 24 }, () => Math.floor(random() * 300));
-    return {
-      modelInput: tokens.slice(0, -1),
-      lossFnInputs: { target_tokens: tokens.slice(1), weights: tokens.slice(1).map(() => 1) },
-    };
-  });
-}
-
-/** Digests of the weights and of the optimizer state of all saved checkpoints. */
-function savedStates(dataDir: string): string[] {
-  const root = path.join(dataDir, "checkpoints");
-  const digest = (file: string): string =>
-    createHash("sha256").update(readFileSync(file)).digest("hex");
-  return readdirSync(root)
-    .map((folder) => path.join(root, folder))
-    .filter((folder) => readdirSync(folder).includes("optimizer.safetensors"))
-    .map(
-      (folder) =>
-        digest(path.join(folder, "adapter_model.safetensors")) +
-        digest(path.join(folder, "optimizer.safetensors")),
-    )
-    .toSorted();
 }
 
 it(
