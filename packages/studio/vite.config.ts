@@ -10,6 +10,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     target: "es2022",
+    cssTarget: ["chrome123", "firefox120", "safari17.5"], // those that know light-dark()
     reportCompressedSize: false,
   },
 });

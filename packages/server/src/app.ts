@@ -117,6 +117,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
         readBytes,
         version,
         logFolders: options.logFolders ?? [],
+        remote: options.remote ?? null,
         publicUrl,
         corsOrigins: options.corsOrigins ?? [],
         threads: options.threads,

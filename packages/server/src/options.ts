@@ -60,6 +60,8 @@ export interface AppOptions {
   readonly activations?: "int8" | "int16";
   /** Folders of runs that others have written, such as the Python cookbook; shown in the studio. @default none */
   readonly logFolders?: readonly string[];
+  /** Another server whose runs and checkpoints are shown in the studio, from its REST API. @default none */
+  readonly remote?: { readonly baseUrl: string; readonly apiKey: string };
   /** Threads of the engine. @default all cores */
   readonly threads?: number;
   /**

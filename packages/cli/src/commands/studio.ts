@@ -1,3 +1,5 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import type { StudioCode, StudioHello } from "tinker-ts/wire";
 import { defineCommand, type CommandContext } from "../command.js";
@@ -11,6 +13,7 @@ export const command = defineCommand({
   summary: "Shows runs in a browser: curves, data, rollouts, checkpoints, a playground.",
   details: [
     "With --base-url it opens the studio of that server, and with --api-key logs in to it.",
+    "A server that is not of this project has its runs and checkpoints shown here, and curves of --logs.",
     "Else it opens the server that holds the data directory; when nobody does, it serves it until Ctrl-C.",
     "A program with baseUrl local: shows itself when TINKER_TS_STUDIO=1 is set.",
   ],
@@ -35,6 +38,7 @@ export const command = defineCommand({
   async run(context, { options }) {
     const { terminal, output, globals, signal } = context;
     const baseUrl = globals.baseUrl ?? (terminal.env["TINKER_BASE_URL"] || undefined);
+    let remote: { baseUrl: string; apiKey: string } | undefined;
     const show = async (url: string): Promise<void> => {
       const address = await addressOf(context, url);
       output.line(address);
@@ -44,16 +48,22 @@ export const command = defineCommand({
       await probe(baseUrl, signal);
       const url = baseUrl.replace(/\/+$/, "");
       if (await hello(url, signal)) return show(url);
-      if (options.logs.length === 0) {
+      const apiKey = globals.apiKey ?? (terminal.env["TINKER_API_KEY"] || undefined);
+      if (apiKey === undefined) {
         throw new CliError(
-          `${url} has no studio.`,
-          "It is no server of this project. Curves of its runs are in their log folders: tinker-ts studio --logs DIR",
+          `${url} has no studio, and its runs need a key to be shown in one here.`,
+          "Give it with --api-key or TINKER_API_KEY. Curves are in log folders: --logs DIR",
         );
       }
-      output.note(`${url} has no studio; this one shows the folders.`);
+      remote = { baseUrl: url, apiKey };
+      output.note(
+        `${url} has no studio; this one shows its runs and checkpoints, and curves of --logs.`,
+      );
     }
     const { startServer } = await import("@tinker-ts/server");
-    const dataDir = options.data ?? (terminal.env["TINKER_TS_DATA_DIR"] || undefined);
+    // Whoever only looks at another server does not need this machine's directory, which may be in use.
+    const own = remote ? await mkdtemp(path.join(tmpdir(), "tinker-ts-viewer-")) : undefined;
+    const dataDir = options.data ?? own ?? (terminal.env["TINKER_TS_DATA_DIR"] || undefined);
     let server: Awaited<ReturnType<typeof startServer>>;
     try {
       server = await startServer({
@@ -62,6 +72,7 @@ export const command = defineCommand({
         logFolders: folders(options.logs, terminal.cwd),
         allowAnyModel: true,
         logLevel: "warn",
+        ...(remote === undefined ? {} : { remote }),
         ...(dataDir === undefined ? {} : { dataDir: path.resolve(terminal.cwd, dataDir) }),
       });
     } catch (error) {
@@ -83,6 +94,7 @@ export const command = defineCommand({
       });
     } finally {
       await server.close();
+      if (own !== undefined) await rm(own, { recursive: true, force: true });
     }
     return 0;
   },

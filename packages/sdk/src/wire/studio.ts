@@ -26,6 +26,8 @@ export interface StudioHello {
   readonly models: readonly string[] | null;
   /** Whether the server has log folders (`--logs`). */
   readonly hasFolders: boolean | null;
+  /** The other server whose runs are shown; null without one. */
+  readonly remote: string | null;
 }
 
 /** Which data, rollouts and samples are kept: some of each step, all, none. */
@@ -65,8 +67,8 @@ export type StudioStatus =
   | "stopped"
   | "unloaded";
 
-/** Where a run is known from: the server's own recording, a logger, a folder of files. */
-export type StudioSource = "server" | "log" | "folder";
+/** Where a run is known from: the server's own recording, a logger, a folder of files, another server. */
+export type StudioSource = "server" | "log" | "folder" | "remote";
 
 /** What is known of one metric without reading its points. */
 export interface StudioSummary {
@@ -208,6 +210,8 @@ export interface StudioCheckpoint {
   readonly parent: string | null;
   /** Models and samplers that use it now. */
   readonly usedBy: readonly string[];
+  /** Whether it is on another server, where alone something can be done with it. */
+  readonly isRemote: boolean;
 }
 
 /** `GET checkpoints?run`. */
@@ -490,7 +494,7 @@ export interface StudioSlot {
   readonly samplingMs: number;
   /** Tokens trained on. */
   readonly trainedTokens: number;
-  /** Tokens sampled. */
+  /** Tokens of prompts and answers. */
   readonly sampledTokens: number;
 }
 

@@ -235,7 +235,10 @@ export class ModelRunner {
     const { modelId } = this.#model;
     const finishedAt = clock.now();
     const applied = this.#applied + (output.change === "none" ? 0 : 1);
-    const tokens = output.usage.reduce((sum, { amount }) => sum + amount, 0);
+    // Of a save its number is counted, which is none of tokens.
+    const tokens = output.usage
+      .filter(({ kind }) => kind !== "checkpoint")
+      .reduce((sum, { amount }) => sum + amount, 0);
     const times = { startedAt: place.startedAt, finishedAt, tookMs, tokens };
     const note = recorder.note(this.#model, request, output.telling ?? {}, times);
     try {

@@ -1,7 +1,7 @@
 import type { Row, SqlDatabase } from "./sql.js";
 
 /** Where a run is known from. */
-export type LogSource = "server" | "log" | "folder";
+export type LogSource = "server" | "log" | "folder" | "remote";
 
 /** A run as the studio shows it: a model, or what a logger tells of one or several. */
 export interface LogRecord {

@@ -67,6 +67,7 @@ function toRow(
     expiresAt: record.expiresAt,
     parent: parent?.subject ?? null,
     usedBy: users.get(path) ?? [],
+    isRemote: false,
   };
 }
 

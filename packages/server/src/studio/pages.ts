@@ -31,6 +31,7 @@ import { keepSamples } from "./keep-samples.js";
 import { logsPage } from "./log-intake.js";
 import { LoginCodes } from "./login-codes.js";
 import { machineState, laneRows, usageRows } from "./machine.js";
+import { RemoteRuns, type RemoteServer } from "./remote-runs.js";
 import { Steering } from "./steering.js";
 import { Studio } from "./studio.js";
 
@@ -43,6 +44,8 @@ export interface StudioPagesParts {
   readonly version: string;
   /** Folders of runs that others have written. */
   readonly logFolders: readonly string[];
+  /** Another server whose runs are shown as well. */
+  readonly remote: RemoteServer | null;
   /** Threads of the engine; undefined for all cores. */
   readonly threads: number | undefined;
   /** Where clients reach the server, when that is not where it listens. */
@@ -73,7 +76,8 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
   const { core, authenticator, readBytes, version, threads } = parts;
   const { context } = core;
   const folders = new LogFolders(parts.logFolders);
-  const studio = new Studio(core, folders);
+  const remote = new RemoteRuns(parts.remote);
+  const studio = new Studio(core, folders, remote);
   const steering = new Steering(core, studio);
   const exhibits = new Exhibits(core, studio, folders);
   const startedAt = context.clock.now();
@@ -117,14 +121,23 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
       capture: caller ? context.recorder.capture : null,
       models: caller ? core.bases.names : null,
       hasFolders: caller ? !folders.isEmpty : null,
+      remote: caller ? (parts.remote?.baseUrl ?? null) : null,
     };
   };
+
+  const tellProblem = (owner: string): void =>
+    context.recorder.hub.publish(owner, "runs", {
+      kind: "notice",
+      level: "error",
+      text: `runs of another server are missing: ${remote.problem}`,
+    });
 
   const handlers: Readonly<Partial<Record<StudioRouteName, StudioHandler>>> = {
     code: ({ caller }) => codes.issue(caller),
     renew: ({ caller }) => token(caller),
     runs: async ({ owner, query }) => {
-      await folders.look();
+      await Promise.all([folders.look(), remote.look()]);
+      if (remote.problem !== null && query.get("cursor") === null) tellProblem(owner);
       return studio.runs(owner, {
         text: query.get("q") ?? "",
         sort: query.get("sort") ?? "-updated",
@@ -181,10 +194,14 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
     spans: ({ owner, id, query }) =>
       studio.spans(owner, id, numberIn(query, "from", -1e300), numberIn(query, "to", 1e300)),
     label: async ({ owner, id, body }) => studio.label(owner, id, await body()),
-    checkpoints({ owner, query }) {
+    async checkpoints({ owner, query }) {
       const run = query.get("run");
+      await remote.look();
       const models = run === null ? null : studio.rows.row(studio.owned(owner, run)).models;
-      const checkpoints = checkpointRows(core, studio.rows, owner, models);
+      const checkpoints = [
+        ...checkpointRows(core, studio.rows, owner, models),
+        ...remote.checkpoints(run),
+      ];
       return {
         checkpoints,
         totalBytes: checkpoints.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),

@@ -5,6 +5,7 @@ import type { LogRecord, Mark } from "../store/logs-table.js";
 import type { Model } from "../store/models-table.js";
 import { atOnce } from "./in-turns.js";
 import type { LogFolders } from "./log-folders.js";
+import type { RemoteRuns } from "./remote-runs.js";
 import { reduceSeries } from "./reduce-series.js";
 import { joinedSeries, storedSeries, type AttemptSeries, type RunSeries } from "./run-series.js";
 
@@ -12,6 +13,9 @@ import { joinedSeries, storedSeries, type AttemptSeries, type RunSeries } from "
 const nllKeys = ["nll", "train_mean_nll", "train/nll", "loss", "train_loss"];
 /** Metrics that mean the reward of rollouts. */
 const rewardKeys = ["env/all/reward/total", "reward/total", "reward", "env/all/reward/mean"];
+/** Names of checkpoints that say nothing of their run. */
+const plainNames =
+  /^(\d+|(step|checkpoint|ckpt|iter|iteration|epoch)?[-_]?\d+|final|latest|last|best|state|weights|sampler|checkpoint|studio-.*)$/i;
 const curveLength = 32;
 const runningMs = 120_000;
 
@@ -37,18 +41,24 @@ interface Material {
 export class RunRows {
   readonly #core: Core;
   readonly #folders: LogFolders;
+  readonly #remote: RemoteRuns;
   readonly #figures = new Map<string, { readonly version: string; readonly figures: Figures }>();
 
-  constructor(core: Core, folders: LogFolders) {
+  constructor(core: Core, folders: LogFolders, remote: RemoteRuns) {
     this.#core = core;
     this.#folders = folders;
+    this.#remote = remote;
   }
 
   /** All runs of an owner, without what follows from points: that is added for those that are shown. */
   list(owner: string): { readonly log: LogRecord; readonly row: () => StudioRun }[] {
     const { store } = this.#core.context;
     const material = this.#material(owner);
-    const all = [...store.logs.list(owner), ...this.#folders.records(owner)];
+    const all = [
+      ...store.logs.list(owner),
+      ...this.#folders.records(owner),
+      ...this.#remote.records(owner),
+    ];
     return all.map((log) => ({ log, row: () => this.#row(log, material) }));
   }
 
@@ -235,7 +245,8 @@ function nameOf(log: LogRecord, model: Model | undefined, { context }: Core): st
   const given = model?.userMetadata?.["name"] ?? model?.userMetadata?.["run_name"];
   if (typeof given === "string" && given !== "") return given;
   const saved = model ? context.store.checkpoints.byRun(model.modelId) : [];
-  const named = saved.find(({ name }) => !/^(\d+|final|studio-.*)$/.test(name));
+  // The oldest one that says something, so that the name does not change with every save.
+  const named = saved.findLast(({ name }) => !plainNames.test(name));
   if (named) return named.name;
   const base = model?.baseModel.split("/").at(-1);
   return base === undefined ? log.logId : `${base} ${log.logId.slice(0, 8)}`;

@@ -20,6 +20,7 @@ import { LogFolders } from "./log-folders.js";
 import { runFilter } from "./filter-runs.js";
 import { inTurns } from "./in-turns.js";
 import { readSeries, type SeriesQuery } from "./read-series.js";
+import { RemoteRuns } from "./remote-runs.js";
 import { RunRows, sortValue, summaryOf } from "./run-rows.js";
 import { checkpointRows } from "./checkpoint-rows.js";
 import { SmoothingMemory } from "./smoothing-memory.js";
@@ -44,12 +45,14 @@ export class Studio {
   readonly rows: RunRows;
   readonly #core: Core;
   readonly #folders: LogFolders;
+  readonly #remote: RemoteRuns;
   readonly #smoothing = new SmoothingMemory();
 
-  constructor(core: Core, folders: LogFolders) {
+  constructor(core: Core, folders: LogFolders, remote: RemoteRuns) {
     this.#core = core;
     this.#folders = folders;
-    this.rows = new RunRows(core, folders);
+    this.#remote = remote;
+    this.rows = new RunRows(core, folders, remote);
     const { recorder, store } = core.context;
     recorder.onChanged = (owner, logIds) => {
       const shown = new Set(logIds.map((logId) => store.logs.logOfModel(logId) ?? logId));
@@ -61,7 +64,9 @@ export class Studio {
   owned(owner: string, id: string): LogRecord {
     const log = LogFolders.isFolder(id)
       ? this.#folders.record(owner, id)
-      : this.#core.context.store.logs.get(id);
+      : RemoteRuns.isRemote(id)
+        ? this.#remote.record(owner, id)
+        : this.#core.context.store.logs.get(id);
     if (log?.owner === owner) return log;
     throw notFound(`run ${id}`);
   }
@@ -132,7 +137,10 @@ export class Studio {
         };
       }),
       marks: marks.map((mark): StudioMark => ({ ...mark, kind: mark.kind as StudioMark["kind"] })),
-      checkpoints: checkpointRows(this.#core, this.rows, owner, ids).toReversed(),
+      checkpoints: [
+        ...checkpointRows(this.#core, this.rows, owner, ids),
+        ...(log.source === "remote" ? this.#remote.checkpoints(id) : []),
+      ].toReversed(),
       exhibitSteps: {
         datum: steps("datum"),
         rollout: isFolder ? await this.#folders.steps(id, "rollout") : steps("rollout"),
@@ -189,9 +197,11 @@ export class Studio {
 
   async label(owner: string, id: string, label: StudioLabel): Promise<StudioRun> {
     const { store, clock } = this.#core.context;
-    if (this.owned(owner, id).source === "folder") {
+    const { source } = this.owned(owner, id);
+    if (source === "folder") {
       throw conflict("what is shown of a folder is what its files say; rename the folder itself");
     }
+    if (source === "remote") throw conflict("this run is on another server, which names it");
     const { name, group, tags, isPinned, isArchived } = label;
     if (name !== undefined && (name.trim() === "" || name.length > 200)) {
       throw badRequest("name", "must have 1 to 200 characters");

@@ -115,6 +115,7 @@ describe("with keys", () => {
       capture: null,
       models: null,
       hasFolders: null,
+      remote: null,
     });
     for (const place of [
       "runs",

@@ -419,8 +419,9 @@ function yTick(value: number | null): string {
 
 function tick(value: number): string {
   const size = Math.abs(value);
-  if (size >= 1e9 || (size > 0 && size < 1e-4))
-    return value.toExponential(0).replace("e+", "e").replaceAll("-", "−");
+  // 0.00105 would not fit beside the chart.
+  if (size >= 1e9 || (size > 0 && size < 1e-2))
+    return Number(value.toPrecision(3)).toExponential().replace("e+", "e").replaceAll("-", "−");
   if (size >= 1e6) return `${Number((value / 1e6).toPrecision(4))}M`.replace("-", "−");
   if (size >= 1e4) return `${Number((value / 1e3).toPrecision(4))}k`.replace("-", "−");
   return String(Number(value.toPrecision(6))).replace("-", "−");

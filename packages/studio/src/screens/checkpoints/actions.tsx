@@ -34,6 +34,17 @@ export function Actions({
     );
     done();
   };
+  // On another server it is only told how to get it.
+  if (checkpoint.isRemote) {
+    return (
+      <span class="row tight actions">
+        <button type="button" class="button plain" onClick={() => setDialog("download")}>
+          download
+        </button>
+        {dialog === "download" && <DownloadDialog checkpoint={checkpoint} close={close} />}
+      </span>
+    );
+  }
   return (
     <span class="row tight actions">
       {kind === "sampler" && (
@@ -130,19 +141,22 @@ function DownloadDialog({
   readonly close: () => void;
 }) {
   const { path, name } = checkpoint;
-  const at = ` --base-url ${hello.value?.address ?? location.origin}`;
+  const { address, remote } = hello.value ?? {};
+  const at = ` --base-url ${(checkpoint.isRemote ? remote : address) ?? location.origin}`;
   return (
     <Dialog title={`Download ${visibleName(name)}`} close={close}>
-      <div class="row">
-        <button
-          type="button"
-          class="button main"
-          onClick={() => void attempt(() => downloadArchive(path))}
-        >
-          PEFT archive (.tar)
-        </button>
-      </div>
-      <p class="muted small">Or from the command line:</p>
+      {!checkpoint.isRemote && (
+        <div class="row">
+          <button
+            type="button"
+            class="button main"
+            onClick={() => void attempt(() => downloadArchive(path))}
+          >
+            PEFT archive (.tar)
+          </button>
+        </div>
+      )}
+      <p class="muted small">From the command line:</p>
       <Command>{`npx tinker-ts checkpoint download ${path}${at}`}</Command>
       <Command>{`npx tinker-ts checkpoint export ${path}${at}`}</Command>
       <Command>{`npx tinker-ts checkpoint push-hf ${path} --repo NAME${at}`}</Command>

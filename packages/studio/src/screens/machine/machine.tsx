@@ -187,7 +187,7 @@ function Totals({ slots }: { readonly slots: readonly StudioSlot[] }) {
   const sampled = slots.reduce((sum, { sampledTokens }) => sum + sampledTokens, 0);
   return (
     <p class="muted small tabular">
-      {count(trained)} tokens trained, {count(sampled)} sampled
+      {count(trained)} tokens trained, {count(sampled)} read and sampled
     </p>
   );
 }

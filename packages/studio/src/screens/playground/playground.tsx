@@ -38,7 +38,8 @@ export function Playground() {
     (abort) => call("checkpoints", { signal: abort }),
     { on: (event) => (event.kind === "checkpoint" ? "reload" : undefined) },
   );
-  const samplers = value.value?.checkpoints.filter(({ kind }) => kind === "sampler") ?? [];
+  const samplers =
+    value.value?.checkpoints.filter((one) => one.kind === "sampler" && !one.isRemote) ?? [];
   const models = hello.value?.models ?? [];
   useEffect(() => {
     document.title = "Playground · Studio";

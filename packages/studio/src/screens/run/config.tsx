@@ -15,7 +15,12 @@ export function ConfigTab({ run }: { readonly run: StudioRunDetail }) {
     ["group", run.group],
     [
       "known from",
-      { server: "the server's own recording", log: "a logger", folder: "a folder" }[run.source],
+      {
+        server: "the server's own recording",
+        log: "a logger",
+        folder: "a folder",
+        remote: "another server",
+      }[run.source],
     ],
     ["folder", run.folder],
     ["began from", run.parent],

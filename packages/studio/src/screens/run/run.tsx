@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { StudioRunDetail } from "tinker-ts/wire/studio";
 import { call } from "../../data/api.js";
 import { link, queryValue, segments } from "../../data/location.js";
@@ -61,6 +61,13 @@ export function RunScreen() {
     },
   );
   const run = value.value;
+  const tabBar = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // On a narrow screen the tabs can be moved; the present one is in sight.
+    tabBar.current
+      ?.querySelector("[aria-current]")
+      ?.scrollIntoView({ inline: "center", block: "nearest" });
+  }, [tab.value, run === undefined]);
   useEffect(() => {
     if (run) document.title = `${visibleName(run.name)} · Studio`;
   }, [run?.name]);
@@ -78,7 +85,7 @@ export function RunScreen() {
   return (
     <div class="stack run">
       <RunHeader run={run} reload={reload} />
-      <div class="tabs" role="navigation" aria-label="Parts of the run">
+      <div ref={tabBar} class="tabs" role="navigation" aria-label="Parts of the run">
         {shown.map(({ value: name, name: text }) => (
           <a
             key={name}

@@ -1,0 +1,191 @@
+import { decodeJson, routes, type StudioCheckpoint } from "tinker-ts/wire";
+import type { LogRecord } from "../store/logs-table.js";
+
+/** Another server whose runs are shown here. */
+export interface RemoteServer {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+}
+
+interface RemoteRun {
+  readonly id: string;
+  readonly name: string;
+  readonly config: unknown;
+  readonly changedAt: number;
+  readonly isBroken: boolean;
+}
+
+const prefix = "remote-";
+const lookMs = 10_000;
+const patienceMs = 3000;
+const askMs = 20_000;
+const pageSize = 200;
+const maxRuns = 2000;
+const runningMs = 120_000;
+
+/**
+ * Runs and checkpoints of a server that has no studio, from its REST API. It tells nothing of steps, so there are no
+ * curves; those are in the folders that loops have written (`--logs`).
+ */
+export class RemoteRuns {
+  readonly #server: RemoteServer | null;
+  #runs = new Map<string, RemoteRun>();
+  #checkpoints: readonly StudioCheckpoint[] = [];
+  #looking: Promise<void> | undefined;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  /** Why the last look has failed; null when it has not. */
+  problem: string | null = null;
+
+  constructor(server: RemoteServer | null) {
+    this.#server = server;
+  }
+
+  /** Whether an id is one of another server. */
+  static isRemote(id: string): boolean {
+    return id.startsWith(prefix);
+  }
+
+  /** Looks for what is new; waits a moment, then goes on in the background. */
+  async look(): Promise<void> {
+    const server = this.#server;
+    if (!server) return;
+    if (performance.now() - this.#lookedAt > lookMs) {
+      this.#looking ??= this.#lookNow(server)
+        .then(
+          () => (this.problem = null),
+          (error: unknown) => (this.problem = error instanceof Error ? error.message : "no answer"),
+        )
+        .then(() => {
+          this.#looking = undefined;
+          this.#lookedAt = performance.now();
+        });
+    }
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, patienceMs);
+    });
+    await Promise.race([this.#looking, late]);
+    clearTimeout(timer);
+  }
+
+  /** All runs, as records of an owner. */
+  records(owner: string): LogRecord[] {
+    return [...this.#runs.values()].map((run) => toRecord(run, owner));
+  }
+
+  record(owner: string, id: string): LogRecord | undefined {
+    const run = this.#runs.get(id);
+    return run && toRecord(run, owner);
+  }
+
+  /** Checkpoints of a run, or all. */
+  checkpoints(id: string | null): readonly StudioCheckpoint[] {
+    return id === null ? this.#checkpoints : this.#checkpoints.filter(({ run }) => run === id);
+  }
+
+  async #lookNow(server: RemoteServer): Promise<void> {
+    const runs = new Map<string, RemoteRun>();
+    for (let offset = 0; offset < maxRuns; offset += pageSize) {
+      const answer = await ask(server, routes.listTrainingRuns.path, offset);
+      const { trainingRuns } = decodeJson("TrainingRunsResponse", answer);
+      for (const run of trainingRuns) {
+        const { trainingRunId, baseModel, loraRank, userMetadata, lastRequestTime } = run;
+        const id = prefix + trainingRunId;
+        const { name, run_name: runName = name } = userMetadata ?? {};
+        runs.set(id, {
+          id,
+          name: runName || `${baseModel.split("/").at(-1)} ${trainingRunId.slice(0, 8)}`,
+          config: { base_model: baseModel, lora_rank: loraRank, user_metadata: userMetadata },
+          changedAt: lastRequestTime.getTime(),
+          isBroken: run.corrupted,
+        });
+      }
+      if (trainingRuns.length < pageSize) break;
+    }
+    this.#runs = runs;
+    const checkpoints: StudioCheckpoint[] = [];
+    for (let offset = 0; offset < maxRuns; offset += pageSize) {
+      const answer = await ask(server, routes.listUserCheckpoints.path, offset);
+      const page = decodeJson("CheckpointsListResponse", answer).checkpoints;
+      checkpoints.push(...page.map((one) => toCheckpoint(one, runs)));
+      if (page.length < pageSize) break;
+    }
+    this.#checkpoints = checkpoints;
+  }
+}
+
+async function ask(
+  { baseUrl, apiKey }: RemoteServer,
+  path: string,
+  offset: number,
+): Promise<unknown> {
+  const response = await fetch(`${baseUrl}${path}?limit=${pageSize}&offset=${offset}`, {
+    headers: { "x-api-key": apiKey },
+    signal: AbortSignal.timeout(askMs),
+  });
+  if (response.ok) return response.json();
+  throw new Error(
+    `${baseUrl} answered ${response.status}: ${(await response.text()).slice(0, 200)}`,
+  );
+}
+
+function toRecord({ id, name, config, changedAt, isBroken }: RemoteRun, owner: string): LogRecord {
+  const isFresh = Date.now() - changedAt < runningMs;
+  return {
+    logId: id,
+    owner,
+    source: "remote",
+    kind: "unknown",
+    name,
+    group: null,
+    tags: [],
+    config: JSON.stringify(config),
+    folder: null,
+    status: isBroken ? "failed" : isFresh ? "running" : "idle",
+    statusReason: isBroken ? "its server says that it is damaged" : null,
+    attempt: 1,
+    steps: 0,
+    dropped: 0,
+    isPinned: false,
+    archivedAt: null,
+    pausedAt: null,
+    controls: null,
+    createdAt: changedAt,
+    updatedAt: changedAt,
+  };
+}
+
+function toCheckpoint(
+  one: {
+    readonly tinkerPath: string;
+    readonly checkpointType: string;
+    readonly time: Date;
+    readonly sizeBytes?: number | null;
+    readonly public: boolean;
+    readonly expiresAt?: Date | null;
+  },
+  runs: ReadonlyMap<string, RemoteRun>,
+): StudioCheckpoint {
+  const [model = "", , ...name] = one.tinkerPath.replace("tinker://", "").split("/");
+  const run = runs.get(prefix + model);
+  const config = (run?.config ?? {}) as { base_model?: string; lora_rank?: number | null };
+  return {
+    path: one.tinkerPath,
+    model,
+    run: prefix + model,
+    runName: run?.name ?? model,
+    name: name.join("/"),
+    kind: one.checkpointType === "sampler" ? "sampler" : "training",
+    baseModel: config.base_model ?? "",
+    rank: config.lora_rank ?? 0,
+    step: null,
+    nll: null,
+    sizeBytes: one.sizeBytes ?? 0,
+    isPublic: one.public,
+    createdAt: one.time.getTime(),
+    expiresAt: one.expiresAt?.getTime() ?? null,
+    parent: null,
+    usedBy: [],
+    isRemote: true,
+  };
+}
