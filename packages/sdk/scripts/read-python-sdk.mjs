@@ -1,16 +1,15 @@
 // Reads the types, fields and routes off a checkout of the official Python SDK.
-//   npm run read:python -w packages/sdk -- <folder of the checkout>
+//   npm run read:python -w packages/sdk -- <folder of the checkout> [file to write]
 // Nothing of the checkout is kept but names: scripts/python-sdk.json, which docs/parity.md and a test
 // compare with.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
-const [folder] = process.argv.slice(2);
+const [folder, target = new URL("python-sdk.json", import.meta.url)] = process.argv.slice(2);
 if (!folder) {
   console.error("Usage: read-python-sdk.mjs <folder of a checkout of the Python SDK>");
   process.exit(2);
 }
-const target = new URL("python-sdk.json", import.meta.url);
 const source = path.join(folder, "src", "tinker");
 const texts = (folderName) =>
   readdirSync(path.join(source, folderName), { recursive: true, encoding: "utf8" })

@@ -1,4 +1,8 @@
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { ownTypes, python, renderParityPage, withoutClass } from "../scripts/parity-page.js";
 import { routes, wireTypes } from "../src/wire/index.js";
@@ -58,4 +62,48 @@ describe(`the names of the Python SDK ${python.version}`, () => {
     ]);
     expect(own.filter((name) => !ownTypes.has(name) && !unions.has(name))).toEqual([]);
   });
+});
+
+it("names are read off a checkout: fields with those of base classes, routes with their gaps", () => {
+  const checkout = mkdtempSync(path.join(tmpdir(), "tinker-ts-python-"));
+  const files = {
+    "pyproject.toml": '[project]\nversion = "9.8.7"\n',
+    "src/tinker/types/adam.py": `
+class Base(StrictBase):
+    """fields are not in here: no_field: int"""
+    beta1: float = 0.9
+
+class AdamParams(Base):
+    model_config = ConfigDict()
+    grad_np: list[float]
+    # hidden: int
+    eps: float
+
+    def method(self):
+        local: int = 1
+
+class _Internal(Base):
+    x: int
+`,
+    "src/tinker/types/adam_test.py": "class InTests(Base):\n    y: int\n",
+    "src/tinker/resources/runs.py":
+      'get(f"/api/v1/training_runs/{run_id}/checkpoints")  # "/api/v1/commented"\npost("/api/v1/asample")\n',
+    "src/tinker/cli/main.py": 'get("/api/v1/of_the_cli")\n',
+  };
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(path.dirname(path.join(checkout, name)), { recursive: true });
+    writeFileSync(path.join(checkout, name), text);
+  }
+  const target = path.join(checkout, "names.json");
+  const script = fileURLToPath(new URL("../scripts/read-python-sdk.mjs", import.meta.url));
+  try {
+    execFileSync(process.execPath, [script, checkout, target], { stdio: "ignore" });
+    expect(JSON.parse(readFileSync(target, "utf8"))).toEqual({
+      version: "9.8.7",
+      routes: ["/api/v1/asample", "/api/v1/training_runs/{}/checkpoints"],
+      types: { AdamParams: ["beta1", "grad", "eps"], Base: ["beta1"] },
+    });
+  } finally {
+    rmSync(checkout, { recursive: true, force: true });
+  }
 });
