@@ -45,14 +45,14 @@ async function dispatch(
   }
   if (node.kind === "group") {
     const { options } = named(words, () => parseOptions(rest, globalOptions, {}));
-    const help = groupHelp(words, node);
+    const help = groupHelp(words, node, terminal.columns);
     if (options["help"]) terminal.out(help);
     else terminal.err(help);
     return options["help"] ? exitCodes.success : exitCodes.usage;
   }
   const { command } = await node.load();
   if (asksForHelp(rest)) {
-    terminal.out(commandHelp(words, node, command));
+    terminal.out(commandHelp(words, node, command, terminal.columns));
     return exitCodes.success;
   }
   const line = named(words, () =>

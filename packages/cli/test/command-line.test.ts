@@ -42,6 +42,18 @@ describe("help", () => {
     },
   );
 
+  it.each(entries)("of '$name' fits a screen of 80 columns, examples aside", async ({ words }) => {
+    const { out } = await runCommand([...words, "--help"], { columns: 80 });
+    const [text = ""] = out.split("\nExamples:\n");
+    const [usage, ...lines] = text.split("\n");
+    expect(usage).toContain("Usage:");
+    // A name that is longer than its column stands on a line of its own.
+    const long = lines.filter((line) => line.length > 80 && !/^ +-[^ ]* ?-/.test(line));
+    expect(long).toEqual([]);
+    const wide = await runCommand([...words, "--help"]);
+    expect(out.split(/\s+/)).toEqual(wide.out.split(/\s+/));
+  });
+
   it("does not need the rest of the line to be right", async () => {
     const { code, out } = await runCommand(["checkpoint", "info", "--nonsense", "--help"]);
     expect(code).toBe(0);

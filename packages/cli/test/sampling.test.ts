@@ -72,7 +72,7 @@ describe("sample", () => {
     const base = await sampleJson("--base-model", baseModel, "--prompt", "Hello");
     const trained = await sampleJson("--model-path", checkpoint, "--prompt", "Hello");
     expect(trained.sequences[0]!.logprobs).not.toEqual(base.sequences[0]!.logprobs);
-    expect(await sampleJson("--model", checkpoint, "--prompt", "Hello")).toEqual(trained);
+    expect(await sampleJson("Hello", "--model", checkpoint)).toEqual(trained);
   });
 
   it("takes several samples, with a seed the same ones again", async () => {
@@ -121,8 +121,9 @@ describe("sample", () => {
 
   it.each([
     [["--prompt", "x"], "Say which model"],
-    [["-m", baseModel], "Pass either --prompt or --prompt-file."],
-    [["-m", baseModel, "-p", "x", "--prompt-file", "y"], "Pass either --prompt or --prompt-file."],
+    [["-m", baseModel], "Pass the text to continue once"],
+    [["-m", baseModel, "-p", "x", "--prompt-file", "y"], "Pass the text to continue once"],
+    [["-m", baseModel, "-p", "x", "y"], "Pass the text to continue once"],
     [["-m", baseModel, "--prompt-file", "nowhere.txt"], "ENOENT"],
     [["-m", "gpt", "-p", "x"], '"gpt" is not served here; there are qwen3, chatty'],
     [["-m", "tinker://nobody/weights/x", "-p", "x"], "nobody"],

@@ -30,14 +30,14 @@ export const command = defineCommand({
     ...samplingOptions,
     output: { type: "string", short: "o", placeholder: "FILE", description: "Writes to a file" },
   },
-  arguments: {},
+  arguments: { text: { description: "The same as --prompt", optional: true } },
   examples: [
-    'sample --model tinker-ts/sprout --prompt "Once upon a time" --base-url local:',
-    'sample --model tinker://RUN_ID/sampler_weights/NAME --chat --prompt "Hello"',
+    'sample "Once upon a time" --model tinker-ts/sprout --base-url local:',
+    'sample "Hello" --chat --model tinker://RUN_ID/sampler_weights/NAME',
   ],
-  async run(context, { options }) {
+  async run(context, { options, arguments: args }) {
     const source = readSource(options);
-    const prompt = await readPrompt(context, options);
+    const prompt = await readPrompt(context, args.text, options);
     const { output, terminal } = context;
     const isLive = !output.isJson && options.output === undefined && options.numSamples === 1;
     await withService(context, async (open) => {
@@ -70,17 +70,19 @@ export const command = defineCommand({
 
 async function readPrompt(
   { terminal }: CommandContext,
+  text: string | undefined,
   options: { readonly prompt: string | undefined; readonly promptFile: string | undefined },
 ): Promise<Prompt> {
   const { prompt, promptFile } = options;
-  if ((prompt === undefined) === (promptFile === undefined)) {
-    throw new CliError("Pass either --prompt or --prompt-file.");
+  const given = [text, prompt, promptFile].filter((value) => value !== undefined);
+  if (given.length !== 1) {
+    throw new CliError("Pass the text to continue once: as it is, with --prompt or --prompt-file.");
   }
-  if (prompt !== undefined) return { text: prompt };
+  if (promptFile === undefined) return { text: given[0]! };
   const content =
     promptFile === "-"
       ? await readAll(terminal.input)
-      : await readFile(path.resolve(terminal.cwd, promptFile!), "utf8");
+      : await readFile(path.resolve(terminal.cwd, promptFile), "utf8");
   return { text: content, ...tokensIn(content) };
 }
 

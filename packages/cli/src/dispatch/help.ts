@@ -20,34 +20,43 @@ export function usageLine(words: readonly string[], node: CommandNode, command?:
   return `Usage: ${name} [OPTIONS]${args}`;
 }
 
-/** The help of a group of commands. */
-export function groupHelp(words: readonly string[], group: CommandGroup): string {
+/** The help of a group of commands; lines are broken where a screen has so many columns. */
+export function groupHelp(
+  words: readonly string[],
+  group: CommandGroup,
+  columns = Number.POSITIVE_INFINITY,
+): string {
   const commands = [...group.children].map(([name, { summary }]) => [name, summary] as const);
   return [
     usageLine(words, group),
     "",
-    `  ${group.summary}`,
-    ...section("Commands", commands),
-    ...section("Options", optionRows(globalOptions)),
+    ...wrap(group.summary, "  ", columns),
+    ...section("Commands", commands, columns),
+    ...section("Options", optionRows(globalOptions), columns),
     "",
     `Run '${[programName, ...words].join(" ")} COMMAND --help' for more about a command.`,
     "",
   ].join("\n");
 }
 
-/** The help of a command. */
-export function commandHelp(words: readonly string[], node: CommandNode, command: Command): string {
+/** The help of a command; lines are broken where a screen has so many columns. */
+export function commandHelp(
+  words: readonly string[],
+  node: CommandNode,
+  command: Command,
+  columns = Number.POSITIVE_INFINITY,
+): string {
   const args = Object.entries(command.arguments).map(
     ([name, { description }]) => [placeholderOf(name), description] as const,
   );
   return [
     usageLine(words, node, command),
     "",
-    `  ${command.summary}`,
-    ...(command.details ?? []).flatMap((paragraph) => ["", `  ${paragraph}`]),
-    ...section("Arguments", args),
-    ...section("Options", optionRows(command.options)),
-    ...section("Global options", optionRows(withoutKeys(globalOptions, command.options))),
+    ...wrap(command.summary, "  ", columns),
+    ...(command.details ?? []).flatMap((paragraph) => ["", ...wrap(paragraph, "  ", columns)]),
+    ...section("Arguments", args, columns),
+    ...section("Options", optionRows(command.options), columns),
+    ...section("Global options", optionRows(withoutKeys(globalOptions, command.options)), columns),
     ...(command.examples?.length
       ? ["", "Examples:", ...command.examples.map((line) => `  ${programName} ${line}`)]
       : []),
@@ -87,16 +96,37 @@ function valueName({ type, choices }: OptionSpec): string {
   return choices ? choices.join("|") : type === "string" ? "TEXT" : type.toUpperCase();
 }
 
-function section(title: string, rows: readonly (readonly [string, string])[]): string[] {
+function section(
+  title: string,
+  rows: readonly (readonly [string, string])[],
+  columns: number,
+): string[] {
   if (rows.length === 0) return [];
   const width = Math.min(34, Math.max(...rows.map(([term]) => term.length)));
+  const indent = " ".repeat(width + 4);
   return [
     "",
     `${title}:`,
-    ...rows.flatMap(([term, text]) =>
-      term.length > width
-        ? [`  ${term}`, `  ${" ".repeat(width)}  ${text}`]
-        : [`  ${term.padEnd(width)}  ${text}`],
-    ),
+    ...rows.flatMap(([term, text]) => {
+      const [first = "", ...others] = wrap(text, indent, columns);
+      return term.length > width
+        ? [`  ${term}`, first, ...others]
+        : [`  ${term.padEnd(width)}  ${first.slice(indent.length)}`, ...others];
+    }),
   ];
+}
+
+/** Lines of at most so many columns, as far as words allow; examples are left whole, to be copied. */
+function wrap(text: string, indent: string, columns: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line !== "" && indent.length + line.length + 1 + word.length > columns) {
+      lines.push(indent + line);
+      line = word;
+    } else {
+      line = line === "" ? word : `${line} ${word}`;
+    }
+  }
+  return [...lines, indent + line];
 }
