@@ -9,6 +9,7 @@ import type { Precision } from "./files/precision.js";
 import { findModel } from "./find-model.js";
 import type { LoadProgress } from "./model/model-weights.js";
 import type { Int8Support } from "./model/int8-probe.js";
+import { defaultMemoryBytes } from "./runtime/machine-memory.js";
 import { WorkerClient } from "./runtime/worker-client.js";
 
 /** Settings of an engine. */
@@ -58,8 +59,6 @@ export interface CreateModelOptions extends PrecisionOptions {
   readonly signal?: AbortSignal;
 }
 
-const defaultMemoryFraction = 0.6;
-
 /**
  * Trains and samples models on this machine.
  *
@@ -80,7 +79,7 @@ export class Engine {
   static async create(options: EngineOptions = {}): Promise<Engine> {
     const settings = {
       threads: options.threads ?? os.availableParallelism(),
-      memoryBytes: options.memoryBytes ?? Math.floor(machineBytes() * defaultMemoryFraction),
+      memoryBytes: options.memoryBytes ?? defaultMemoryBytes(),
     };
     positive("threads", settings.threads);
     positive("memoryBytes", settings.memoryBytes);
@@ -128,12 +127,6 @@ export class Engine {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
-}
-
-function machineBytes(): number {
-  // A container's limit; 0 or absurdly large when there is none.
-  const limit = process.constrainedMemory();
-  return limit > 0 ? Math.min(limit, os.totalmem()) : os.totalmem();
 }
 
 function positive(name: string, value: number): void {

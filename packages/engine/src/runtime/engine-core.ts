@@ -16,7 +16,8 @@ import { timeDevice } from "./device-times.js";
 import { probeInt8, type Int8Support } from "../model/int8-probe.js";
 import { LoadedModel } from "./loaded-model.js";
 import { estimateMemory, weightBytesOf } from "./memory-estimate.js";
-import { planMemory } from "./memory-plan.js";
+import { unusedBytes } from "./machine-memory.js";
+import { planMemory, refuseSwapping } from "./memory-plan.js";
 import type { CallName, EngineCalls, WorkerSettings } from "./protocol.js";
 import { checkGpu, openDevice } from "./self-check.js";
 import { TrainedParameters } from "./trained-parameters.js";
@@ -163,6 +164,12 @@ export class EngineCore {
     const isFloat = config.precision === undefined;
     const { memoryBytes } = this.#settings;
     const memory = planMemory(memoryBytes, ownBytes, others, isFloat ? smaller : undefined);
+    refuseSwapping(
+      "the model's weights take",
+      ownBytes,
+      unusedBytes(),
+      isFloat ? smaller : undefined,
+    );
     const id = this.#nextId++;
     this.#weightBytes.set(id, ownBytes);
     try {
@@ -244,6 +251,7 @@ export class EngineCore {
   async #sample(request: EngineCalls["sample"]["request"], context: CallContext<"sample">) {
     const model = this.#model(request.model);
     const options = checkSampleOptions(model.config, request.options);
+    model.prepareSampling();
     const { signal, emit } = context;
     const text = options.stopStrings.length > 0 ? await model.tokenText() : undefined;
     const constraint =

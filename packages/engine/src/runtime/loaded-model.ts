@@ -13,7 +13,9 @@ import type { TokenText } from "../sample/stop-matcher.js";
 import { MergedWeights } from "../train/merged-weights.js";
 import { trainingBudget, type TrainingBudget } from "../train/training-budget.js";
 import type { FairTurns } from "../util/fair-turns.js";
-import type { MemoryPlan } from "./memory-plan.js";
+import { unusedBytes } from "./machine-memory.js";
+import { packedBytesOf } from "./memory-estimate.js";
+import { refuseSwapping, type MemoryPlan } from "./memory-plan.js";
 
 /** Sequences that are decoded together at most. */
 const maxRows = 64;
@@ -26,6 +28,7 @@ export class LoadedModel {
   /** Of whichever adapter trains. */
   readonly merged: MergedWeights;
   readonly #folder: string | null;
+  #isPacked = false;
   #tokenizer: Promise<Tokenizer> | undefined;
   #constraints: Constraints | undefined;
 
@@ -61,6 +64,14 @@ export class LoadedModel {
 
   get config(): ModelConfig {
     return this.runtime.config;
+  }
+
+  /** Refuses the first sample if the copy of the weights that is packed for it would not fit. */
+  prepareSampling(): void {
+    if (this.#isPacked || this.runtime.resident !== undefined) return;
+    const way = "sampling packs the weights once more, which takes";
+    refuseSwapping(way, packedBytesOf(this.config), unusedBytes());
+    this.#isPacked = true;
   }
 
   /** The bytes of the model's tokens, read when they are first needed. */

@@ -2,7 +2,10 @@ import type { ModelConfig } from "../files/model-config.js";
 import type { Precision } from "../files/precision.js";
 import { adapterLayout } from "../model/parameter-layout.js";
 import { sitesOfFlags } from "../model/sites.js";
+import { defaultMemoryBytes } from "./machine-memory.js";
+import { divideMemory } from "./memory-plan.js";
 import { layerWeightSpecs, outerWeightSpecs, type WeightSpec } from "../model/weights.js";
+import { headChunkRows } from "../train/head-pass.js";
 import { trainingBudget } from "../train/training-budget.js";
 
 /** Memory that a model takes, as the process would show it. */
@@ -23,19 +26,30 @@ export interface EstimateOptions {
   readonly weights?: Precision["weights"];
   /** Rank of the adapter. @default 32 */
   readonly rank?: number;
+  /** What the engine may use, as in its options. @default 60 % of the machine's */
+  readonly memoryBytes?: number;
 }
 
 /** Node, the engine's code, and ONNX Runtime with its sessions. */
-const processBytes = 180e6;
-
-/** A chunk of logits with its gradient, and what products of a layer need between themselves. */
-const passBytes = 420e6;
+const processBytes = 160e6;
 
 /** Values, gradient and two moments of a parameter. */
-const bytesPerParameter = 16;
+const bytesPerTrained = 16;
+
+/** The values at the moment of a snapshot, and second factors turned for the kernels. */
+const bytesPerSampled = 7;
 
 /** Buffers are rounded up to a few sizes. */
 const rounding = 1.1;
+
+/** Tables of a chunk of logits that exist at once. */
+const logitTables = { f32: 6, int8: 8 } as const;
+
+/** Values of a layer that exist at once between its products. */
+const layerValues = 10;
+
+/** What packed weights take for each of their bytes: the C library's heap keeps part of what packing gives back. */
+const packing = { f32: 1.2, int8: 1.3 } as const;
 
 /** Bytes of the frozen weights in memory. */
 export function weightBytesOf(config: ModelConfig): number {
@@ -56,31 +70,53 @@ export function packedBytesOf(config: ModelConfig): number {
 /** What a model takes in memory for some precision, before any of it is read. */
 export function estimateMemory(
   plain: ModelConfig,
-  { weights = "f32", rank = 32 }: EstimateOptions = {},
+  { weights = "f32", rank = 32, memoryBytes = defaultMemoryBytes() }: EstimateOptions = {},
 ): MemoryEstimate {
   const config = withWeights(plain, weights);
   const weightBytes = weightBytesOf(config);
-  const { microBatchTokens, keptBytesPerToken } = trainingBudget(config, Infinity);
   const sites = sitesOfFlags(config, { trainAttn: true, trainMlp: true, trainUnembed: true });
-  const adapterBytes = adapterLayout(config, sites, rank).length;
-  const turnedHead = config.precision === undefined ? 0 : config.vocabSize * config.hiddenSize;
-  const training =
-    rounding * microBatchTokens * keptBytesPerToken +
-    passBytes +
-    bytesPerParameter * adapterBytes +
-    turnedHead;
-  // While the largest program is made, its weights exist as a message, as what was read of it and, in 8 bits,
-  // turned; the packed ones come on top.
-  const copies = config.precision === undefined ? 2 : 3;
-  const making = copies * bytesIn(config)(outerWeightSpecs(config).embedding);
-  const sampling = packedBytesOf(config) + 2 * 4 * adapterBytes + making;
-  const base = processBytes + weightBytes;
+  const parameters = adapterLayout(config, sites, rank).length;
+  const base = processBytes + weightBytes + readingBytes(config);
+  const training = trainingBytes(config, memoryBytes) + bytesPerTrained * parameters;
+  const sampling = samplingBytes(config) + bytesPerSampled * parameters;
   return {
     weightBytes,
     trainingBytes: base + training,
-    samplingBytes: base + sampling,
+    samplingBytes: base + sampling + 4 * parameters,
     bothBytes: base + training + sampling,
   };
+}
+
+/** What passes take besides weights and parameters. */
+function trainingBytes(config: ModelConfig, memoryBytes: number): number {
+  const { activationBytes } = divideMemory(memoryBytes, weightBytesOf(config));
+  const budget = trainingBudget(config, activationBytes);
+  const { microBatchTokens, keptBytesPerToken, mergeFromTokens } = budget;
+  const isFloat = config.precision === undefined;
+  const kept = Math.min(microBatchTokens * keptBytesPerToken, activationBytes);
+  const merged = microBatchTokens >= mergeFromTokens ? packedBytesOf(config) : 0;
+  const turned = isFloat ? 0 : config.vocabSize * config.hiddenSize;
+  const logits = headChunkRows(config.vocabSize) * config.vocabSize * 4;
+  const widest = Math.max(config.intermediateSize, config.heads * config.headDim);
+  const values = microBatchTokens * widest * 4;
+  return (
+    rounding * kept +
+    merged +
+    turned +
+    (isFloat ? logitTables.f32 : logitTables.int8) * logits +
+    layerValues * values
+  );
+}
+
+/** What sampling takes besides weights and adapters. */
+function samplingBytes(config: ModelConfig): number {
+  const packed = packedBytesOf(config);
+  return packed * (config.precision === undefined ? packing.f32 : packing.int8);
+}
+
+/** While weights become int8, one matrix of them is there in 32 bits; what is read leaves some behind. */
+function readingBytes(config: ModelConfig): number {
+  return config.precision === undefined ? 0 : 0.15 * weightBytesOf(config);
 }
 
 /** A configuration with its weights in some precision. */

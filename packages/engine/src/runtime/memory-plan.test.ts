@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseModelConfig } from "../files/model-config.js";
 import { estimateMemory } from "./memory-estimate.js";
-import { planMemory } from "./memory-plan.js";
+import { planMemory, refuseSwapping } from "./memory-plan.js";
 
 /** The shape of Qwen3 0.6B. */
 const config = parseModelConfig({
@@ -52,5 +52,14 @@ describe("a model that does not fit", () => {
 
   it("is not told to use what would not fit either", () => {
     expect(() => planMemory(0.5e9, 2.4e9, 0, smaller)).toThrow(/choose a smaller model/);
+  });
+
+  it("is refused before the machine swaps, with what would fit", () => {
+    const what = "the model's weights take";
+    expect(() => refuseSwapping(what, 2.4e9, 1e9, smaller)).toThrow(
+      /take 2289 MB, but the machine has 954 MB left; end other programs, or load it with weights: "int8", which take 668 MB/,
+    );
+    expect(() => refuseSwapping(what, 2.4e9, 0.5e9, smaller)).toThrow(/choose a smaller model/);
+    expect(() => refuseSwapping(what, 2.4e9, 2.4e9, smaller)).not.toThrow();
   });
 });

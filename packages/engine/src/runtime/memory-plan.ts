@@ -24,7 +24,7 @@ export function planMemory(
   memoryBytes: number,
   weightBytes: number,
   otherWeightBytes: number,
-  smaller?: { readonly weights: string; readonly weightBytes: number },
+  smaller?: SmallerWeights,
 ): MemoryPlan {
   if (weightBytes + otherWeightBytes + smallestShareBytes > memoryBytes) {
     const [others, way] =
@@ -37,6 +37,36 @@ export function planMemory(
         `${megabytes(memoryBytes)} MB; raise memoryBytes or ${way}.`,
     );
   }
+  return divideMemory(memoryBytes, weightBytes);
+}
+
+/** Smaller weights of a model, and what they take. */
+export interface SmallerWeights {
+  readonly weights: string;
+  readonly weightBytes: number;
+}
+
+/**
+ * Refuses what would take more than nothing uses at the moment: the machine would begin to swap, and then
+ * everything on it stands still. `what` needs `neededBytes`.
+ */
+export function refuseSwapping(
+  what: string,
+  neededBytes: number,
+  unusedBytes: number,
+  smaller?: SmallerWeights,
+): void {
+  if (neededBytes <= unusedBytes) return;
+  const way = smallerWay(unusedBytes, smaller) ?? "choose a smaller model";
+  throw new EngineError(
+    "not_enough_memory",
+    `${what} ${megabytes(neededBytes)} MB, but the machine has ${megabytes(unusedBytes)} MB left; end ` +
+      `other programs, or ${way}.`,
+  );
+}
+
+/** The division of what an engine may use. */
+export function divideMemory(memoryBytes: number, weightBytes: number): MemoryPlan {
   const rest = Math.max(smallestShareBytes, memoryBytes - 2 * weightBytes);
   return {
     activationBytes: rest * 0.5,
@@ -51,10 +81,7 @@ function megabytes(bytes: number): number {
 }
 
 /** What would fit, where something does. */
-function smallerWay(
-  memoryBytes: number,
-  smaller: { readonly weights: string; readonly weightBytes: number } | undefined,
-): string | undefined {
+function smallerWay(memoryBytes: number, smaller: SmallerWeights | undefined): string | undefined {
   if (smaller === undefined || smaller.weightBytes + smallestShareBytes > memoryBytes)
     return undefined;
   return `load it with weights: "${smaller.weights}", which take ${megabytes(smaller.weightBytes)} MB`;

@@ -22,6 +22,12 @@ const chunkBytes = 192 << 20;
 const arraysPerLogit = 3;
 const maxChunkRows = 2048;
 
+/** Rows whose logits exist at once. */
+export function headChunkRows(vocabSize: number): number {
+  const perChunk = chunkBytes / (vocabSize * 4 * arraysPerLogit);
+  return Math.max(1, Math.min(maxChunkRows, Math.floor(perChunk)));
+}
+
 /**
  * Log-probabilities, loss terms and gradients from the last hidden states, in chunks of rows, so that
  * the logits of a large vocabulary never exist as a whole.
@@ -126,8 +132,7 @@ export class HeadRunner<V extends Values> {
   }
 
   *#chunks(rows: Int32Array): Iterable<Int32Array> {
-    const perChunk = chunkBytes / (this.#config.vocabSize * 4 * arraysPerLogit);
-    const step = Math.max(1, Math.min(maxChunkRows, Math.floor(perChunk)));
+    const step = headChunkRows(this.#config.vocabSize);
     for (let start = 0; start < rows.length; start += step)
       yield rows.subarray(start, start + step);
   }
