@@ -84,12 +84,22 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
   const codes = new LoginCodes(context.clock);
   const page = new StudioPage();
   const news = new FolderNews(folders, studio.rows, context.recorder.hub);
+  /** Folders and other servers tell nothing by themselves. */
+  const lookForNews = async (owner: string): Promise<void> => {
+    if (!folders.isEmpty) await news.tell(owner);
+    await remote.look();
+    for (const log of remote.takeChanged(owner)) {
+      const event = { kind: "run", run: studio.rows.row(log) } as const;
+      context.recorder.hub.publish(owner, "runs", event);
+    }
+  };
   const events = new EventPages(context.recorder.hub, {
     pingMs: context.limits.streamPingMs,
     lanes: (owner) => laneRows(core, studio.rows, owner),
-    look: async (owner) => {
-      if (!folders.isEmpty) await news.tell(owner);
-    },
+    look: (owner) =>
+      lookForNews(owner).catch((error: unknown) =>
+        context.logger.warn("cannot look for news of runs", { error: String(error) }),
+      ),
   });
 
   const token = (caller: Principal) => ({
@@ -125,19 +135,20 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
     };
   };
 
-  const tellProblem = (owner: string): void =>
-    context.recorder.hub.publish(owner, "runs", {
-      kind: "notice",
-      level: "error",
-      text: `runs of another server are missing: ${remote.problem}`,
-    });
+  let toldProblem: string | null = null;
+  const tellProblem = (owner: string): void => {
+    toldProblem = remote.problem;
+    if (toldProblem === null) return;
+    const text = `runs of another server are missing: ${toldProblem}`;
+    context.recorder.hub.publish(owner, "runs", { kind: "notice", level: "error", text });
+  };
 
   const handlers: Readonly<Partial<Record<StudioRouteName, StudioHandler>>> = {
     code: ({ caller }) => codes.issue(caller),
     renew: ({ caller }) => token(caller),
     runs: async ({ owner, query }) => {
       await Promise.all([folders.look(), remote.look()]);
-      if (remote.problem !== null && query.get("cursor") === null) tellProblem(owner);
+      if (remote.problem !== toldProblem) tellProblem(owner);
       return studio.runs(owner, {
         text: query.get("q") ?? "",
         sort: query.get("sort") ?? "-updated",

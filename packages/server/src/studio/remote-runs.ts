@@ -33,6 +33,7 @@ export class RemoteRuns {
   #checkpoints: readonly StudioCheckpoint[] = [];
   #looking: Promise<void> | undefined;
   #lookedAt = Number.NEGATIVE_INFINITY;
+  #changed = new Set<string>();
   /** Why the last look has failed; null when it has not. */
   problem: string | null = null;
 
@@ -78,6 +79,13 @@ export class RemoteRuns {
     return run && toRecord(run, owner);
   }
 
+  /** Runs that are new or have changed since this was asked the last time. */
+  takeChanged(owner: string): LogRecord[] {
+    const changed = [...this.#changed].flatMap((id) => this.record(owner, id) ?? []);
+    this.#changed.clear();
+    return changed;
+  }
+
   /** Checkpoints of a run, or all. */
   checkpoints(id: string | null): readonly StudioCheckpoint[] {
     return id === null ? this.#checkpoints : this.#checkpoints.filter(({ run }) => run === id);
@@ -101,6 +109,9 @@ export class RemoteRuns {
         });
       }
       if (trainingRuns.length < pageSize) break;
+    }
+    for (const [id, { changedAt }] of runs) {
+      if (this.#runs.get(id)?.changedAt !== changedAt) this.#changed.add(id);
     }
     this.#runs = runs;
     const checkpoints: StudioCheckpoint[] = [];
