@@ -7,7 +7,7 @@ import type { Recipe } from "./recipe.js";
 import { drawAnswers, weatherPrompts, weatherTokens } from "./weather-talk.js";
 
 const lessons = 24;
-const steps = 36;
+const steps = 24;
 /** Steps at either end whose mean is compared. */
 const ends = 3;
 
@@ -57,7 +57,7 @@ export const recipe: Recipe = {
       groupSize: 16,
       numEpochs: length,
       maxTokens: weatherTokens,
-      learningRate: 3e-3,
+      learningRate: 2e-3,
       sinks: show(length),
     });
     signal?.throwIfAborted();
