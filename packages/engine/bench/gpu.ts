@@ -32,7 +32,7 @@ if (gpu !== undefined) {
     const there = await measure(gpu, shape);
     for (const [row, { what, ms }] of here.entries()) {
       const gpuMs = there[row]?.ms ?? NaN;
-      const times = `${ms.toFixed(1)} ms | ${gpuMs.toFixed(1)} ms | ${(ms / gpuMs).toFixed(2)} x`;
+      const times = `${ms.toFixed(1)} ms | ${gpuMs.toFixed(1)} ms | ${(ms / gpuMs).toPrecision(2)} x`;
       console.log(`| ${shape.name}, vocabulary ${shape.vocabulary} | ${what} | ${times} |`);
     }
     const next = shapes[index + 1];
