@@ -19,12 +19,15 @@ export const precisions = {
 
 const rank = 32;
 const sequences = 4;
-/** Tokens of a sequence, rounds of steps, tokens that are sampled, rounds of that. */
+/** Tokens of a sequence, rounds of steps at most, tokens that are sampled, rounds of that at most. */
 const sizes = {
   S: { length: 128, steps: 15, tokens: 64, samples: 4 },
   M: { length: 128, steps: 5, tokens: 16, samples: 3 },
   "0.6B": { length: 256, steps: 2, tokens: 8, samples: 2 },
 } as const;
+
+/** Rounds end after this long, when there has been one. */
+const roundsMs = 60_000;
 
 /** A model in one precision. */
 interface Contender {
@@ -91,7 +94,7 @@ async function compareSteps(
   const { length, steps } = sizes[name];
   const turns = new Turns(["PyTorch bf16", "PyTorch f32", "f32"]);
   // The first round makes programs and buffers, for which few tokens will do.
-  for (let step = 0; step <= steps; step++) {
+  for (let step = 0; step <= steps && !turns.areLong; step++) {
     const tokens = step === 0 ? Math.min(length, 32) : length;
     const data = Array.from({ length: sequences }, (_, i) =>
       randomDatum(contenders[0]?.model.vocabSize ?? 0, tokens, 0, step * sequences + i + 1),
@@ -123,7 +126,7 @@ async function compareDecoding(
 ): Promise<void> {
   const { tokens, samples } = sizes[name];
   const turns = new Turns(["llama.cpp q8_0", "PyTorch f32", "f32"]);
-  for (let round = 0; round <= samples; round++) {
+  for (let round = 0; round <= samples && !turns.areLong; round++) {
     for (const { name: contender, model, adapter } of contenders) {
       const snapshot = await adapter.snapshot();
       turns.note(contender, await tokenMs(model, snapshot, batch, tokens));
@@ -188,6 +191,7 @@ async function compareAgreement({ name, model, adapter }: Contender): Promise<vo
 class Turns {
   readonly #yardsticks: readonly string[];
   readonly #taken = new Map<string, number[]>();
+  #startMs = performance.now();
 
   constructor(yardsticks: readonly string[]) {
     this.#yardsticks = yardsticks;
@@ -197,8 +201,15 @@ class Turns {
     this.#taken.set(contender, [...(this.#taken.get(contender) ?? []), ms]);
   }
 
+  /** Forgets the first round, which makes programs and buffers. */
   forget(): void {
     this.#taken.clear();
+    this.#startMs = performance.now();
+  }
+
+  /** Whether there has been enough. */
+  get areLong(): boolean {
+    return this.#taken.size > 0 && performance.now() - this.#startMs > roundsMs;
   }
 
   print(label: (contender: string) => string, figure: (ms: number) => string): void {

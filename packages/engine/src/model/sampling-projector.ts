@@ -4,7 +4,13 @@ import type { Graph } from "../graph/graph.js";
 import { add, multiply, reshape, split, stackMatmul } from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
 import { at } from "../util/at.js";
-import { linearLayer, siteBName, stackedAName, type SiteLookup } from "./projectors.js";
+import {
+  linearLayer,
+  siteBName,
+  stackedAName,
+  type SiteLookup,
+  type SiteWeight,
+} from "./projectors.js";
 import { siteWidths, sitesOf } from "./sites.js";
 import type { Projector } from "./transformer.js";
 
@@ -79,7 +85,14 @@ export function samplingProjector(
         outputs,
       ]);
       const { weight, bias } = lookup(site);
-      return linearLayer(value, weight, bias === undefined ? delta : add(delta, bias));
+      return linearLayer(value, readOnce(weight), bias === undefined ? delta : add(delta, bias));
     });
   };
+}
+
+/** A step of decoding has few rows: how long it takes is how long reading the weights takes. */
+function readOnce(weight: SiteWeight): SiteWeight {
+  if ("dtype" in weight) return weight;
+  if ("scale" in weight) return { ...weight, readOnce: true };
+  return weight.map((part) => ("dtype" in part ? part : { ...part, readOnce: true }));
 }

@@ -13,7 +13,11 @@ import { transpose } from "./shape.js";
 const [inputs, outputs] = [48, 40];
 
 /** A product and the gradient of what is multiplied, in any number of rows. */
-async function productProgram(format: Int8Digits, gradientFormat = format): Promise<Program> {
+async function productProgram(
+  format: Int8Digits,
+  gradientFormat = format,
+  readOnce = false,
+): Promise<Program> {
   const graph = new Graph();
   const value = graph.input("value", [Dim.symbol("rows"), inputs]);
   const transposed = graph.input("weight", [outputs, inputs], "int8");
@@ -23,6 +27,7 @@ async function productProgram(format: Int8Digits, gradientFormat = format): Prom
     scale: graph.input("scale", [outputs]),
     format,
     gradientFormat,
+    readOnce,
   });
   const gradient = graph.input("gradient", product.shape);
   const ofValue = at(differentiate([{ of: product, gradient }], [value]), 0);
@@ -110,6 +115,17 @@ describe.each([
       expect(alone.ofValue).toEqual(together.ofValue.slice(row * inputs, (row + 1) * inputs));
     }
     await program.release();
+  });
+
+  it("gives the same bits when its weight is read once for all digits", async () => {
+    const [value, gradient] = [normals(9 * inputs, 11), normals(9 * outputs, 12)];
+    const results: Float32Array[] = [];
+    for (const readOnce of [false, true]) {
+      const program = await productProgram({ digits, bits }, { digits, bits }, readOnce);
+      results.push((await run(program, value, gradient)).product);
+      await program.release();
+    }
+    expect(results[1]).toEqual(results[0]);
   });
 
   it("takes rows of zeros, and rows of any size beside each other", async () => {

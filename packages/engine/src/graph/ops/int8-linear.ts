@@ -1,7 +1,7 @@
 import { Dim } from "../dim.js";
 import type { Tensor } from "../tensor.js";
 import { add, multiply, negate, scale, subtract } from "./elementwise.js";
-import { dimAt, expand, reshape } from "./shape.js";
+import { dimAt, expand, reshape, split } from "./shape.js";
 
 /** A frozen weight in 8 bits: the matrix `values * scale`, with one scale per output. */
 export interface Int8Weight {
@@ -14,6 +14,11 @@ export interface Int8Weight {
   readonly format: Int8Digits;
   /** How gradients are written. */
   readonly gradientFormat: Int8Digits;
+  /**
+   * Whether both digits of a value meet the weight in one product, with the same result: it is read once
+   * then, which decides how long a product of few rows takes. @default false
+   */
+  readonly readOnce?: boolean;
 }
 
 /** How values are written in whole numbers before they are multiplied. */
@@ -37,7 +42,8 @@ interface QuantizedRows {
  * company nor on the order of summation.
  */
 export function int8Linear(value: Tensor, weight: Int8Weight): Tensor {
-  const { sum, rowScale } = rowProduct(value, weight.values, weight.scale, weight.format);
+  const product = weight.readOnce === true ? stackedProduct : rowProduct;
+  const { sum, rowScale } = product(value, weight.values, weight.scale, weight.format);
   return value.graph.applyOne({
     type: "Mul",
     inputs: [sum, rowScale],
@@ -62,23 +68,63 @@ function rowProduct(
   columnScale: Tensor,
   format: Int8Digits,
 ): { readonly sum: Tensor; readonly rowScale: Tensor } {
-  const { graph } = value;
   const { digits, scale: rowScale } = quantizeRows(value, format);
   const products = digits.map((digit, index) =>
-    graph.applyOne({
-      type: "MatMulIntegerToFloat",
-      domain: "com.microsoft",
-      inputs: [
-        digit,
-        matrix,
-        graph.scalar(index === 0 ? 1 : 1 / secondStep(format)),
-        columnScale,
-        graph.byte(zeroPoint(format)),
-      ],
-      shape: [dimAt(value, 0), dimAt(matrix, 1)],
-    }),
+    digitProduct(digit, matrix, index === 0 ? 1 : 1 / secondStep(format), columnScale, format),
   );
   return { sum: products.reduce((sum, product) => add(sum, product)), rowScale };
+}
+
+/** The same to the bit, with the second digits as further rows. */
+function stackedProduct(
+  value: Tensor,
+  matrix: Tensor,
+  columnScale: Tensor,
+  format: Int8Digits,
+): { readonly sum: Tensor; readonly rowScale: Tensor } {
+  const rows = quantizeRows(value, format);
+  if (rows.digits.length === 1) return rowProduct(value, matrix, columnScale, format);
+  const count = dimAt(value, 0);
+  const product = digitProduct(stackedDigits(rows), matrix, 1, columnScale, format);
+  const [first, second] = split(product, 0, [count, count]);
+  if (first === undefined || second === undefined) throw new Error("a digit is missing");
+  return { sum: add(first, scale(second, 1 / secondStep(format))), rowScale: rows.scale };
+}
+
+function digitProduct(
+  digits: Tensor,
+  matrix: Tensor,
+  factor: number,
+  columnScale: Tensor,
+  format: Int8Digits,
+): Tensor {
+  const { graph } = digits;
+  return graph.applyOne({
+    type: "MatMulIntegerToFloat",
+    domain: "com.microsoft",
+    inputs: [digits, matrix, graph.scalar(factor), columnScale, graph.byte(zeroPoint(format))],
+    shape: [dimAt(digits, 0), dimAt(matrix, 1)],
+  });
+}
+
+const knownStacks = new WeakMap<QuantizedRows, Tensor>();
+
+/** All digits one below the other, [digits * rows, columns]. */
+function stackedDigits(rows: QuantizedRows): Tensor {
+  const found = knownStacks.get(rows);
+  if (found !== undefined) return found;
+  const { digits } = rows;
+  const [first] = digits;
+  if (first === undefined) throw new Error("there are no digits");
+  const stacked = first.graph.applyOne({
+    type: "Concat",
+    inputs: digits,
+    attributes: { axis: 0 },
+    shape: [dimAt(first, 0).times(digits.length), dimAt(first, 1)],
+    dtype: "uint8",
+  });
+  knownStacks.set(rows, stacked);
+  return stacked;
 }
 
 /** Layers that read the same value share its digits. */
@@ -140,7 +186,10 @@ function largestDigit({ bits }: Int8Digits): number {
   return 2 ** (bits - 1) - 1;
 }
 
-/** Steps of the second digit in one of the first: what the first leaves is half a step at most. */
-function secondStep(format: Int8Digits): number {
-  return 2 * largestDigit(format);
+/**
+ * Steps of the second digit in one of the first: what the first leaves is half a step at most. A power of two
+ * divides without rounding; the few values that are half a step larger are off by one.
+ */
+function secondStep({ bits }: Int8Digits): number {
+  return 2 ** bits;
 }
