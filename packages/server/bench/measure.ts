@@ -21,3 +21,17 @@ export function line(label: string, figure: string, share?: { of: number; is: nu
   const percent = share ? `${((share.is / share.of) * 100).toFixed(0)} % of the limit` : "";
   console.log(`${label.padEnd(32)}${figure.padEnd(52)}${percent}`.trimEnd());
 }
+
+/** Prints a figure of the studio beside its budget; one that is above it is marked. */
+export function budget(
+  point: string,
+  what: string,
+  measured: number,
+  most: number,
+  unit: string,
+): void {
+  const figure = (value: number): string => (value >= 100 ? value.toFixed(0) : value.toFixed(1));
+  const sign = measured <= most ? "  " : "! ";
+  const figures = `${figure(measured).padStart(8)} / at most ${figure(most)} ${unit}`;
+  console.log(`${sign}${point.padEnd(4)}${what.padEnd(58)} ${figures}`);
+}

@@ -1,4 +1,5 @@
 import type { StudioTab } from "../test/support/browser.js";
+import { logLines } from "../test/support/log-lines.js";
 import type { StudioServer } from "../test/support/server.js";
 import { budget } from "./budget.js";
 
@@ -7,11 +8,22 @@ export async function reportKeys(server: StudioServer, tabs: typeof StudioTab): 
   const training = await server.train(5);
   await training.saveWeightsForSampler("end");
   const id = encodeURIComponent(training.modelId);
+  const rollouts = Array.from({ length: 16 }, (_, index) => ({
+    group: Math.floor(index / 4),
+    index: index % 4,
+    reward: index % 2,
+    text: `Rollout ${index}`,
+  }));
+  await logLines(server, "with-rollouts", [
+    { kind: "open", name: "with rollouts" },
+    { kind: "rollouts", step: 1, rollouts },
+  ]);
   const tab = await tabs.open(`${server.url}/studio`);
   const { page } = tab;
   await page.locator("[data-run]").first().waitFor();
   const cases: readonly [string, string, readonly string[], string][] = [
     ["overview, j", "", ["j"], ".run-row.active"],
+    ["overview, /", "", ["/"], "input[type=search]:focus"],
     ["curves, l", `/runs/${id}`, ["l"], ".curve-toolbar input:checked"],
     [
       "data, [",
@@ -19,6 +31,10 @@ export async function reportKeys(server: StudioServer, tabs: typeof StudioTab): 
       ["["],
       ".step-choice button:not(:disabled) ~ button:not(:disabled)",
     ],
+    ["rollouts, j", "/runs/with-rollouts?tab=rollouts", ["j"], ".exhibit-row.open"],
+    ["log, ?", "/runs/with-rollouts?tab=log", ["?"], "dialog[open]"],
+    ["config, ?", `/runs/${id}?tab=config`, ["?"], "dialog[open]"],
+    ["files, ?", `/runs/${id}?tab=files`, ["?"], "dialog[open]"],
     ["compare, l", `/compare?runs=${id}`, ["l"], ".curve-toolbar input:checked"],
     ["playground, ?", "/playground", ["?"], "dialog[open]"],
     ["checkpoints, ?", "/checkpoints", ["?"], "dialog[open]"],

@@ -2,10 +2,11 @@ import type { StudioTab } from "../test/support/browser.js";
 import { logLines } from "../test/support/log-lines.js";
 import type { StudioServer } from "../test/support/server.js";
 import { budget } from "./budget.js";
+import { fill } from "./fill.js";
 import { measureFrames } from "./frames.js";
 import { median } from "./median.js";
 
-/** 66: long lists of rollouts, and a rollout of many tokens. */
+/** 66: long lists of rollouts and of runs, and a rollout of many tokens. */
 export async function reportLists(server: StudioServer, tabs: typeof StudioTab): Promise<void> {
   await logLines(server, "many", [{ kind: "open", name: "many" }]);
   for (let from = 0; from < 10_000; from += 500) {
@@ -40,6 +41,14 @@ export async function reportLists(server: StudioServer, tabs: typeof StudioTab):
     isLeast: true,
   });
   await tab.close();
+  await fill(server, { runs: 5000, points: 20, name: "run" });
+  const runs = await tabs.open(`${server.url}/studio`);
+  await runs.page.getByText("5,002 runs").waitFor();
+  const list = await measureFrames(runs.page, "scrollBy(0, 240);", 200);
+  budget("66", "a list of 5,000 runs scrolls", list.perSecond, 55, "frames per second", {
+    isLeast: true,
+  });
+  await runs.close();
   const other = await tabs.open(`${server.url}/studio/runs/long?tab=rollouts&colour=logprob`);
   await other.page.locator(".exhibit-row").first().waitFor();
   const times = await other.page.evaluate(async () => {

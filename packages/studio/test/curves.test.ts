@@ -355,7 +355,7 @@ describe.runIf(isFull)("curves", () => {
     expect(texts.filter((text) => text.includes("attempt 1, replaced"))).toHaveLength(10);
     await tab.page.goto(address("resumed"));
     const chart = tab.page.locator('[data-metric="nll"]');
-    await chart.getByRole("slider").focus();
+    await chart.getByRole("slider", { name: "30 points" }).focus();
     await tab.page.keyboard.press("Home");
     for (let press = 0; press < 15; press++) await tab.page.keyboard.press("ArrowRight");
     await chart.getByText("(attempt 1: 3)").waitFor();

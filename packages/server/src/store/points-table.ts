@@ -111,18 +111,6 @@ export class PointsTable {
       .map(readSeries);
   }
 
-  /** Series of some keys of all runs of an owner, by run. */
-  seriesOfOwner(owner: string, keys: readonly string[]): { logId: string; series: SeriesRow }[] {
-    const places = keys.map(() => "?").join(", ");
-    return this.#database
-      .sql(
-        `SELECT series.* FROM series JOIN logs USING (log_id)
-         WHERE owner = ? AND key IN (${places}) ORDER BY attempt`,
-      )
-      .all(owner, ...keys)
-      .map((row) => ({ logId: row["log_id"] as string, series: readSeries(row) }));
-  }
-
   insertSeries(logId: string, series: Omit<SeriesRow, "seriesId">): number {
     const { attempt, key, count, firstX, lastX, summary } = series;
     const row = this.#database

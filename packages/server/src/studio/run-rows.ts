@@ -37,6 +37,13 @@ interface Material {
   readonly loaded: ReadonlyMap<string, Mark>;
 }
 
+/** A run of a list, which is made a row when it is shown. */
+interface ListedRun {
+  readonly log: LogRecord;
+  readonly updatedAt: number;
+  readonly row: () => StudioRun;
+}
+
 /** Runs as lists show them. What follows from points is remembered until there are more. */
 export class RunRows {
   readonly #core: Core;
@@ -51,7 +58,7 @@ export class RunRows {
   }
 
   /** All runs of an owner, without what follows from points: that is added for those that are shown. */
-  list(owner: string): { readonly log: LogRecord; readonly row: () => StudioRun }[] {
+  list(owner: string): ListedRun[] {
     const { store } = this.#core.context;
     const material = this.#material(owner);
     const all = [
@@ -59,7 +66,11 @@ export class RunRows {
       ...this.#folders.records(owner),
       ...this.#remote.records(owner),
     ];
-    return all.map((log) => ({ log, row: () => this.#row(log, material) }));
+    return all.map((log) => ({
+      log,
+      updatedAt: Math.max(log.updatedAt, material.models.get(log.logId)?.lastRequestAt ?? 0),
+      row: () => this.#row(log, material),
+    }));
   }
 
   /** One run, also of a model that is part of another. */

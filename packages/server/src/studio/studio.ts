@@ -79,32 +79,42 @@ export class Studio {
     recorder.hub.publish(owner, "runs", { kind: "run", run: this.rows.row(log) });
   }
 
-  runs(owner: string, { text, sort, cursor, limit, withArchived }: RunsQuery): StudioRuns {
-    const all = this.rows.list(owner).filter(({ log }) => withArchived || log.archivedAt === null);
-    const isMeant = runFilter(text);
-    const field = sort.replace(/^-/, "");
-    const sign = sort.startsWith("-") ? -1 : 1;
-    const isPlain = text.trim() === "" && field === "updated";
-    // Without a question about their points, only the runs that are shown are looked at.
-    const rows: (() => StudioRun)[] = isPlain
-      ? all
-          .map(({ log, row }) => ({ updatedAt: this.#updatedAt(log), log, row }))
-          .toSorted(
-            (a, b) =>
-              Number(b.log.isPinned) - Number(a.log.isPinned) || sign * (a.updatedAt - b.updatedAt),
-          )
-          .map(({ row }) => row)
-      : this.#sorted(
-          all.flatMap(({ log, row }) => {
-            const made = row();
-            return isMeant(made, () => configOf(log)) ? [made] : [];
-          }),
-          field,
-          sign,
-        ).map((row) => () => row);
+  /** A page of the list; with thousands of runs others have their turn meanwhile. */
+  runs(owner: string, query: RunsQuery): Promise<StudioRuns> {
+    return inTurns(this.#runs(owner, query));
+  }
+
+  *#runs(owner: string, query: RunsQuery): Generator<void, StudioRuns, void> {
+    const { text, sort, cursor, limit, withArchived } = query;
     const start = cursor === null ? 0 : Number(cursor);
     if (!Number.isInteger(start) || start < 0) throw badRequest("cursor", "is not one of ours");
-    const page = rows.slice(start, start + limit).map((row) => row());
+    const all = this.rows.list(owner).filter(({ log }) => withArchived || log.archivedAt === null);
+    const field = sort.replace(/^-/, "");
+    const sign = sort.startsWith("-") ? -1 : 1;
+    let rows: (() => StudioRun)[];
+    if (text.trim() === "" && field === "updated") {
+      // Without a question about their points, only the runs that are shown are looked at.
+      rows = all
+        .toSorted(
+          (a, b) =>
+            Number(b.log.isPinned) - Number(a.log.isPinned) || sign * (a.updatedAt - b.updatedAt),
+        )
+        .map(({ row }) => row);
+    } else {
+      const isMeant = runFilter(text);
+      const meant: StudioRun[] = [];
+      for (const { log, row } of all) {
+        const made = row();
+        if (isMeant(made, () => configOf(log))) meant.push(made);
+        yield;
+      }
+      rows = this.#sorted(meant, field, sign).map((row) => () => row);
+    }
+    const page: StudioRun[] = [];
+    for (const row of rows.slice(start, start + limit)) {
+      page.push(row());
+      yield;
+    }
     const end = start + page.length;
     return { runs: page, cursor: end < rows.length ? String(end) : null };
   }
@@ -245,10 +255,6 @@ export class Studio {
     const { store } = this.#core.context;
     const wasThere = await store.write(() => store.logs.removeView(owner, viewId));
     if (!wasThere) throw notFound(`view ${viewId}`);
-  }
-
-  #updatedAt({ logId, updatedAt }: LogRecord): number {
-    return Math.max(updatedAt, this.#core.context.store.models.get(logId)?.lastRequestAt ?? 0);
   }
 
   #sorted(rows: readonly StudioRun[], field: string, sign: number): StudioRun[] {
