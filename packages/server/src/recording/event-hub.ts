@@ -6,7 +6,9 @@ export interface NumberedEvent {
   readonly n: number;
   readonly owner: string;
   readonly topic: string;
-  readonly event: StudioEvent;
+  readonly kind: StudioEvent["kind"];
+  /** Everything but the kind, as JSON: made once for all who listen, and to remember. */
+  readonly data: string;
 }
 
 /** Who listens to what. */
@@ -19,6 +21,12 @@ export interface Listener {
 
 /** Events that are remembered for those who come back. */
 const ringLength = 10_000;
+
+/** Characters that are remembered: the points of a run with many metrics are megabytes. */
+const ringSize = 16_000_000;
+
+/** What is told at once to those who come back; whoever missed more begins anew. */
+const maxMissed = 2_000_000;
 
 /** How long after the last listener has gone events are still made. */
 const lingerMs = 120_000;
@@ -34,6 +42,7 @@ export class EventHub {
   readonly #epoch = randomBytes(4).toString("hex");
   readonly #listeners = new Set<Listener>();
   readonly #ring: NumberedEvent[] = [];
+  #size = 0;
   #next = 1;
   /** Events before this were not kept. */
   #since = 1;
@@ -56,15 +65,15 @@ export class EventHub {
     if (!this.isWatched) {
       // Whoever comes with an older number starts anew.
       this.#ring.length = 0;
+      this.#size = 0;
       this.#since = ++this.#next;
       return;
     }
-    const numbered = { n: this.#next++, owner, topic, event };
+    const { kind, ...rest } = event;
+    const numbered = { n: this.#next++, owner, topic, kind, data: JSON.stringify(rest) };
     this.#ring.push(numbered);
-    if (this.#ring.length > ringLength * 1.1) {
-      this.#ring.splice(0, this.#ring.length - ringLength);
-      this.#since = this.#ring[0]!.n;
-    }
+    this.#size += numbered.data.length;
+    if (this.#ring.length > ringLength * 1.1 || this.#size > ringSize) this.#forgetOldest();
     for (const listener of this.#listeners) {
       if (matches(listener, numbered)) listener.tell(numbered);
     }
@@ -75,17 +84,28 @@ export class EventHub {
     const [epoch, number] = cursor?.split("-") ?? [];
     const n = Number(number);
     const isKnown = epoch === this.#epoch && Number.isInteger(n) && n + 1 >= this.#since;
-    if (isKnown) {
-      for (const event of this.#ring) {
-        if (event.n > n && matches(listener, event)) listener.tell(event);
-      }
-    }
+    const missed = isKnown
+      ? this.#ring.filter((event) => event.n > n && matches(listener, event))
+      : [];
+    const isReset =
+      (cursor !== null && !isKnown) ||
+      missed.reduce((size, { data }) => size + data.length, 0) > maxMissed;
+    if (!isReset) for (const event of missed) listener.tell(event);
     this.#listeners.add(listener);
     const stop = (): void => {
       this.#listeners.delete(listener);
       this.#leftAt = performance.now();
     };
-    return { isReset: !isKnown && cursor !== null, stop };
+    return { isReset, stop };
+  }
+
+  #forgetOldest(): void {
+    let count = Math.max(0, this.#ring.length - ringLength);
+    let size = this.#ring.slice(0, count).reduce((sum, { data }) => sum + data.length, 0);
+    while (this.#size - size > ringSize * 0.9) size += this.#ring[count++]!.data.length;
+    this.#size -= size;
+    this.#ring.splice(0, count);
+    this.#since = this.#ring[0]?.n ?? this.#next;
   }
 
   /** The cursor of an event, or of now. */

@@ -2,7 +2,8 @@ import type { NumberedEvent, EventHub } from "../recording/event-hub.js";
 import type { StudioLane } from "tinker-ts/wire";
 import { ApiError, tooMany } from "../errors/api-error.js";
 
-const maxStreams = 256;
+/** Pages that one owner may have open. */
+const maxStreams = 64;
 /** What may wait for a reader that does not read; beyond it the stream ends and the page comes again. */
 const maxWaitingBytes = 4 * 1024 * 1024;
 const maxTopics = 64;
@@ -25,7 +26,8 @@ export interface EventPageOptions {
 export class EventPages {
   readonly #hub: EventHub;
   readonly #options: EventPageOptions;
-  #open = 0;
+  /** Streams by owner: none takes the places of others. */
+  readonly #open = new Map<string, number>();
 
   constructor(hub: EventHub, options: EventPageOptions) {
     this.#hub = hub;
@@ -42,8 +44,9 @@ export class EventPages {
     if (topics.length === 0 || topics.length > maxTopics) {
       throw new ApiError(400, `topics: name 1 to ${maxTopics}, such as runs,queue,run:ID`);
     }
-    if (this.#open >= maxStreams) throw tooMany(`${this.#open} pages are open; close some`, 5000);
-    this.#open++;
+    const own = this.#open.get(owner) ?? 0;
+    if (own >= maxStreams) throw tooMany(`${own} pages are open; close some`, 5000);
+    this.#open.set(owner, own + 1);
     const hub = this.#hub;
     const encoder = new TextEncoder();
     let end = (): void => {};
@@ -55,8 +58,8 @@ export class EventPages {
       if (waiting.length > maxWaitingBytes) end();
       wake();
     };
-    const tell = ({ n, event: { kind, ...data } }: NumberedEvent): void =>
-      write(`id: ${hub.cursor(n)}\nevent: ${kind}\ndata: ${JSON.stringify(data)}\n\n`);
+    const tell = ({ n, kind, data }: NumberedEvent): void =>
+      write(`id: ${hub.cursor(n)}\nevent: ${kind}\ndata: ${data}\n\n`);
     write(": open\n\n");
     const { isReset, stop } = hub.listen({ owner, topics: new Set(topics), tell }, cursor);
     const reason = "the server no longer knows what was missed";
@@ -81,7 +84,9 @@ export class EventPages {
     end = () => {
       if (isOver) return;
       isOver = true;
-      this.#open--;
+      const left = this.#open.get(owner)! - 1;
+      if (left > 0) this.#open.set(owner, left);
+      else this.#open.delete(owner);
       clearInterval(ping);
       clearInterval(queues);
       clearInterval(looking);
@@ -90,6 +95,7 @@ export class EventPages {
       wake();
     };
     signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
     const body = new ReadableStream<Uint8Array>(
       {
         async pull(controller) {

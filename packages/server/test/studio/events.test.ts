@@ -105,6 +105,31 @@ it("tells a page to begin anew when the server no longer knows what it missed", 
   page.close();
 });
 
+it("gives up on a page that does not read, which begins anew when it comes back", async () => {
+  const post = (lines: readonly object[]) =>
+    app.handle(
+      new Request("http://localhost/api/v1/logs", {
+        method: "POST",
+        body: lines.map((line) => JSON.stringify({ run: "r", writer: "w", ...line })).join("\n"),
+      }),
+    );
+  await post([{ n: 1, kind: "open" }]);
+  const page = await Page.open("run:r");
+  const { id } = await page.wait("open");
+  const { body } = await askStudio(app, "events?topics=run:r");
+  const text = "x".repeat(20_000);
+  for (let first = 2; first < 252; first += 50) {
+    const lines = Array.from({ length: 50 }, (_, n) => ({ n: first + n, kind: "text", text }));
+    expect((await post(lines)).status).toBe(200);
+  }
+  // Nothing was read of it so far: it ends instead of growing.
+  expect((await new Response(body).text()).length).toBeLessThan(4_500_000);
+  const again = await Page.open("run:r", id!);
+  await again.wait("reset");
+  page.close();
+  again.close();
+});
+
 it("shows the queue as those who poll are told", async () => {
   const modelId = await app.model(await app.session());
   await postStudio(app, `runs/${encodeURIComponent(modelId)}/pause`);

@@ -72,6 +72,12 @@ function fillRange(plane: Plane, series: StudioSeries): void {
     const begin = place;
     while (place < last && isShown(plane, series, place)) place++;
     if (place === begin) continue;
+    if (place === begin + 1) {
+      // A value alone is a dot.
+      const [x, y, radius] = [toX(centreOf(series, begin)), toY(max[begin]!), 2.5 * plane.ratio];
+      context.moveTo(x + radius, y);
+      context.arc(x, y, radius, 0, 2 * Math.PI);
+    }
     const high = (at: number): number => toY(max[at]!) - half;
     const low = (at: number): number => toY(isLog && min[at]! <= 0 ? max[at]! : min[at]!) + half;
     const left = toX(centreOf(series, begin)) - half;
