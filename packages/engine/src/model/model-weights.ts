@@ -48,13 +48,18 @@ export async function loadModelWeights(
   const all = [...Object.values(outer), ...layerSpecs.flatMap((specs) => Object.values(specs))];
   const totalBytes = all.reduce((sum, spec) => sum + sizeBytes(spec), 0);
   let loadedBytes = 0;
+  // Matrices of layers that become int8 are read into one array: what each would leave waits for the collector.
+  const ofLayers = layerSpecs.flatMap((specs) => Object.values(specs));
+  const passing = ofLayers.filter(({ shape }) => isHeldInInt8(config, shape)).map(elementsOf);
+  const spare = new Float32Array(passing.reduce((most, length) => Math.max(most, length), 0));
   const read = async (spec: WeightSpec): Promise<Float32Array | Int8Matrix> => {
     options.signal?.throwIfAborted();
-    const data = await source.read(spec.name, undefined, options.signal);
+    const isInt8 = isHeldInInt8(config, spec.shape);
+    const length = elementsOf(spec);
+    const target = isInt8 && length <= spare.length ? spare.subarray(0, length) : undefined;
+    const data = await source.read(spec.name, target, options.signal);
     const [rows = 0] = spec.shape;
-    const held = isHeldInInt8(config, spec.shape)
-      ? toInt8(spec.name, data, rows, spec === outer.embedding)
-      : data;
+    const held = isInt8 ? toInt8(spec.name, data, rows, spec === outer.embedding) : data;
     loadedBytes += sizeBytes(spec);
     options.onProgress?.({ loadedBytes, totalBytes });
     return held;
@@ -91,5 +96,9 @@ function feedsOf(name: string, weight: Float32Array | Int8Matrix): WeightFeeds {
 }
 
 function sizeBytes(spec: WeightSpec): number {
-  return 4 * spec.shape.reduce((product, dim) => product * dim, 1);
+  return 4 * elementsOf(spec);
+}
+
+function elementsOf({ shape }: WeightSpec): number {
+  return shape.reduce((product, dim) => product * dim, 1);
 }

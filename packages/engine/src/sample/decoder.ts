@@ -211,6 +211,8 @@ export class Decoder {
 
   async #read(input: DecoderInput, use: UseOutput): Promise<void> {
     if (this.#deviceLayers !== undefined) return this.#readThere(this.#deviceLayers, input, use);
+    // Making the largest program takes most: it comes first, while little else is there.
+    for (const part of this.#parts.filter(isHeadAlone)) await this.#program(part);
     const { cache, newTokens, adapterIds } = input;
     const sequences = adapterIds.length;
     const prepared = this.#prepare(input);
