@@ -100,12 +100,14 @@ async function runWith(context: RecipeContext, name: string, loss: PolicyLoss): 
 /** A good answer tells of weather in which one can fly a kite. */
 function weather({ renderer }: RecipeContext, count: number, size: number): EnvironmentGroup[] {
   const prompts = ["Tell me something about the weather.", "Describe the weather."];
-  return Array.from({ length: count }, (_, index) =>
-    problemGroup(
+  return Array.from({ length: count }, (_, index) => ({
+    ...problemGroup(
       { prompt: prompts[index % 2]!, grade: (answer) => /\b(sunny|windy)\b/i.test(answer) },
       { renderer, size },
     ),
-  );
+    // One by one, as the bounds of this recipe were found.
+    sharesPrompt: false,
+  }));
 }
 
 function variety(

@@ -43,7 +43,6 @@ function numbers({ renderer }: RecipeContext, times: number, size: number): Envi
   return Array.from({ length: times * largest }, (_, index) =>
     groupOf({
       size,
-      sharesPrompt: true,
       make: () =>
         messageEnvironment(
           guessNumber({ number: (index % largest) + 1, to: largest, maxGuesses }),
