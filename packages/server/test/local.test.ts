@@ -72,6 +72,14 @@ it("lets a program end that does not close its client", async () => {
     console.log(sequences[0].tokens.length);
   `);
   expect(tokens).toBe("4");
+  // The next one is not told that something was lost.
+  expect(
+    await program(`
+    import { createLocalHandler } from ${server};
+    const logger = { debug() {}, info() {}, warn: console.log, error: console.log };
+    await (await createLocalHandler({ logger })).close();
+  `),
+  ).toBe("");
 });
 
 it("says who uses the data directory when it is taken", async () => {

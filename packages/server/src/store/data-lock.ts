@@ -52,6 +52,7 @@ export class DataLock {
     }
     this.wasHeld = existsSync(this.#noteFile);
     this.announce(null);
+    noteUntilExit(this.#noteFile);
   }
 
   /** Leaves a note for whoever finds the directory locked. */
@@ -60,10 +61,32 @@ export class DataLock {
   }
 
   release(): void {
+    forgetNote(this.#noteFile);
     rmSync(this.#noteFile, { force: true });
     this.#database.exec("ROLLBACK");
     this.#database.close();
   }
+}
+
+/** Notes of this process. */
+const notes = new Set<string>();
+
+/**
+ * A program that ends without closing anything ends in an orderly way all the same: its database is closed with
+ * it, and the write-ahead log is gone because everything in it was kept.
+ */
+function noteUntilExit(file: string): void {
+  if (notes.size === 0) process.once("exit", removeNotes);
+  notes.add(file);
+}
+
+function forgetNote(file: string): void {
+  notes.delete(file);
+  if (notes.size === 0) process.off("exit", removeNotes);
+}
+
+function removeNotes(): void {
+  for (const file of notes) rmSync(file, { force: true });
 }
 
 function isBusy(error: unknown): boolean {
