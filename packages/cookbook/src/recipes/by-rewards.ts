@@ -8,7 +8,7 @@ import { warmUp } from "./warm-up.js";
 /** Something that is learned by rewards, and examined before and after. */
 export interface RewardTask extends Pick<
   RlTrainOptions,
-  "advantages" | "removeConstantRewardGroups"
+  "advantages" | "loss" | "removeConstantRewardGroups"
 > {
   /** The recipe's name. */
   readonly name: string;
@@ -61,6 +61,7 @@ export async function learnByRewards(
     learningRate,
     loraRank,
     advantages: task.advantages,
+    loss: task.loss,
     removeConstantRewardGroups: task.removeConstantRewardGroups,
     seed,
     sinks: show(length),

@@ -46,11 +46,11 @@ export const recipe: Recipe = {
       checks: [
         { what: "good, rewards alone", value: plain.good, atLeast: 0.8 },
         { what: "good, with the term", value: kept.good, atLeast: 0.8 },
-        { what: "entropy, rewards alone", value: plain.entropy, atMost: 0.2, unit: "number" },
+        { what: "entropy, rewards alone", value: plain.entropy, atMost: 0.5, unit: "number" },
         {
           what: "entropy, with the term",
           value: kept.entropy,
-          atLeast: 0.3,
+          atLeast: 0.6,
           atMost: 2,
           unit: "number",
         },

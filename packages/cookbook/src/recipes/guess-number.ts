@@ -1,6 +1,13 @@
 import { seededRandom } from "../data/index.js";
+import { composeLoss, entropyEstimate, importanceSampling, ramp } from "../losses/index.js";
 import type { Message } from "../renderers/index.js";
-import { groupOf, guessNumber, messageEnvironment, type EnvironmentGroup } from "../rl/index.js";
+import {
+  groupOf,
+  guessNumber,
+  messageEnvironment,
+  type EnvironmentGroup,
+  type PolicyLoss,
+} from "../rl/index.js";
 import { learnByRewards } from "./by-rewards.js";
 import { examSize, percent } from "./exam.js";
 import type { Recipe, RecipeContext } from "./recipe.js";
@@ -19,11 +26,12 @@ export const recipe: Recipe = {
     const { before, after, samplerPath } = await learnByRewards(context, {
       name: "guess-number",
       examples: { conversations: randomGames(context.seed, 512), steps: 40 },
-      steps: 15,
+      steps: 20,
       batch: () => numbers(context, 2, 12),
       exam: () => numbers(context, Math.ceil(examSize(context, 64) / largest), 4),
       maxTokens: 4,
       learningRate: 3e-3,
+      loss: curious,
       onBefore: (exam) => context.say(`Guessing at random finds ${percent(exam.rate("found"))}.`),
     });
     const gain = after.rate("found") - before.rate("found");
@@ -36,6 +44,29 @@ export const recipe: Recipe = {
       ],
     };
   },
+};
+
+/**
+ * Rewards, and less and less of a term that keeps guesses different from each other: without it the first number
+ * that was lucky is soon always guessed first, and the middle is never tried again.
+ */
+const curious: PolicyLoss = {
+  name: "custom",
+  loss: (data, step) =>
+    composeLoss({
+      base: importanceSampling({
+        logprobs: data.map(({ logprobs }) => logprobs),
+        advantages: data.map(({ advantages }) => advantages),
+      }),
+      terms: [
+        {
+          name: "entropy",
+          term: entropyEstimate({ mode: "maximize", reduction: "sum" }),
+          weight: ramp({ from: 0.1, to: 0, steps: 12 }),
+        },
+      ],
+      masks: data.map(({ mask }) => mask),
+    }).at(step),
 };
 
 /** Every number so many times, each with tries that are compared with each other. */
