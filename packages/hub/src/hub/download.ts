@@ -1,6 +1,6 @@
 import { createHash, type Hash } from "node:crypto";
-import { constants, createReadStream } from "node:fs";
-import { mkdir, open, rename, rm } from "node:fs/promises";
+import { constants } from "node:fs";
+import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
 import path from "node:path";
 import { HubError } from "../errors.js";
 import { ArrivingFile } from "../files/arriving-file.js";
@@ -72,7 +72,7 @@ async function fetchVerified(
     if (usableBytes < partBytes) await handle.truncate(0);
     const arriving = new ArrivingFile(handle, usableBytes);
     const hash = startHash(file);
-    if (hash) await feed(hash, incomplete, usableBytes, options.signal);
+    if (hash) await feed(hash, handle, usableBytes, options.signal);
     const whole = await fetchRest(file, arriving, hash, options);
     await handle.sync();
     if (!whole || whole.digest("hex") === file.etag) return true;
@@ -149,14 +149,20 @@ function startHash(file: RemoteFile): Hash | null {
   return createHash("sha1").update(`blob ${file.sizeBytes}\0`);
 }
 
+// Through the open file: by its name it may be gone, because another download has completed it.
 async function feed(
   hash: Hash,
-  file: string,
+  handle: FileHandle,
   sizeBytes: number,
   signal?: AbortSignal,
 ): Promise<void> {
   if (sizeBytes === 0) return;
-  const stream = createReadStream(file, { end: sizeBytes - 1, highWaterMark: 1 << 20 });
+  const stream = handle.createReadStream({
+    start: 0,
+    end: sizeBytes - 1,
+    highWaterMark: 1 << 20,
+    autoClose: false,
+  });
   for await (const chunk of stream) {
     signal?.throwIfAborted();
     hash.update(chunk);
