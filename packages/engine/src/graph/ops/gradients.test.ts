@@ -150,7 +150,8 @@ const cases: Record<string, fc.Arbitrary<GradientCase>> = {
   })),
   rmsNorm: fc.tuple(size, size, fc.integer({ min: 2, max: 8 })).map(([a, b, width]) => ({
     shapes: [[a, b, width], [width]],
-    build: (inputs) => ops.rmsNorm(at(inputs, 0), at(inputs, 1), 1e-3),
+    // Large enough that rows near zero are no steeper than a finite difference can follow.
+    build: (inputs) => ops.rmsNorm(at(inputs, 0), at(inputs, 1), 0.05),
   })),
   rotary: fc
     .tuple(
