@@ -173,6 +173,24 @@ describe("training with recovery", () => {
     expect(loads(service)).toHaveLength(2);
   });
 
+  it("goes on from what the recovered run has saved itself when that is lost, too", async ({
+    service,
+  }) => {
+    const client = prepare(service);
+    service.server.script(
+      "listCheckpoints",
+      json({ checkpoints: [checkpoint("a", 1)] }),
+      json({ checkpoints: [checkpoint("b", 2)] }),
+    );
+    const training = await client.createLoraTrainingClient({ baseModel: "m" });
+    let losses = 2;
+    const path = await trainWithRecovery(client, training, async (_, recovered) => {
+      if (losses-- > 0) throw new TrainingOrderError("lost");
+      return recovered?.checkpointPath;
+    });
+    expect(path).toBe("tinker://run/weights/b");
+  });
+
   it("asks the server whether the run is corrupted when the error does not tell", async ({
     service,
   }) => {

@@ -9,6 +9,7 @@ import { EvaluationScores } from "./evaluation-scores.js";
 import { exhibitsOfFolder, exhibitStepsOfFolder, type FolderExhibit } from "./folder-exhibits.js";
 import { isWithin, maxFileBytes, RunFiles, type JsonLine } from "./folder-files.js";
 import { FolderMetrics } from "./folder-metrics.js";
+import { Lookout } from "./lookout.js";
 import { kindOf } from "./run-kind.js";
 import type { RunSeries } from "./run-series.js";
 
@@ -18,6 +19,7 @@ const textFiles =
 const pageFiles = /^(iteration_\d{6}\/)?[\w.-]+\.html$/;
 const runningMs = 120_000;
 const lookMs = 1000;
+const patienceMs = 1500;
 const maxFolders = 2000;
 
 /** A folder that holds a run. */
@@ -44,8 +46,7 @@ interface RunFolder {
 export class LogFolders {
   readonly #roots: readonly string[];
   readonly #folders = new Map<string, RunFolder>();
-  #looking: Promise<void> | undefined;
-  #lookedAt = Number.NEGATIVE_INFINITY;
+  readonly #lookout = new Lookout(() => this.#lookNow(), { everyMs: lookMs, patienceMs });
 
   constructor(roots: readonly string[]) {
     this.#roots = roots;
@@ -61,20 +62,8 @@ export class LogFolders {
   }
 
   /** Looks for runs and for what is new in them; waits a moment, then goes on in the background. */
-  async look(patienceMs = 1500): Promise<void> {
-    if (this.isEmpty) return;
-    if (performance.now() - this.#lookedAt > lookMs) {
-      this.#looking ??= this.#lookNow().finally(() => {
-        this.#looking = undefined;
-        this.#lookedAt = performance.now();
-      });
-    }
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, patienceMs);
-    });
-    await Promise.race([this.#looking, late]);
-    clearTimeout(timer);
+  async look(): Promise<void> {
+    if (!this.isEmpty) await this.#lookout.look();
   }
 
   /** All runs, as records of an owner. */

@@ -1,5 +1,6 @@
 import { decodeJson, routes, type StudioCheckpoint } from "tinker-ts/wire";
 import type { LogRecord } from "../store/logs-table.js";
+import { Lookout } from "./lookout.js";
 
 /** Another server whose runs are shown here. */
 export interface RemoteServer {
@@ -31,14 +32,23 @@ export class RemoteRuns {
   readonly #server: RemoteServer | null;
   #runs = new Map<string, RemoteRun>();
   #checkpoints: readonly StudioCheckpoint[] = [];
-  #looking: Promise<void> | undefined;
-  #lookedAt = Number.NEGATIVE_INFINITY;
+  readonly #lookout: Lookout;
   #changed = new Set<string>();
   /** Why the last look has failed; null when it has not. */
   problem: string | null = null;
 
   constructor(server: RemoteServer | null) {
     this.#server = server;
+    this.#lookout = new Lookout(
+      () =>
+        this.#lookNow().then(
+          () => void (this.problem = null),
+          (error: unknown) => {
+            this.problem = error instanceof Error ? error.message : "no answer";
+          },
+        ),
+      { everyMs: lookMs, patienceMs },
+    );
   }
 
   /** Whether an id is one of another server. */
@@ -48,25 +58,7 @@ export class RemoteRuns {
 
   /** Looks for what is new; waits a moment, then goes on in the background. */
   async look(): Promise<void> {
-    const server = this.#server;
-    if (!server) return;
-    if (performance.now() - this.#lookedAt > lookMs) {
-      this.#looking ??= this.#lookNow(server)
-        .then(
-          () => (this.problem = null),
-          (error: unknown) => (this.problem = error instanceof Error ? error.message : "no answer"),
-        )
-        .then(() => {
-          this.#looking = undefined;
-          this.#lookedAt = performance.now();
-        });
-    }
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, patienceMs);
-    });
-    await Promise.race([this.#looking, late]);
-    clearTimeout(timer);
+    if (this.#server) await this.#lookout.look();
   }
 
   /** All runs, as records of an owner. */
@@ -91,7 +83,8 @@ export class RemoteRuns {
     return id === null ? this.#checkpoints : this.#checkpoints.filter(({ run }) => run === id);
   }
 
-  async #lookNow(server: RemoteServer): Promise<void> {
+  async #lookNow(): Promise<void> {
+    const server = this.#server!;
     const runs = new Map<string, RemoteRun>();
     for (let offset = 0; offset < maxRuns; offset += pageSize) {
       const answer = await ask(server, routes.listTrainingRuns.path, offset);
