@@ -68,6 +68,7 @@ export {
   type EstimateOptions,
   type MemoryEstimate,
 } from "./runtime/memory-estimate.js";
+export { machineBytes } from "./runtime/machine-memory.js";
 export type { StepMetrics } from "./runtime/protocol.js";
 export type { CheckedPart, DeviceCheck } from "./runtime/self-check.js";
 export type { Grammar, Rule } from "./constrain/grammar.js";

@@ -1,21 +1,22 @@
-import os from "node:os";
 import type { MemoryEstimate } from "@tinker-ts/engine";
 import { broken, ok, type Finding } from "./finding.js";
 
 /** Says what a model takes in memory, before any of its weights is read. */
 export async function checkMemory(model: string): Promise<readonly Finding[]> {
   try {
-    const { estimateMemory, findModel, readModelConfig } = await import("@tinker-ts/engine");
+    const { estimateMemory, findModel, machineBytes, readModelConfig } =
+      await import("@tinker-ts/engine");
+    const machine = machineBytes();
     const { folder } = await findModel(model);
     const config = await readModelConfig(folder);
     const found = (["f32", "int8"] as const).map((weights) => {
       const estimate = estimateMemory(config, { weights });
-      return { weights, estimate, fits: estimate.bothBytes <= machineBytes() };
+      return { weights, estimate, fits: estimate.bothBytes <= machine };
     });
     const fitting = found.find(({ fits }) => fits);
     return found.map(({ weights, estimate, fits }) => {
       const check = `Memory, ${weights}`;
-      const finding = describe(model, estimate);
+      const finding = describe(model, estimate, machine);
       if (fits) return ok(check, finding);
       const wayOut =
         fitting === undefined
@@ -29,19 +30,13 @@ export async function checkMemory(model: string): Promise<readonly Finding[]> {
   }
 }
 
-function describe(model: string, estimate: MemoryEstimate): string {
+function describe(model: string, estimate: MemoryEstimate, machineBytes: number): string {
   const { trainingBytes, samplingBytes, bothBytes } = estimate;
   const [training, sampling, both, machine] = [
     trainingBytes,
     samplingBytes,
     bothBytes,
-    machineBytes(),
+    machineBytes,
   ].map((bytes) => `${(bytes / 2 ** 30).toFixed(1)} GB`);
   return `${model}: ${training} to train, ${sampling} to sample, ${both} for both, of ${machine}`;
-}
-
-function machineBytes(): number {
-  // A container's limit; 0 or absurdly large when there is none.
-  const limit = process.constrainedMemory();
-  return limit > 0 ? Math.min(limit, os.totalmem()) : os.totalmem();
 }

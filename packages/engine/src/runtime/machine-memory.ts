@@ -14,7 +14,8 @@ export function unusedBytes(): number {
   return process.platform === "linux" ? process.availableMemory() : Infinity;
 }
 
-function machineBytes(): number {
+/** Memory of the machine, or of the container that the process runs in. */
+export function machineBytes(): number {
   // A container's limit; 0 or absurdly large when there is none.
   const limit = process.constrainedMemory();
   return limit > 0 ? Math.min(limit, os.totalmem()) : os.totalmem();
