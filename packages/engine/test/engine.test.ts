@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync } from "node:fs";
+import { cpSync, utimesSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Engine } from "@tinker-ts/engine";
 import { describe, expect, it } from "vitest";
@@ -134,6 +134,39 @@ describe("an engine", () => {
     await expect(engine.loadModel(fixture("qwen3/model"))).rejects.toThrow("unload another model");
     await first.unload();
     await engine.loadModel(fixture("qwen3/model"));
+  });
+
+  it.each(["f32", "int8"] as const)(
+    "trains to the same bits after sampling (%s)",
+    async (weights) => {
+      cpSync(fixture("qwen3/model"), temporary("model"), { recursive: true });
+      await using engine = await Engine.create({ threads: 2 });
+      const gradientOf = async (samplesFirst: boolean) => {
+        const model = await engine.loadModel(temporary("model"), { weights });
+        const adapter = await model.createAdapter({ rank: 8, seed: 1 });
+        const sample = () => model.sample({ prompt: [1, 2, 3], maxTokens: 4, seed: 1 });
+        const before = samplesFirst ? await sample() : undefined;
+        const { outputs } = await adapter.forwardBackward(raggedData(5, 60), crossEntropy);
+        const gradient = await adapter.exportGradient();
+        expect(await sample()).toMatchObject({ samples: before?.samples ?? [{}] });
+        await model.unload();
+        return { outputs, gradient };
+      };
+      expect(await gradientOf(true)).toEqual(await gradientOf(false));
+    },
+  );
+
+  it("refuses to train weights that were written since it sampled from them", async () => {
+    cpSync(fixture("qwen3/model"), temporary("model"), { recursive: true });
+    await using engine = await Engine.create({ threads: 2 });
+    const model = await engine.loadModel(temporary("model"));
+    const adapter = await model.createAdapter({ rank: 8 });
+    await model.sample({ prompt: [1, 2, 3], maxTokens: 1 });
+    utimesSync(temporary("model", "model.safetensors"), 1, 1);
+    await expect(adapter.forwardBackward(raggedData(1, 20), crossEntropy)).rejects.toMatchObject({
+      code: "file_changed",
+    });
+    await model.sample({ prompt: [1, 2, 3], maxTokens: 1 });
   });
 
   it("refuses a folder that holds no model", async () => {

@@ -11,14 +11,25 @@ export class ProgramCache {
   }
 
   /** A program by its name, which runs with `maxThreads` threads at most. */
-  get(key: string, compile: () => CompiledGraph, maxThreads = Infinity): Promise<Program> {
+  get(
+    key: string,
+    compile: () => CompiledGraph | Promise<CompiledGraph>,
+    maxThreads = Infinity,
+  ): Promise<Program> {
     const existing = this.#programs.get(key);
     if (existing !== undefined) return existing;
     const threads = Math.min(this.#options.threads, maxThreads);
-    const made = Program.create(compile(), { ...this.#options, threads });
+    const made = this.#make(compile, { ...this.#options, threads });
     this.#programs.set(key, made);
     made.catch(() => this.#programs.delete(key));
     return made;
+  }
+
+  async #make(
+    compile: () => CompiledGraph | Promise<CompiledGraph>,
+    options: ProgramOptions,
+  ): Promise<Program> {
+    return Program.create(await compile(), options);
   }
 
   async release(): Promise<void> {

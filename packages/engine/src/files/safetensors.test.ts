@@ -1,4 +1,4 @@
-import { readFile, truncate, writeFile } from "node:fs/promises";
+import { readFile, truncate, utimes, writeFile } from "node:fs/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { engineErrorOf } from "../../test/support/expect-engine-error.js";
 import { fixture } from "../../test/support/fixtures.js";
@@ -110,7 +110,7 @@ describe("reading tensors", () => {
     const path = await writeRaw({ a: f32([64], 0, 256) }, 256);
     const file = await open(path);
     await truncate(path, 100);
-    const message = await engineErrorOf("invalid_safetensors", () => file.readFloats("a"));
+    const message = await engineErrorOf("invalid_safetensors", () => file.readBytes("a"));
     expect(message).toContain(path);
   });
 });
@@ -175,6 +175,14 @@ describe("checking the header", () => {
     expect(await engineErrorOf("invalid_safetensors", () => open(inFolder("empty")))).toContain(
       "0 bytes",
     );
+  });
+
+  it("refuses to read a file that was written since it was opened", async () => {
+    const path = await writeRaw({ a: f32([4], 0, 16) }, 16);
+    const file = await open(path);
+    await file.readFloats("a");
+    await utimes(path, 1, 1);
+    expect(await engineErrorOf("file_changed", () => file.readFloats("a"))).toContain(path);
   });
 
   it("says that a file does not exist", async () => {

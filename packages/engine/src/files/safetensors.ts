@@ -1,3 +1,4 @@
+import type { Stats } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 import { isMissing } from "@tinker-ts/hub/files";
 import { EngineError } from "../errors.js";
@@ -37,6 +38,7 @@ export class SafetensorsFile implements SafetensorsHeader {
   readonly metadata: Readonly<Record<string, string>>;
   readonly tensors: ReadonlyMap<string, SafetensorsEntry>;
   readonly #handle: FileHandle;
+  readonly #openedStat: Stats;
   readonly #spareChunks: ArrayBuffer[] = [];
 
   /** Opens a file and checks its header. */
@@ -44,16 +46,18 @@ export class SafetensorsFile implements SafetensorsHeader {
     signal?.throwIfAborted();
     const handle = await openForReading(path);
     try {
-      return new SafetensorsFile(path, handle, await readHeader(path, handle));
+      const stat = await handle.stat();
+      return new SafetensorsFile(path, handle, stat, await readHeader(path, handle, stat));
     } catch (error) {
       await handle.close();
       throw error;
     }
   }
 
-  private constructor(path: string, handle: FileHandle, header: SafetensorsHeader) {
+  private constructor(path: string, handle: FileHandle, stat: Stats, header: SafetensorsHeader) {
     this.path = path;
     this.#handle = handle;
+    this.#openedStat = stat;
     this.metadata = header.metadata;
     this.tensors = header.tensors;
   }
@@ -65,6 +69,7 @@ export class SafetensorsFile implements SafetensorsHeader {
     signal?: AbortSignal,
   ): Promise<Float32Array> {
     const entry = this.#entry(name);
+    await this.#refuseChange();
     const { dtype } = entry;
     if (!isStoredDtype(dtype)) {
       throw new EngineError(
@@ -101,6 +106,16 @@ export class SafetensorsFile implements SafetensorsHeader {
   /** Closes the file. */
   async close(): Promise<void> {
     await this.#handle.close();
+  }
+
+  /** Tensors may be read long after the file was opened; then they must still be those that were checked. */
+  async #refuseChange(): Promise<void> {
+    const { mtimeMs, size } = await this.#handle.stat();
+    if (mtimeMs === this.#openedStat.mtimeMs && size === this.#openedStat.size) return;
+    throw new EngineError(
+      "file_changed",
+      `${this.path} has been written since it was opened; open it again, or load its model again.`,
+    );
   }
 
   #entry(name: string): SafetensorsEntry {
@@ -177,8 +192,11 @@ async function openForReading(path: string): Promise<FileHandle> {
   }
 }
 
-async function readHeader(path: string, handle: FileHandle): Promise<SafetensorsHeader> {
-  const { size: fileBytes } = await handle.stat();
+async function readHeader(
+  path: string,
+  handle: FileHandle,
+  { size: fileBytes }: Stats,
+): Promise<SafetensorsHeader> {
   if (fileBytes < 8) throw invalid(path, `it has ${fileBytes} bytes, too few for a header`);
   const length = Buffer.alloc(8);
   await readExactly(path, handle, length, 0);

@@ -3,7 +3,8 @@ import { BufferPool } from "../execution/buffer-pool.js";
 import { processor, type Device } from "../execution/device.js";
 import { ProgramCache } from "../execution/program-cache.js";
 import type { ProgramOptions } from "../execution/program.js";
-import type { ModelWeights } from "./model-weights.js";
+import { HeldLayers, type ReadLayer } from "./held-layers.js";
+import type { ModelWeights, WeightFeeds } from "./model-weights.js";
 import { transposedValues } from "./int8-matrix.js";
 import { Resident } from "./resident.js";
 import { RotaryAngles } from "./rotary-tables.js";
@@ -12,7 +13,10 @@ import { forwardName } from "./weights.js";
 /** A loaded model with what its trainers and samplers share. */
 export class ModelRuntime {
   readonly config: ModelConfig;
-  readonly weights: ModelWeights;
+  readonly embedding: ModelWeights["embedding"];
+  /** The final norm and the unembedding. */
+  readonly outer: WeightFeeds;
+  readonly layers: HeldLayers;
   readonly programOptions: ProgramOptions;
   /** What stays on the device; absent where the processor computes. */
   readonly resident: Resident | undefined;
@@ -22,13 +26,22 @@ export class ModelRuntime {
   readonly processorPrograms: ProgramCache;
   readonly pool = new BufferPool();
   #angles: RotaryAngles | undefined;
-  #trainingWeights: ModelWeights | undefined;
+  #trainingOuter: WeightFeeds | undefined;
 
-  constructor(config: ModelConfig, weights: ModelWeights, programOptions: ProgramOptions) {
+  /** Layers are let go of only if they can be read again. */
+  constructor(
+    config: ModelConfig,
+    { embedding, outer, layers }: ModelWeights,
+    programOptions: ProgramOptions,
+    readLayer?: ReadLayer,
+  ) {
     this.config = config;
-    this.weights = weights;
+    this.embedding = embedding;
+    this.outer = outer;
+    this.layers = new HeldLayers(layers, readLayer);
     this.programOptions = programOptions;
-    this.resident = this.device === processor ? undefined : new Resident(weights, programOptions);
+    this.resident =
+      this.device === processor ? undefined : new Resident(this.layers, outer, programOptions);
     this.programs = new ProgramCache(this.resident?.options ?? programOptions);
     this.processorPrograms =
       this.device === processor
@@ -45,9 +58,10 @@ export class ModelRuntime {
    * The weights as training is fed them. Those in 8 bits get their unembedding the other way round too,
    * when it is first needed; layers turn theirs as they run, which costs a few hundredths of a pass.
    */
-  get trainingWeights(): ModelWeights {
-    this.#trainingWeights ??= withForwardHead(this.config, this.weights);
-    return this.#trainingWeights;
+  async trainingWeights(): Promise<ModelWeights> {
+    const layers = await this.layers.all();
+    this.#trainingOuter ??= withForwardHead(this.config, this.outer);
+    return { layers, embedding: this.embedding, outer: this.#trainingOuter };
   }
 
   /** Rotary angles of at least the first `positions` positions; the table grows by doubling. */
@@ -69,9 +83,8 @@ export class ModelRuntime {
   }
 }
 
-function withForwardHead(config: ModelConfig, weights: ModelWeights): ModelWeights {
-  const { head } = weights.outer;
-  if (!(head instanceof Int8Array)) return weights;
-  const turned = transposedValues(head, config.vocabSize);
-  return { ...weights, outer: { ...weights.outer, [forwardName("head")]: turned } };
+function withForwardHead(config: ModelConfig, outer: WeightFeeds): WeightFeeds {
+  const { head } = outer;
+  if (!(head instanceof Int8Array)) return outer;
+  return { ...outer, [forwardName("head")]: transposedValues(head, config.vocabSize) };
 }

@@ -1,6 +1,7 @@
 import type { ModelConfig } from "../files/model-config.js";
 import type { PortValues } from "../execution/program.js";
 import type { WeightSource } from "../files/weight-source.js";
+import { freeMemory } from "../util/free-memory.js";
 import { toInt8, type Int8Matrix } from "./int8-matrix.js";
 import {
   isHeldInInt8,
@@ -9,7 +10,7 @@ import {
   outerWeightSpecs,
   scaleName,
 } from "./weights.js";
-import type { WeightSpec } from "./weights.js";
+import type { LayerWeights, WeightSpec } from "./weights.js";
 
 /** Weights by the names under which graphs are fed; one in 8 bits has its scales beside it. */
 export type WeightFeeds = Readonly<Record<string, Float32Array | Int8Array>>;
@@ -35,11 +36,17 @@ export interface LoadProgress {
   readonly totalBytes: number;
 }
 
+/** What reading weights can take besides where they are. */
+interface LoadOptions {
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: LoadProgress) => void;
+}
+
 /** Reads all weights, as the model's precision wants them; matrices become int8 one by one. */
 export async function loadModelWeights(
   config: ModelConfig,
   source: WeightSource,
-  options: { signal?: AbortSignal; onProgress?: (progress: LoadProgress) => void } = {},
+  options: LoadOptions = {},
 ): Promise<ModelWeights> {
   const outer = outerWeightSpecs(config);
   const layerSpecs = Array.from({ length: config.layers }, (_, layer) =>
@@ -48,36 +55,82 @@ export async function loadModelWeights(
   const all = [...Object.values(outer), ...layerSpecs.flatMap((specs) => Object.values(specs))];
   const totalBytes = all.reduce((sum, spec) => sum + sizeBytes(spec), 0);
   let loadedBytes = 0;
-  // Matrices of layers that become int8 are read into one array: what each would leave waits for the collector.
-  const ofLayers = layerSpecs.flatMap((specs) => Object.values(specs));
-  const passing = ofLayers.filter(({ shape }) => isHeldInInt8(config, shape)).map(elementsOf);
-  const spare = new Float32Array(passing.reduce((most, length) => Math.max(most, length), 0));
-  const read = async (spec: WeightSpec): Promise<Float32Array | Int8Matrix> => {
-    options.signal?.throwIfAborted();
-    const isInt8 = isHeldInInt8(config, spec.shape);
-    const length = elementsOf(spec);
-    const target = isInt8 && length <= spare.length ? spare.subarray(0, length) : undefined;
-    const data = await source.read(spec.name, target, options.signal);
-    const [rows = 0] = spec.shape;
-    const held = isInt8 ? toInt8(spec.name, data, rows, spec === outer.embedding) : data;
-    loadedBytes += sizeBytes(spec);
+  const reader = new WeightReader(config, source, options.signal, (bytes) => {
+    loadedBytes += bytes;
     options.onProgress?.({ loadedBytes, totalBytes });
-    return held;
-  };
-
+  });
+  const read = (spec: WeightSpec) => reader.read(spec, spec === outer.embedding);
   const embedding = await read(outer.embedding);
   const layers: WeightFeeds[] = [];
-  for (const specs of layerSpecs) {
-    const weights: Record<string, Float32Array | Int8Array> = {};
-    for (const key of layerWeightKeys) {
-      const spec = specs[key];
-      if (spec !== undefined) Object.assign(weights, feedsOf(key, await read(spec)));
-    }
-    layers.push(weights);
-  }
+  for (const specs of layerSpecs) layers.push(await reader.readLayer(specs));
   const finalNorm = feedsOf("finalNorm", await read(outer.finalNorm));
   const head = outer.head === undefined ? embedding : await read(outer.head);
   return { layers, embedding, outer: { ...finalNorm, ...feedsOf("head", head) } };
+}
+
+/** Reads the weights of one layer once more. */
+export async function readLayerAgain(
+  config: ModelConfig,
+  source: WeightSource,
+  layer: number,
+): Promise<WeightFeeds> {
+  return new WeightReader(config, source).readLayer(layerWeightSpecs(config, layer));
+}
+
+/**
+ * Reads weights as the model's precision wants them. Matrices that become int8 pass through an array in 32 bits, those
+ * of a layer through one and the same.
+ */
+class WeightReader {
+  readonly #config: ModelConfig;
+  readonly #source: WeightSource;
+  readonly #signal: AbortSignal | undefined;
+  readonly #onRead: (bytes: number) => void;
+  readonly #spare: Float32Array;
+
+  constructor(
+    config: ModelConfig,
+    source: WeightSource,
+    signal?: AbortSignal,
+    onRead: (bytes: number) => void = () => {},
+  ) {
+    this.#config = config;
+    this.#source = source;
+    this.#signal = signal;
+    this.#onRead = onRead;
+    const passing = Object.values(layerWeightSpecs(config, 0))
+      .filter(({ shape }) => isHeldInInt8(config, shape))
+      .map(elementsOf);
+    this.#spare = new Float32Array(Math.max(0, ...passing));
+  }
+
+  async readLayer(specs: LayerWeights<WeightSpec>): Promise<WeightFeeds> {
+    const weights: Record<string, Float32Array | Int8Array> = {};
+    for (const key of layerWeightKeys) {
+      const spec = specs[key];
+      if (spec !== undefined) Object.assign(weights, feedsOf(key, await this.read(spec)));
+    }
+    return weights;
+  }
+
+  async read(spec: WeightSpec, withRest = false): Promise<Float32Array | Int8Matrix> {
+    this.#signal?.throwIfAborted();
+    const isInt8 = isHeldInInt8(this.#config, spec.shape);
+    const length = elementsOf(spec);
+    const passing = isInt8 ? this.#passing(length) : undefined;
+    const data = await this.#source.read(spec.name, passing, this.#signal);
+    const [rows = 0] = spec.shape;
+    const held = isInt8 ? toInt8(spec.name, data, rows, withRest) : data;
+    if (data === passing && data.buffer !== this.#spare.buffer) freeMemory([data]);
+    this.#onRead(sizeBytes(spec));
+    return held;
+  }
+
+  /** Where a matrix is read on its way to int8. */
+  #passing(length: number): Float32Array {
+    const { length: room } = this.#spare;
+    return length <= room ? this.#spare.subarray(0, length) : new Float32Array(length);
+  }
 }
 
 /** Weights in 32 bits, which what changes weights works with. */

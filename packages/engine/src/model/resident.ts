@@ -1,7 +1,8 @@
 import type { DeviceArray } from "../execution/device-array.js";
 import { DeviceMemory } from "../execution/device-memory.js";
 import type { PortValues, ProgramOptions, Traffic } from "../execution/program.js";
-import { floatWeights, type FedWeights, type ModelWeights } from "./model-weights.js";
+import type { HeldLayers } from "./held-layers.js";
+import { floatWeights, type FedWeights, type WeightFeeds } from "./model-weights.js";
 import type { ParameterLayout, Place } from "./parameter-layout.js";
 import type { RotaryAngles } from "./rotary-tables.js";
 
@@ -24,15 +25,17 @@ export class Resident {
   /** For programs of the device; they count what they move. */
   readonly options: ProgramOptions;
   readonly traffic: Traffic = { toDeviceBytes: 0, fromDeviceBytes: 0 };
-  readonly #weights: ModelWeights;
+  readonly #layers: HeldLayers;
+  readonly #outer: WeightFeeds;
   #feeds: Promise<FedWeights> | undefined;
   #angles: { readonly of: RotaryAngles; readonly feeds: Record<string, DeviceArray> } | undefined;
   #parameters:
     | (Parameters & { readonly places: Map<Place, Record<string, DeviceArray>> })
     | undefined;
 
-  constructor(weights: ModelWeights, options: ProgramOptions) {
-    this.#weights = weights;
+  constructor(layers: HeldLayers, outer: WeightFeeds, options: ProgramOptions) {
+    this.#layers = layers;
+    this.#outer = outer;
     this.options = { ...options, traffic: this.traffic };
     this.memory = new DeviceMemory(this.options);
   }
@@ -79,10 +82,11 @@ export class Resident {
   }
 
   async #bringWeights(): Promise<FedWeights> {
-    const { layers, outer } = this.#weights;
     const brought: Record<string, DeviceArray>[] = [];
-    for (const layer of layers) brought.push(await this.#bring(floatWeights(layer)));
-    return { layers: brought, outer: await this.#bring(floatWeights(outer)) };
+    for (const layer of await this.#layers.all()) {
+      brought.push(await this.#bring(floatWeights(layer)));
+    }
+    return { layers: brought, outer: await this.#bring(floatWeights(this.#outer)) };
   }
 
   async #bring(

@@ -45,9 +45,9 @@ export async function timeDevice(options: ProgramOptions): Promise<DeviceTimes> 
 async function time(programs: ProgramOptions, mostMs = Infinity): Promise<number> {
   const memory = planMemory(2 ** 32, 2 ** 26, 0);
   const ignored = { signal: new AbortController().signal, onProgress: () => {} };
-  const source = initialWeights(config, 1);
+  const source = { weights: initialWeights(config, 1), folder: null, isLasting: false };
   const turns = new FairTurns();
-  const model = await LoadedModel.load(config, source, null, programs, memory, turns, ignored);
+  const model = await LoadedModel.load(config, source, programs, memory, turns, ignored);
   try {
     const sites = layerSitesOf(config);
     const trained = TrainedParameters.adapter(model, { rank, alpha: rank, seed: 1, sites });

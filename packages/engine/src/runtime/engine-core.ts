@@ -5,7 +5,6 @@ import type { Program, ProgramOptions } from "../execution/program.js";
 import { openModelFolder } from "../files/model-folder.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { Precision } from "../files/precision.js";
-import type { WeightSource } from "../files/weight-source.js";
 import { givenWeights } from "../model/given-weights.js";
 import { initialWeights } from "../model/initial-weights.js";
 import { noAdapter, type FrozenAdapter } from "../sample/adapter-set.js";
@@ -14,7 +13,7 @@ import { SerialQueue } from "../util/serial-queue.js";
 import { FairTurns } from "../util/fair-turns.js";
 import { timeDevice } from "./device-times.js";
 import { probeInt8, type Int8Support } from "../model/int8-probe.js";
-import { LoadedModel } from "./loaded-model.js";
+import { LoadedModel, type ModelSource } from "./loaded-model.js";
 import { estimateMemory, weightBytesOf } from "./memory-estimate.js";
 import { unusedBytes } from "./machine-memory.js";
 import { planMemory, refuseSwapping } from "./memory-plan.js";
@@ -79,7 +78,7 @@ export class EngineCore {
       createAdapter: async ({ model, ...options }) =>
         this.#addParameters(TrainedParameters.adapter(this.#model(model), options)),
       createFullTuning: async ({ model }) =>
-        this.#addParameters(TrainedParameters.full(this.#model(model))),
+        this.#addParameters(await TrainedParameters.full(this.#model(model))),
       pass: (request, context) => this.#pass(request, context),
       optimStep: ({ parameters, options }) =>
         this.#queued(parameters, (trained) => trained.step(options)),
@@ -116,9 +115,11 @@ export class EngineCore {
     const opened = await openModelFolder(folder, context.signal);
     try {
       const config = await this.#withPrecision(opened.config, precision);
-      return await this.#addModel(config, opened.weights, opened.path, context);
-    } finally {
+      const source = { weights: opened.weights, folder: opened.path, isLasting: true };
+      return await this.#addModel(config, source, context);
+    } catch (error) {
       await opened.close();
+      throw error;
     }
   }
 
@@ -127,9 +128,11 @@ export class EngineCore {
     context: CallContext<"createModel">,
   ) {
     const random = initialWeights(config, seed);
-    const source = tensors === null ? random : givenWeights(random, tensors);
+    const isLasting = tensors === null;
+    const weights = isLasting ? random : givenWeights(random, tensors);
     const computed = await this.#withPrecision(config, precision);
-    return this.#addModel(computed, source, null, { ...context, emit: () => {} });
+    const source = { weights, folder: null, isLasting };
+    return this.#addModel(computed, source, { ...context, emit: () => {} });
   }
 
   /** The model with what it is computed with, which is not always what was asked for. */
@@ -153,8 +156,7 @@ export class EngineCore {
 
   async #addModel(
     config: LoadedModel["config"],
-    source: WeightSource,
-    folder: string | null,
+    source: ModelSource,
     context: CallContext<"loadModel">,
   ) {
     const ownBytes = weightBytesOf(config);
@@ -175,21 +177,13 @@ export class EngineCore {
     try {
       const options = { signal: context.signal, onProgress: context.emit };
       const turns = this.#turns;
-      const model = await LoadedModel.load(
-        config,
-        source,
-        folder,
-        this.#programs,
-        memory,
-        turns,
-        options,
-      );
+      const model = await LoadedModel.load(config, source, this.#programs, memory, turns, options);
       this.#models.set(id, model);
     } catch (error) {
       this.#weightBytes.delete(id);
       throw error;
     }
-    return { model: id, config, folder };
+    return { model: id, config, folder: source.folder };
   }
 
   async #unloadModel(id: number): Promise<null> {
@@ -222,6 +216,7 @@ export class EngineCore {
         signal.throwIfAborted();
       };
       try {
+        trained.model.prepareTraining();
         return await trained.pass(request, { pause, onProgress: emit });
       } finally {
         turn.leave();

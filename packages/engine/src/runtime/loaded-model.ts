@@ -6,7 +6,7 @@ import type { ProgramOptions } from "../execution/program.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { WeightSource } from "../files/weight-source.js";
 import { ModelRuntime } from "../model/model-runtime.js";
-import { loadModelWeights, type LoadProgress } from "../model/model-weights.js";
+import { loadModelWeights, readLayerAgain, type LoadProgress } from "../model/model-weights.js";
 import type { SampleConstraint } from "../sample/request.js";
 import { Sampler } from "../sample/sampler.js";
 import type { TokenText } from "../sample/stop-matcher.js";
@@ -20,6 +20,15 @@ import { refuseSwapping, type MemoryPlan } from "./memory-plan.js";
 /** Sequences that are decoded together at most. */
 const maxRows = 64;
 
+/** Where a model's weights come from. */
+export interface ModelSource {
+  readonly weights: WeightSource;
+  /** Where the tokenizer lies. */
+  readonly folder: string | null;
+  /** Whether weights can be read again as long as the source is open, which it stays with the model. */
+  readonly isLasting: boolean;
+}
+
 /** A model in memory with its sampler and what training may use. */
 export class LoadedModel {
   readonly runtime: ModelRuntime;
@@ -27,7 +36,7 @@ export class LoadedModel {
   readonly sampler: Sampler;
   /** Of whichever adapter trains. */
   readonly merged: MergedWeights;
-  readonly #folder: string | null;
+  readonly #source: Pick<ModelSource, "folder"> & { readonly close: () => Promise<void> };
   #isPacked = false;
   #tokenizer: Promise<Tokenizer> | undefined;
   #constraints: Constraints | undefined;
@@ -36,30 +45,33 @@ export class LoadedModel {
     runtime: ModelRuntime,
     budget: TrainingBudget,
     sampler: Sampler,
-    folder: string | null,
+    source: Pick<ModelSource, "folder"> & { readonly close: () => Promise<void> },
   ) {
     this.runtime = runtime;
     this.budget = budget;
     this.sampler = sampler;
     this.merged = new MergedWeights(runtime);
-    this.#folder = folder;
+    this.#source = source;
   }
 
-  /** Reads the weights. `folder` is where the tokenizer lies. */
+  /** Reads the weights. A source that lasts is closed with the model. */
   static async load(
     config: ModelConfig,
-    source: WeightSource,
-    folder: string | null,
+    { weights: source, folder, isLasting }: ModelSource,
     programs: ProgramOptions,
     memory: MemoryPlan,
     turns: FairTurns,
     options: { signal: AbortSignal; onProgress: (progress: LoadProgress) => void },
   ): Promise<LoadedModel> {
+    const close = async (): Promise<void> => {
+      if (isLasting) await source.close();
+    };
     const weights = await loadModelWeights(config, source, options);
-    const runtime = new ModelRuntime(config, weights, programs);
+    const readLayer = (layer: number) => readLayerAgain(config, source, layer);
+    const runtime = new ModelRuntime(config, weights, programs, isLasting ? readLayer : undefined);
     const sampler = new Sampler(runtime, { ...memory, maxRows }, turns);
     const budget = trainingBudget(config, memory.activationBytes, runtime.device.name);
-    return new LoadedModel(runtime, budget, sampler, folder);
+    return new LoadedModel(runtime, budget, sampler, { folder, close });
   }
 
   get config(): ModelConfig {
@@ -70,8 +82,15 @@ export class LoadedModel {
   prepareSampling(): void {
     if (this.#isPacked || this.runtime.resident !== undefined) return;
     const way = "sampling packs the weights once more, which takes";
-    refuseSwapping(way, packedBytesOf(this.config), unusedBytes());
+    const neededBytes = packedBytesOf(this.config) - this.runtime.layers.spareBytes;
+    refuseSwapping(way, neededBytes, unusedBytes());
     this.#isPacked = true;
+  }
+
+  /** Refuses a pass if the weights that sampling has let go of would not fit beside what it packed. */
+  prepareTraining(): void {
+    const way = "training reads weights again that sampling has packed, which takes";
+    refuseSwapping(way, this.runtime.layers.missingBytes, unusedBytes());
   }
 
   /** The bytes of the model's tokens, read when they are first needed. */
@@ -95,16 +114,18 @@ export class LoadedModel {
     const reason = new EngineError("model_unloaded", "the model was unloaded while it sampled.");
     await this.sampler.close(reason);
     await this.runtime.release();
+    await this.#source.close();
   }
 
   #loadTokenizer(need: string, wayOut: string): Promise<Tokenizer> {
-    if (this.#folder === null) {
+    const { folder } = this.#source;
+    if (folder === null) {
       throw new EngineError(
         "no_tokenizer",
         `${need} the model's tokenizer, but this model was not loaded from a folder; ${wayOut}.`,
       );
     }
-    this.#tokenizer ??= loadTokenizer(this.#folder);
+    this.#tokenizer ??= loadTokenizer(folder);
     return this.#tokenizer;
   }
 }

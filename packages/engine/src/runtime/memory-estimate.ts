@@ -4,7 +4,12 @@ import { adapterLayout } from "../model/parameter-layout.js";
 import { sitesOfFlags } from "../model/sites.js";
 import { defaultMemoryBytes } from "./machine-memory.js";
 import { divideMemory } from "./memory-plan.js";
-import { layerWeightSpecs, outerWeightSpecs, type WeightSpec } from "../model/weights.js";
+import {
+  isHeldInInt8,
+  layerWeightSpecs,
+  outerWeightSpecs,
+  type WeightSpec,
+} from "../model/weights.js";
 import { headChunkRows } from "../train/head-pass.js";
 import { trainingBudget } from "../train/training-budget.js";
 
@@ -54,17 +59,19 @@ const packing = { f32: 1.2, int8: 1.3 } as const;
 /** Bytes of the frozen weights in memory. */
 export function weightBytesOf(config: ModelConfig): number {
   const { embedding, head, finalNorm } = outerWeightSpecs(config);
-  const layer = sumOf(Object.values(layerWeightSpecs(config, 0)), bytesIn(config));
   const outer = sumOf([finalNorm, ...(head === undefined ? [] : [head])], bytesIn(config));
   // Rows of an embedding have a second digit.
-  const second = config.precision === undefined ? 0 : elementsOf(embedding);
-  return config.layers * layer + outer + bytesIn(config)(embedding) + second;
+  const second = isHeldInInt8(config, embedding.shape) ? elementsOf(embedding) : 0;
+  return layerBytesOf(config) + outer + bytesIn(config)(embedding) + second;
 }
 
 /** Bytes of the copy of the weights that sampling packs for its kernels. */
 export function packedBytesOf(config: ModelConfig): number {
-  const layer = sumOf(Object.values(layerWeightSpecs(config, 0)), bytesIn(config));
-  return config.layers * layer + bytesIn(config)(outerWeightSpecs(config).embedding);
+  return layerBytesOf(config) + bytesIn(config)(outerWeightSpecs(config).embedding);
+}
+
+function layerBytesOf(config: ModelConfig): number {
+  return config.layers * sumOf(Object.values(layerWeightSpecs(config, 0)), bytesIn(config));
 }
 
 /** What a model takes in memory for some precision, before any of it is read. */
@@ -82,7 +89,8 @@ export function estimateMemory(
   return {
     weightBytes,
     trainingBytes: base + training,
-    samplingBytes: base + sampling + 4 * parameters,
+    // What has been packed of the layers is let go of.
+    samplingBytes: base - layerBytesOf(config) + sampling + 4 * parameters,
     bothBytes: base + training + sampling,
   };
 }
@@ -126,11 +134,10 @@ function withWeights(config: ModelConfig, weights: Precision["weights"]): ModelC
   return { ...plain, precision: precision ?? { weights, activations: "int16" } };
 }
 
-function bytesIn({ precision }: ModelConfig): (spec: WeightSpec) => number {
+function bytesIn(config: ModelConfig): (spec: WeightSpec) => number {
   return (spec) => {
-    const [rows = 0, columns] = spec.shape;
-    if (precision === undefined || columns === undefined) return 4 * elementsOf(spec);
-    return elementsOf(spec) + 4 * rows;
+    const [rows = 0] = spec.shape;
+    return isHeldInInt8(config, spec.shape) ? elementsOf(spec) + 4 * rows : 4 * elementsOf(spec);
   };
 }
 

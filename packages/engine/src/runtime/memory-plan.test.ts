@@ -29,6 +29,19 @@ describe("the estimate of a model's memory", () => {
     expect(weightBytes / (parameters + 151_936 * 1024)).toBeLessThan(1.01);
   });
 
+  it("counts matrices of short rows in 32 bits, as they are held", () => {
+    const narrow = {
+      ...config,
+      hiddenSize: 64,
+      intermediateSize: 64,
+      heads: 1,
+      kvHeads: 1,
+      headDim: 64,
+    };
+    const { weightBytes } = estimateMemory(narrow, { weights: "int8" });
+    expect(weightBytes).toBe(estimateMemory(narrow).weightBytes);
+  });
+
   it("grows with what is done and with the rank of the adapter", () => {
     for (const weights of ["f32", "int8"] as const) {
       const small = estimateMemory(config, { weights, rank: 8 });

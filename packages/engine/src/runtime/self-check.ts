@@ -117,8 +117,9 @@ async function* measure(programs: ProgramOptions): AsyncGenerator<Measured> {
   const memory = planMemory(2 ** 30, 2 ** 20, 0);
   const ignored = { signal: new AbortController().signal, onProgress: () => {} };
   const turns = new FairTurns();
-  const source = strongWeights(initialWeights(config, 1));
-  const model = await LoadedModel.load(config, source, null, programs, memory, turns, ignored);
+  const weights = strongWeights(initialWeights(config, 1));
+  const source = { weights, folder: null, isLasting: false };
+  const model = await LoadedModel.load(config, source, programs, memory, turns, ignored);
   try {
     const sites = [...layerSitesOf(config), "head"] as const;
     const trained = TrainedParameters.adapter(model, { rank, alpha: 2 * rank, seed: 1, sites });

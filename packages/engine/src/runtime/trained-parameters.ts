@@ -60,11 +60,11 @@ export class TrainedParameters {
     return new TrainedParameters(model, layout, initialAdapter(layout, seed), trainer, adapter);
   }
 
-  static full(model: LoadedModel): TrainedParameters {
+  static async full(model: LoadedModel): Promise<TrainedParameters> {
     const layout = fullLayout(model.config);
-    const { embedding, layers, outer } = model.runtime.weights;
-    const isFloat = model.config.precision === undefined;
-    if (!isFloat || !(embedding instanceof Float32Array)) throw frozenWeights();
+    if (model.config.precision !== undefined) throw frozenWeights();
+    const { embedding, layers, outer } = await model.runtime.trainingWeights();
+    if (!(embedding instanceof Float32Array)) throw frozenWeights();
     const values = new Float32Array(layout.length);
     for (const { place, feed, offset } of layout.feeds) {
       const source = place === "outer" ? { embedding, ...outer }[feed] : layers[place]?.[feed];

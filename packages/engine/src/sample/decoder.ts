@@ -2,6 +2,7 @@ import type { PortValues, Program } from "../execution/program.js";
 import type { CompiledGraph } from "../graph/compile.js";
 import type { DimBindings } from "../graph/dim.js";
 import { embedTokens } from "../model/embed-tokens.js";
+import type { WeightFeeds } from "../model/model-weights.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import type { RotaryAngles } from "../model/rotary-tables.js";
 import { at } from "../util/at.js";
@@ -197,7 +198,7 @@ export class Decoder {
       const { config, programs, resident } = this.#model;
       const part = { first: config.layers, end: config.layers, head: true };
       const program = await programs.get("decoder head", () => decoderPart(config, part));
-      const { outer } = (await resident?.weights()) ?? this.#model.weights;
+      const { outer } = (await resident?.weights()) ?? this.#model;
       const factors = await layers.factors(adapters);
       for (let first = 0; first < head.length; first += this.#headRows) {
         const rows = head.slice(first, first + this.#headRows);
@@ -316,19 +317,26 @@ export class Decoder {
     return ports;
   }
 
-  #program(part: DecoderPart): Promise<Program> {
-    const { config, weights, programs } = this.#model;
-    const compile = (): CompiledGraph => decoderPart(config, part, weights, this.#matrixBytes);
+  async #program(part: DecoderPart): Promise<Program> {
+    const { config, outer, layers: held, programs } = this.#model;
+    const own = Array.from({ length: part.end - part.first }, (_, index) => part.first + index);
+    const compile = async (): Promise<CompiledGraph> => {
+      const layers = new Map<number, WeightFeeds>();
+      for (const layer of own) layers.set(layer, await held.of(layer));
+      return decoderPart(config, part, { layers, outer }, this.#matrixBytes);
+    };
     // With more threads than heads, ONNX Runtime divides the keys of a lone sequence among threads, and
     // adds them up in another order than beside others.
     const maxThreads = isHeadAlone(part) ? Infinity : config.heads;
-    return programs.get(`decoder from ${part.first}`, compile, maxThreads);
+    const program = await programs.get(`decoder from ${part.first}`, compile, maxThreads);
+    for (const layer of own) held.letGo(layer);
+    return program;
   }
 
   #embed(tokens: Int32Array): Float32Array {
-    const { config, weights } = this.#model;
+    const { config, embedding } = this.#model;
     const rows = this.#array("embedded", tokens.length * config.hiddenSize);
-    embedTokens(config, weights.embedding, tokens, rows);
+    embedTokens(config, embedding, tokens, rows);
     return rows;
   }
 
@@ -370,17 +378,13 @@ function isHeadAlone({ first, end }: DecoderPart): boolean {
 
 /** Divides a model into programs of limited size; the head can be part of the last one or not. */
 function partsOf(
-  { config, weights }: ModelRuntime,
+  { config, layers: { layerBytes }, outer }: ModelRuntime,
   programBytes: number,
   canJoin: boolean,
 ): readonly DecoderPart[] {
   const { layers } = config;
-  const layerBytes = Object.values(at(weights.layers, 0)).reduce(
-    (sum, { byteLength }) => sum + byteLength,
-    0,
-  );
   const perProgram = Math.max(1, Math.floor(programBytes / layerBytes));
-  const headBytes = weights.outer.head?.byteLength ?? 0;
+  const headBytes = outer.head?.byteLength ?? 0;
   const isSmall = canJoin && headBytes <= smallHead * layers * layerBytes;
   const lastFirst = Math.floor((layers - 1) / perProgram) * perProgram;
   const joined = isSmall && (layers - lastFirst) * layerBytes + headBytes <= programBytes;

@@ -24,7 +24,7 @@ export class MergedWeights {
     sites: readonly Site[],
     pause: () => Promise<void>,
   ): Promise<ModelWeights> {
-    const { weights } = this.#model;
+    const weights = await this.#model.trainingWeights();
     const { values, version } = parameters;
     const valid = this.#filled?.values === values && this.#filled.version === version;
     this.#filled = undefined;

@@ -135,7 +135,7 @@ export class Trainer {
     const merge = trained.kind === "adapter" && totalTokens >= mergeFromTokens;
     const weights = merge
       ? await this.#merged.fill(parameters, trained.sites, request.pause)
-      : ((await resident?.weights()) ?? this.#model.trainingWeights);
+      : ((await resident?.weights()) ?? (await this.#model.trainingWeights()));
     const way = merge ? { ...trained, merged: true } : trained;
     const made = new TrainingPrograms(config, programs, way);
     const feeds =
@@ -247,10 +247,10 @@ export class Trainer {
   }
 
   #embed(tokens: Int32Array, parameters: PassParameters): Float32Array {
-    const { config, pool, weights } = this.#model;
+    const { config, pool, embedding } = this.#model;
     const own = viewsAt(parameters.layout, parameters.values, "outer").embedding;
     const rows = pool.take(tokens.length * config.hiddenSize);
-    embedTokens(config, own ?? weights.embedding, tokens, rows);
+    embedTokens(config, own ?? embedding, tokens, rows);
     return rows;
   }
 

@@ -7,7 +7,7 @@ import { gatherRows, logSoftmax, multiply, reduceSum, softmax } from "../../grap
 import type { Tensor } from "../../graph/tensor.js";
 import { attendToCache, declareCacheExtent } from "../../model/cached-attention.js";
 import { declareLayerWeights, declareRotation, declareWeight } from "../../model/layer-inputs.js";
-import type { ModelWeights, WeightFeeds } from "../../model/model-weights.js";
+import type { WeightFeeds } from "../../model/model-weights.js";
 import { membershipOf, samplingProjector, sequenceRows } from "../../model/sampling-projector.js";
 import { attentionInputs, layerOutputs, logits } from "../../model/transformer.js";
 import { layerWeightKeys, outerWeightSpecs, scaleName } from "../../model/weights.js";
@@ -18,6 +18,13 @@ export interface DecoderPart {
   readonly first: number;
   readonly end: number;
   readonly head: boolean;
+}
+
+/** Weights that a part stores. */
+export interface StoredWeights {
+  /** Of the part's layers. */
+  readonly layers: ReadonlyMap<number, WeightFeeds>;
+  readonly outer: WeightFeeds;
 }
 
 /** Name of a value that belongs to a layer. */
@@ -36,7 +43,7 @@ export const headPrefix = "head.";
 export function decoderPart(
   config: ModelConfig,
   part: DecoderPart,
-  weights?: ModelWeights,
+  weights?: StoredWeights,
   matrixBytes = Infinity,
 ): CompiledGraph {
   const graph = new Graph();
@@ -54,10 +61,8 @@ export function decoderPart(
     const kind = layerKind(config, layer);
     const prefix = ofLayer(layer, "");
     const { weights: tensors, sites } = declareLayerWeights(graph, config, layerWeightKeys, prefix);
-    if (weights !== undefined) {
-      for (const [key, data] of Object.entries(at(weights.layers, layer))) {
-        stored[ofLayer(layer, key)] = data;
-      }
+    for (const [key, data] of Object.entries(weights?.layers.get(layer) ?? {})) {
+      stored[ofLayer(layer, key)] = data;
     }
     const project = samplingProjector(graph, config, sites, rows, membership, prefix);
     const inputs = attentionInputs(config, kind, tensors, project, hidden, rotation);
