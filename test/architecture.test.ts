@@ -5,7 +5,7 @@ import { resolveRelative, root, sourceFiles, type SourceFile } from "./support/s
 
 /** Which of this repository's packages a package may import; `dynamic` ones only on demand. */
 const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: string[] }>> = {
-  sdk: { allowed: [], dynamic: ["@tinker-ts/hub", "@tinker-ts/hub/files"] },
+  sdk: { allowed: ["@tinker-ts/hub/retry"], dynamic: ["@tinker-ts/hub", "@tinker-ts/hub/files"] },
   hub: { allowed: [] },
   engine: { allowed: ["@tinker-ts/hub", "@tinker-ts/hub/files"] },
   server: {
@@ -14,7 +14,13 @@ const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: strin
   },
   studio: { allowed: ["tinker-ts/wire/studio"] },
   cookbook: {
-    allowed: ["tinker-ts", "tinker-ts/run-log", "@tinker-ts/hub", "@tinker-ts/hub/files"],
+    allowed: [
+      "tinker-ts",
+      "tinker-ts/run-log",
+      "@tinker-ts/hub",
+      "@tinker-ts/hub/files",
+      "@tinker-ts/hub/retry",
+    ],
   },
   cli: {
     allowed: [],
@@ -23,6 +29,7 @@ const packageRules: Readonly<Record<string, { allowed: string[]; dynamic?: strin
       "tinker-ts/wire",
       "tinker-ts/run-log",
       "@tinker-ts/hub",
+      "@tinker-ts/hub/files",
       "@tinker-ts/engine",
       "@tinker-ts/server",
       "@tinker-ts/cookbook/data",
@@ -233,7 +240,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
       "structure",
       "time",
     ],
-    "options.ts": ["auth", "limits.ts", "log", "recording", "store"],
+    "options.ts": ["auth", "limits.ts", "log", "recording", "store", "studio"],
     "app.ts": [
       "openai",
       "auth",
@@ -344,8 +351,9 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
   },
   hub: {
     "errors.ts": [],
+    "retry.ts": [],
     files: ["errors.ts"],
-    hub: ["errors.ts", "files"],
+    hub: ["errors.ts", "files", "retry.ts"],
     tokenizer: ["errors.ts", "files"],
     "index.ts": ["errors.ts", "hub", "tokenizer"],
   },

@@ -1,4 +1,7 @@
+import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import {
@@ -404,5 +407,33 @@ describe("a teacher behind OpenAI's routes", { timeout: 60_000 }, () => {
       /\/v1\/completions answered 404/,
     );
     expect(() => openAITeacher({ ...options, baseUrl: "there" })).toThrow(/baseUrl/);
+  });
+
+  it("asks a server that is busy again, as often as it may, and hears who gives up", async () => {
+    const statuses = [429, 503];
+    const giveUp = new AbortController();
+    let asked = 0;
+    const busy = createServer((_, response) => {
+      const status = statuses.shift() ?? 500;
+      asked++;
+      const wait = status === 500 ? "30" : "0";
+      response.writeHead(status, { "retry-after": wait }).end("too much to do");
+      if (status === 500) response.once("close", () => giveUp.abort(new Error("enough")));
+    }).listen(0, "127.0.0.1");
+    await once(busy, "listening");
+    const { port } = busy.address() as AddressInfo;
+    try {
+      const options = { baseUrl: `http://127.0.0.1:${port}/v1`, model };
+      const sequence = ModelInput.fromInts([1, 2]);
+      await expect(openAITeacher({ ...options, maxTries: 2 }).logprobs(sequence)).rejects.toThrow(
+        "completions answered 503: too much to do",
+      );
+      expect(asked).toBe(2);
+      const { signal } = giveUp;
+      await expect(openAITeacher(options).logprobs(sequence, { signal })).rejects.toThrow("enough");
+      expect(asked).toBe(3);
+    } finally {
+      busy.close();
+    }
   });
 });

@@ -1,4 +1,4 @@
-import { appendFile, mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 const mostLines = 1000;
@@ -27,9 +27,10 @@ export class LineHistory {
     const all = text.split("\n").filter((line) => line !== "");
     const lines = all.slice(-mostLines);
     if (lines.length < all.length) {
-      const draft = `${file}.${process.pid}`;
-      await writeFile(draft, `${lines.join("\n")}\n`, { mode: 0o600, flush: true });
-      await rename(draft, file);
+      const { writeFileAtomically } = await import("@tinker-ts/hub/files");
+      await writeFileAtomically(file, (draft) =>
+        writeFile(draft, `${lines.join("\n")}\n`, { mode: 0o600 }),
+      );
     }
     return new LineHistory(file, lines);
   }

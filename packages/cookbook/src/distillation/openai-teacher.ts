@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { retry } from "@tinker-ts/hub/retry";
 import { ArgumentError, TinkerError, type ModelInput } from "tinker-ts";
 import { textOf, type Message } from "../renderers/index.js";
 import type { AnswerMessages } from "./prompt-distillation.js";
@@ -105,32 +106,52 @@ class OpenAIServer {
     }
   }
 
-  async #send(route: string, body: object, signal: AbortSignal | undefined): Promise<unknown> {
-    const { baseUrl, model, apiKey, maxTries = 5, timeoutMs = 120_000 } = this.#options;
+  #send(route: string, body: object, signal: AbortSignal | undefined): Promise<unknown> {
+    const { maxTries = 5 } = this.#options;
+    return retry(
+      () => this.#ask(route, body, signal),
+      {
+        shouldRetry: (error, failures) => error instanceof BusyError && failures + 1 < maxTries,
+        delayFor: (error, failures) =>
+          1000 * Math.min(30, (error as BusyError).retryAfterSeconds ?? 2 ** failures / 2),
+      },
+      { sleep: (delayMs) => sleep(delayMs, undefined, signal ? { signal } : {}), signal },
+    );
+  }
+
+  async #ask(route: string, body: object, signal: AbortSignal | undefined): Promise<unknown> {
+    signal?.throwIfAborted();
+    const { baseUrl, model, apiKey, timeoutMs = 120_000 } = this.#options;
     const url = `${baseUrl.replace(/\/+$/, "")}/${route}`;
-    for (let tries = 1; ; tries++) {
-      signal?.throwIfAborted();
-      const limit = AbortSignal.timeout(timeoutMs);
-      const response = await fetch(url, {
-        method: "POST",
-        headers: {
-          "content-type": "application/json",
-          ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
-        },
-        body: JSON.stringify({ model, ...body }),
-        signal: signal ? AbortSignal.any([signal, limit]) : limit,
-      });
-      if (response.ok) return response.json();
-      const text = await response.text();
-      const isBusy = response.status === 429 || response.status >= 500;
-      if (!isBusy || tries >= maxTries) {
-        throw new TinkerError(`${url} answered ${response.status}: ${text.slice(0, 500)}`, {
-          code: "teacher_failed",
-        });
-      }
-      const seconds = Number(response.headers.get("retry-after") ?? 2 ** (tries - 1) / 2);
-      await sleep(1000 * Math.min(30, seconds), undefined, signal ? { signal } : {});
+    const limit = AbortSignal.timeout(timeoutMs);
+    const response = await fetch(url, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+      },
+      body: JSON.stringify({ model, ...body }),
+      signal: signal ? AbortSignal.any([signal, limit]) : limit,
+    });
+    if (response.ok) return response.json();
+    const said = `${url} answered ${response.status}: ${(await response.text()).slice(0, 500)}`;
+    if (response.status !== 429 && response.status < 500) {
+      throw new TinkerError(said, { code: "teacher_failed" });
     }
+    throw new BusyError(said, response.headers.get("retry-after"));
+  }
+}
+
+/** The server has too much to do or trouble of its own, which may pass. */
+class BusyError extends TinkerError {
+  override readonly name = "BusyError";
+  /** How long it asks to wait; undefined when it does not say. */
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(message: string, retryAfter: string | null) {
+    super(message, { code: "teacher_failed" });
+    const seconds = Number(retryAfter ?? Number.NaN);
+    if (seconds >= 0) this.retryAfterSeconds = seconds;
   }
 }
 

@@ -3,7 +3,7 @@ import { isObject } from "../files/json.js";
 import type { RepositoryKind } from "./cache.js";
 import type { RemoteFile } from "./download.js";
 import { sendToHub, type HubRequest, type HubResponse } from "./http.js";
-import { PassingFailure, retry, type RetryPolicy } from "./retry.js";
+import { PassingFailure, retryPassing, type RetryPolicy } from "./passing-failure.js";
 import type { HubSettings } from "./settings.js";
 
 /** How long the first answer of the hub is waited for, and how often: within five seconds together. */
@@ -121,7 +121,7 @@ export class HubClient {
   }
 
   async #retry<T>(attempt: () => Promise<T>): Promise<T> {
-    return retry(this.#retryPolicy, attempt, { signal: this.#signal });
+    return retryPassing(attempt, this.#retryPolicy, { signal: this.#signal });
   }
 
   #url(path: string): string {

@@ -7,7 +7,7 @@ import { ArrivingFile } from "../files/arriving-file.js";
 import { isMissing } from "../files/json.js";
 import { fileSize } from "../files/paths.js";
 import type { HubResponse } from "./http.js";
-import { PassingFailure, retry, type RetryPolicy } from "./retry.js";
+import { PassingFailure, retryPassing, type RetryPolicy } from "./passing-failure.js";
 
 /** A file on the hub: its contents are known by their hash before they arrive. */
 export interface RemoteFile {
@@ -109,7 +109,7 @@ async function fetchRest(
       throw new PassingFailure(`${file.name} ended ${missingBytes} bytes early`);
     }
   };
-  await retry(options.retryPolicy, attempt, {
+  await retryPassing(attempt, options.retryPolicy, {
     signal: options.signal,
     madeProgress: () => arriving.position > before,
   });

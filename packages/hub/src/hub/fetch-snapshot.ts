@@ -9,7 +9,7 @@ import { HubClient } from "./client.js";
 import { downloadBlob, type RemoteFile } from "./download.js";
 import { smallFiles, weightFile, type HubFiles } from "./files.js";
 import { ProgressCounter, type DownloadProgress } from "./progress.js";
-import type { RetryPolicy } from "./retry.js";
+import type { RetryPolicy } from "./passing-failure.js";
 import type { HubSettings } from "./settings.js";
 
 /** How a download behaves. */

@@ -1,5 +1,5 @@
 import { HubError } from "../errors.js";
-import { PassingFailure } from "./retry.js";
+import { PassingFailure } from "./passing-failure.js";
 import type { HubSettings } from "./settings.js";
 
 /** One request to the hub. */

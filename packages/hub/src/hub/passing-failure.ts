@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { retry } from "../retry.js";
 
 /** A failure that may pass: the connection, or a server that is busy. */
 export class PassingFailure extends Error {
@@ -28,39 +29,32 @@ export interface RetryPolicy {
 }
 
 /**
- * Repeats `attempt` while it fails in passing. `madeProgress` tells whether the last attempt got
- * anywhere; if so, the count starts again, so that a long download survives many small faults.
+ * Tries again while it fails in passing. `madeProgress` tells whether the last attempt got anywhere; if
+ * so, the count starts again, so that a long download survives many small faults.
  */
-export async function retry<T>(
-  policy: RetryPolicy,
+export async function retryPassing<T>(
   attempt: () => Promise<T>,
+  limits: RetryPolicy,
   options: { signal?: AbortSignal | undefined; madeProgress?: () => boolean } = {},
 ): Promise<T> {
-  for (let failures = 0; ;) {
-    options.signal?.throwIfAborted();
-    try {
-      return await attempt();
-    } catch (error) {
-      options.signal?.throwIfAborted();
-      if (!(error instanceof PassingFailure)) throw error;
-      failures = options.madeProgress?.() ? 1 : failures + 1;
-      if (failures >= policy.maxAttempts) throw error;
-      await pause(error.retryAfterMs ?? backoffMs(policy, failures), options.signal);
-    }
-  }
+  const { signal, madeProgress } = options;
+  let inARow = 0;
+  signal?.throwIfAborted();
+  return retry(
+    attempt,
+    {
+      shouldRetry(error) {
+        inARow = madeProgress?.() ? 1 : inARow + 1;
+        return error instanceof PassingFailure && inARow < limits.maxAttempts;
+      },
+      delayFor: (error) => (error as PassingFailure).retryAfterMs ?? backoffMs(limits, inARow),
+    },
+    { sleep: (delayMs) => sleep(delayMs, undefined, signal ? { signal } : {}), signal },
+  );
 }
 
 function backoffMs(policy: RetryPolicy, failures: number): number {
   const delayMs = Math.min(policy.firstDelayMs * 2 ** (failures - 1), policy.maxDelayMs);
   // Half of it is chance, so that many clients of one busy server do not return in step.
   return delayMs * (0.5 + Math.random() / 2);
-}
-
-async function pause(delayMs: number, signal?: AbortSignal): Promise<void> {
-  try {
-    await sleep(delayMs, undefined, signal ? { signal } : {});
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw error;
-  }
 }

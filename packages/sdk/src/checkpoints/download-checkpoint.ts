@@ -4,7 +4,6 @@ import { ArgumentError } from "../errors/argument-error.js";
 import type { Connection } from "../session/connection.js";
 import { downloadFile, type DownloadProgress } from "./download-file.js";
 import { extractArchive } from "./extract-archive.js";
-import { importFiles } from "./import-files.js";
 
 /** Where a checkpoint goes. */
 export interface CheckpointTarget {
@@ -32,7 +31,7 @@ export async function downloadCheckpointTo(
   target: CheckpointTarget,
   signal: AbortSignal,
 ): Promise<DownloadedCheckpoint> {
-  const { writeFolderAtomically } = await importFiles();
+  const { writeFolderAtomically } = await import("@tinker-ts/hub/files");
   const { overwrite, onProgress } = target;
   const directory = path.resolve(target.directory);
   if (!overwrite && (await exists(directory))) {

@@ -5,7 +5,6 @@ import { ArgumentError } from "../errors/argument-error.js";
 import { retry, type RetryPolicy } from "../runtime/retry.js";
 import type { Connection } from "../session/connection.js";
 import { openUrl } from "../transport/open-url.js";
-import { importFiles } from "./import-files.js";
 
 const maxAttempts = 5;
 const firstDelayMs = 1_000;
@@ -34,7 +33,7 @@ export interface FileDownload {
  * again where it broke, if the server can do that; a file of another length than promised is refused.
  */
 export async function downloadFile(download: FileDownload): Promise<number> {
-  const { ArrivingFile } = await importFiles();
+  const { ArrivingFile } = await import("@tinker-ts/hub/files");
   const file = await open(download.file, "w");
   try {
     const sizeBytes = await new Downloader(download, file, new ArrivingFile(file)).run();

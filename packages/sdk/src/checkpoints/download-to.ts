@@ -1,7 +1,6 @@
 import path from "node:path";
 import type { Connection } from "../session/connection.js";
 import { downloadFile, type DownloadProgress } from "./download-file.js";
-import { importFiles } from "./import-files.js";
 
 /** A file on disk. */
 export interface DownloadedFile {
@@ -20,7 +19,7 @@ export async function downloadTo(
 ): Promise<DownloadedFile> {
   const file = path.resolve(target.file);
   const { onProgress } = target;
-  const { writeFileAtomically } = await importFiles();
+  const { writeFileAtomically } = await import("@tinker-ts/hub/files");
   let sizeBytes = 0;
   await writeFileAtomically(file, async (part) => {
     sizeBytes = await downloadFile({ connection, getUrl, file: part, onProgress, signal });

@@ -1,4 +1,4 @@
-import { appendFile, mkdir, open, rename, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, open, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 /**
@@ -29,10 +29,8 @@ export class FolderWriter {
   replace(name: string, text: string): Promise<void> {
     return this.#inOrder(async () => {
       const file = path.join(this.folder, name);
-      await mkdir(path.dirname(file), { recursive: true });
-      const draft = `${file}.${process.pid}.tmp`;
-      await writeFile(draft, text, { flush: true });
-      await rename(draft, file);
+      const { writeFileAtomically } = await import("@tinker-ts/hub/files");
+      await writeFileAtomically(file, (draft) => writeFile(draft, text));
     });
   }
 

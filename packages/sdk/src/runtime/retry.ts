@@ -1,16 +1,9 @@
+import { retryAfter as tryAgain, type RetryPolicy } from "@tinker-ts/hub/retry";
 import type { Cancellation } from "./cancellation.js";
 import type { Clock } from "./clock.js";
 import { sleep } from "./sleep.js";
 
-/** Decides what is tried again and when; the mechanism is `retry`. */
-export interface RetryPolicy {
-  /** Whether another try is worth it; `failures` counts the ones before this error. */
-  shouldRetry(error: unknown, failures: number): boolean;
-  /** The pause before that try, in milliseconds. */
-  delayFor(error: unknown, failures: number): number;
-  /** Hears of every failure and of the pause that follows it; null when no further try does. */
-  onFailure?(error: unknown, delayMs: number | null, failures: number): void;
-}
+export type { RetryPolicy };
 
 /** What surrounds tries. */
 export interface RetrySurroundings {
@@ -20,12 +13,7 @@ export interface RetrySurroundings {
   readonly isBackground?: boolean;
 }
 
-/**
- * Tries until it succeeds or the policy has had enough. One who gives up meanwhile hears their own
- * reason: it is neither a failure nor worth another try, whatever kind of error the reason is.
- *
- * Nearly all calls succeed at once, by the thousand; the loop, which takes memory, is for the others.
- */
+/** Tries until it succeeds or the policy has had enough; pauses are told by the client's clock. */
 export function retry<T>(
   attempt: (index: number) => Promise<T>,
   policy: RetryPolicy,
@@ -37,23 +25,14 @@ export function retry<T>(
 }
 
 /** Goes on where the first try, made by the caller, has failed. */
-export async function retryAfter<T>(
+export function retryAfter<T>(
   firstError: unknown,
   attempt: (index: number) => Promise<T>,
   policy: RetryPolicy,
   { clock, signal, isBackground }: RetrySurroundings,
 ): Promise<T> {
-  let error = firstError;
-  for (let failures = 0; ; failures++) {
-    signal?.throwIfAborted();
-    const delayMs = policy.shouldRetry(error, failures) ? policy.delayFor(error, failures) : null;
-    policy.onFailure?.(error, delayMs, failures);
-    if (delayMs === null) throw error;
-    if (delayMs > 0) await sleep(clock, delayMs, signal, isBackground);
-    try {
-      return await attempt(failures + 1);
-    } catch (next) {
-      error = next;
-    }
-  }
+  return tryAgain(firstError, attempt, policy, {
+    sleep: (durationMs) => sleep(clock, durationMs, signal, isBackground),
+    signal,
+  });
 }

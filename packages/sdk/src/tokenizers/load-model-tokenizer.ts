@@ -2,7 +2,7 @@ import type { Tokenizer } from "@tinker-ts/hub";
 import { APIStatusError } from "../errors/api-error.js";
 import { TinkerError } from "../errors/tinker-error.js";
 import type { Connection } from "../session/connection.js";
-import { importHub, loadTokenizerFrom, unusableTokenizer } from "./load-tokenizer.js";
+import { loadTokenizerFrom, unusableTokenizer } from "./load-tokenizer.js";
 import { tokenizerIdOf, type NamedModel } from "./tokenizer-id.js";
 
 /** Tokenizers that a server handed out, by model; they are megabytes. */
@@ -42,7 +42,7 @@ async function askServer(
   served.set(connection, kept);
   const known = kept.get(model);
   if (known) return known;
-  const { parseTokenizer } = await importHub();
+  const { parseTokenizer } = await import("@tinker-ts/hub");
   const files = await connection.api
     .call("getTokenizer", null, { query: { model }, signal, maxRetries: 2 })
     .catch((error: unknown) => {

@@ -1,5 +1,4 @@
 import type { ResolveModelOptions, Tokenizer } from "@tinker-ts/hub";
-import { DependencyError } from "../errors/dependency-error.js";
 import { TinkerError } from "../errors/tinker-error.js";
 import type { Environment } from "../runtime/environment.js";
 import { SharedWork } from "../runtime/shared-work.js";
@@ -41,7 +40,7 @@ async function load(
   env: Environment,
   signal: AbortSignal,
 ): Promise<Tokenizer> {
-  const { resolveModel, loadTokenizer } = await importHub();
+  const { resolveModel, loadTokenizer } = await import("@tinker-ts/hub");
   const options: ResolveModelOptions = { files: "tokenizer", env, signal };
   try {
     const { folder } = await resolveModel(
@@ -61,12 +60,5 @@ export function unusableTokenizer(id: string, cause: unknown): TinkerError {
   return new TinkerError(`The tokenizer of ${id} cannot be loaded: ${problem}`, {
     code: "tokenizer_unusable",
     cause,
-  });
-}
-
-/** The package that knows the hub and tokenizers; loaded on demand and not needed for anything else. */
-export async function importHub(): Promise<typeof import("@tinker-ts/hub")> {
-  return import("@tinker-ts/hub").catch((cause: unknown) => {
-    throw new DependencyError("@tinker-ts/hub", "to use tokenizers", { cause });
   });
 }
