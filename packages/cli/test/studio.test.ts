@@ -3,7 +3,9 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { ServiceClient } from "tinker-ts";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { startLimited } from "./support/limited-server.js";
 import { CliProcess } from "./support/run-process.js";
 
 let folder: string;
@@ -60,6 +62,51 @@ it("logs in with the key it has, by a code that is good once", async () => {
     });
   expect((await login()).status).toBe(200);
   expect((await login()).status).toBe(401);
+});
+
+it("logs in with a credential command, and says when the key is not known there", async () => {
+  const key = "tml-secret-key";
+  const server = start(["serve", "--port", "0", "--api-key", key]);
+  const [, url = ""] = await server.sees(/^listening on (\S+)\n$/);
+  const command = ["studio", "--no-open", "--base-url", url];
+  const asked = await start(command, { TINKER_CREDENTIAL_CMD: `echo ${key}` }).finished;
+  expect(asked.out).toMatch(/\/studio#code=\S+\n$/);
+  const refused = await start([...command, "--api-key", "tml-another-key"]).finished;
+  expect(refused).toMatchObject({ code: 1, out: "" });
+  expect(refused.err).toContain("The key is not known there.");
+  const keyless = await start(command).finished;
+  expect(keyless).toMatchObject({ code: 0, out: `${url}/studio\n` });
+});
+
+it("shows the runs of a server that has no studio, with whatever credential the client has", async () => {
+  const key = "tml-secret-key";
+  const server = start(["serve", "--port", "0", "--api-key", key]);
+  const [, url = ""] = await server.sees(/^listening on (\S+)\n$/);
+  const service = new ServiceClient({ baseUrl: url, apiKey: key, telemetry: false });
+  const training = await service.createLoraTrainingClient({
+    baseModel: "tinker-ts/sprout",
+    rank: 4,
+  });
+  const { path: saved } = await training.saveState("kept").result();
+  await service.close();
+  const limited = await startLimited(url, ["/studio"]);
+  try {
+    const command = ["studio", "--no-open", "--base-url", limited.url];
+    const keyless = await start(command).finished;
+    expect(keyless).toMatchObject({ code: 1, out: "" });
+    expect(keyless.err).toContain("--api-key or TINKER_API_KEY");
+    const viewer = start(command, { TINKER_CREDENTIAL_CMD: `echo ${key}` });
+    const [, address = ""] = await viewer.sees(/^(http:\S+\/studio)\n$/);
+    const ask = async (what: string) => (await fetch(`${address}/api/${what}`)).json();
+    expect(await ask("runs")).toMatchObject({
+      runs: [{ source: "remote", id: `remote-${training.modelId}`, baseModel: "tinker-ts/sprout" }],
+    });
+    expect(await ask("checkpoints")).toMatchObject({ checkpoints: [{ path: saved }] });
+    viewer.kill("SIGINT");
+    expect((await viewer.finished).code).toBe(0);
+  } finally {
+    await limited.stop();
+  }
 });
 
 it("looks into a program with local: when that is told to listen, and says how otherwise", async () => {

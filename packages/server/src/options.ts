@@ -7,6 +7,7 @@ import { createLogger, type Logger, type LogLevel } from "./log/logger.js";
 import type { Capture } from "./recording/recorder.js";
 import type { RunPrecision } from "./store/models-table.js";
 import type { Durability } from "./store/store.js";
+import type { RemoteServer } from "./studio/remote-runs.js";
 
 /** How the server is set up, with or without a port. */
 export interface AppOptions {
@@ -61,7 +62,7 @@ export interface AppOptions {
   /** Folders of runs that others have written, such as the Python cookbook; shown in the studio. @default none */
   readonly logFolders?: readonly string[];
   /** Another server whose runs and checkpoints are shown in the studio, from its REST API. @default none */
-  readonly remote?: { readonly baseUrl: string; readonly apiKey: string };
+  readonly remote?: RemoteServer;
   /** Threads of the engine. @default all cores */
   readonly threads?: number;
   /**

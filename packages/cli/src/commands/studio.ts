@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import type { StudioCode, StudioHello } from "tinker-ts/wire";
+import type { RestClient } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../command.js";
 import { openBrowser } from "../connect/open-browser.js";
-import { probe } from "../connect/probe.js";
+import { withService, type OpenService } from "../connect/with-service.js";
 import { CliError } from "../errors/cli-error.js";
 import { folders, recordingOptions } from "../parse/recording-options.js";
 
@@ -36,57 +36,68 @@ export const command = defineCommand({
   arguments: {},
   examples: ["studio", "studio --base-url http://127.0.0.1:8080", "studio --logs ./runs"],
   async run(context, { options }) {
-    const { terminal, output, globals, signal } = context;
-    const baseUrl = globals.baseUrl ?? (terminal.env["TINKER_BASE_URL"] || undefined);
-    let remote: { baseUrl: string; apiKey: string } | undefined;
-    const show = async (url: string): Promise<void> => {
-      const address = await addressOf(context, url);
+    const { terminal, output, globals } = context;
+    const show = (address: string): void => {
       output.line(address);
       openBrowser(context, address, !options.noOpen);
     };
-    if (baseUrl !== undefined && baseUrl !== "local:") {
-      await probe(baseUrl, signal);
-      const url = baseUrl.replace(/\/+$/, "");
-      if (await hello(url, signal)) return show(url);
-      const apiKey = globals.apiKey ?? (terminal.env["TINKER_API_KEY"] || undefined);
-      if (apiKey === undefined) {
+    const baseUrl = globals.baseUrl ?? (terminal.env["TINKER_BASE_URL"] || undefined);
+    if (baseUrl === undefined || baseUrl === "local:") {
+      await serve(context, options, show);
+      return 0;
+    }
+    const url = baseUrl.replace(/\/+$/, "");
+    await withService(context, async ({ service, rest, bounds }) => {
+      const address = await service.getStudioUrl(bounds).catch(explainKey);
+      if (address !== null) return show(address);
+      const { apiKey } = globals;
+      const { TINKER_API_KEY: key, TINKER_CREDENTIAL_CMD: program } = terminal.env;
+      if (!(apiKey || key || program)) {
         throw new CliError(
           `${url} has no studio, and its runs need a key to be shown in one here.`,
           "Give it with --api-key or TINKER_API_KEY. Curves are in log folders: --logs DIR",
         );
       }
-      remote = { baseUrl: url, apiKey };
       output.note(
         `${url} has no studio; this one shows its runs and checkpoints, and curves of --logs.`,
       );
-    }
-    const { startServer } = await import("@tinker-ts/server");
-    // Whoever only looks at another server does not need this machine's directory, which may be in use.
-    const own = remote ? await mkdtemp(path.join(tmpdir(), "tinker-ts-viewer-")) : undefined;
-    const dataDir = options.data ?? own ?? (terminal.env["TINKER_TS_DATA_DIR"] || undefined);
-    let server: Awaited<ReturnType<typeof startServer>>;
+      await serve(context, options, show, { baseUrl: url, rest });
+    });
+    return 0;
+  },
+});
+
+interface ServeOptions {
+  readonly data: string | undefined;
+  readonly port: number;
+  readonly capture: "sample" | "all" | "off";
+  readonly logs: readonly string[];
+}
+
+/** Serves the studio until Ctrl-C; where the data directory is held already, shows that server's. */
+async function serve(
+  context: CommandContext,
+  options: ServeOptions,
+  show: (address: string) => void,
+  remote?: { readonly baseUrl: string; readonly rest: RestClient },
+): Promise<void> {
+  const { terminal, output, signal } = context;
+  const { startServer } = await import("@tinker-ts/server");
+  // Whoever only looks at another server does not need this machine's directory, which may be in use.
+  const own = remote ? await mkdtemp(path.join(tmpdir(), "tinker-ts-viewer-")) : undefined;
+  const dataDir = options.data ?? own ?? (terminal.env["TINKER_TS_DATA_DIR"] || undefined);
+  try {
+    const server = await startServer({
+      port: options.port,
+      capture: options.capture,
+      logFolders: folders(options.logs, terminal.cwd),
+      allowAnyModel: true,
+      logLevel: "warn",
+      ...(remote === undefined ? {} : { remote }),
+      ...(dataDir === undefined ? {} : { dataDir: path.resolve(terminal.cwd, dataDir) }),
+    });
     try {
-      server = await startServer({
-        port: options.port,
-        capture: options.capture,
-        logFolders: folders(options.logs, terminal.cwd),
-        allowAnyModel: true,
-        logLevel: "warn",
-        ...(remote === undefined ? {} : { remote }),
-        ...(dataDir === undefined ? {} : { dataDir: path.resolve(terminal.cwd, dataDir) }),
-      });
-    } catch (error) {
-      const url = holderOf(error);
-      if (url === undefined) throw error;
-      if (url !== null) return show(url);
-      throw new CliError(
-        "The data directory is in use by a program that runs the engine itself.",
-        "Start that program with TINKER_TS_STUDIO=1 to look into it, or wait until it ends.",
-        { cause: error },
-      );
-    }
-    try {
-      await show(server.url);
+      show(`${server.url}/studio`);
       output.note("Serving until Ctrl-C.");
       await new Promise<void>((resolve) => {
         if (signal.aborted) resolve();
@@ -94,36 +105,40 @@ export const command = defineCommand({
       });
     } finally {
       await server.close();
-      if (own !== undefined) await rm(own, { recursive: true, force: true });
     }
-    return 0;
-  },
-});
-
-/** The address of the page, with a code that logs in where a login is needed and a key is at hand. */
-async function addressOf(context: CommandContext, url: string): Promise<string> {
-  const { globals, terminal, signal } = context;
-  const greeting = await hello(url, signal);
-  const key = globals.apiKey ?? (terminal.env["TINKER_API_KEY"] || undefined);
-  if (!greeting?.needsLogin || key === undefined) return `${url}/studio`;
-  const response = await fetch(`${url}/studio/api/code`, {
-    method: "POST",
-    headers: { "x-api-key": key, "x-tinker-studio": "1" },
-    signal,
-  });
-  if (!response.ok) {
-    throw new CliError("The key is not known there.", "Check --api-key or TINKER_API_KEY.");
+  } catch (error) {
+    show(await studioOfHolder(context, error));
+  } finally {
+    if (own !== undefined) await rm(own, { recursive: true, force: true });
   }
-  const { code } = (await response.json()) as StudioCode;
-  return `${url}/studio#code=${code}`;
 }
 
-/** What a server of this project says; undefined for any other. */
-async function hello(url: string, signal: AbortSignal): Promise<StudioHello | undefined> {
-  const response = await fetch(`${url}/studio/api/hello`, { signal }).catch(() => undefined);
-  if (!response?.ok) return undefined;
-  const answer = (await response.json().catch(() => undefined)) as StudioHello | undefined;
-  return typeof answer?.version === "string" ? answer : undefined;
+/** The studio of the server that holds the data directory; throws every other error. */
+async function studioOfHolder(context: CommandContext, error: unknown): Promise<string> {
+  const url = holderOf(error);
+  if (url === undefined) throw error;
+  if (url === null) {
+    throw new CliError(
+      "The data directory is in use by a program that runs the engine itself.",
+      "Start that program with TINKER_TS_STUDIO=1 to look into it, or wait until it ends.",
+      { cause: error },
+    );
+  }
+  const { globals, terminal } = context;
+  const apiKey = globals.apiKey ?? (terminal.env["TINKER_API_KEY"] || undefined);
+  const target = { kind: "remote", baseUrl: url, apiKey } as const;
+  const find = async ({ service, bounds }: OpenService): Promise<string> =>
+    (await service.getStudioUrl(bounds).catch(explainKey)) ?? `${url}/studio`;
+  return withService(context, find, target);
+}
+
+/** A key that a server does not know is a matter of options. */
+function explainKey(error: unknown): never {
+  const isRefused = error instanceof Error && error.name === "AuthenticationError";
+  if (!isRefused) throw error;
+  throw new CliError("The key is not known there.", "Check --api-key or TINKER_API_KEY.", {
+    cause: error,
+  });
 }
 
 /** Where the holder of the data directory listens: null when it does not, undefined for any other error. */

@@ -16,12 +16,13 @@ export interface OpenService {
   readonly dialect: () => "proto" | "json";
 }
 
-/** Opens the server that was chosen, does something with it, and closes it whatever happens. */
+/** Opens a server, does something with it, and closes it whatever happens. */
 export async function withService<T>(
   context: CommandContext,
   action: (open: OpenService) => Promise<T>,
+  /** @default the one that was chosen */
+  target: Target = chooseTarget(context),
 ): Promise<T> {
-  const target = chooseTarget(context);
   const { signal, globals } = context;
   const place =
     target.kind === "local" ? await openLocal(context) : await openRemote(target, signal);

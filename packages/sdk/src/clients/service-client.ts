@@ -87,7 +87,7 @@ interface OpenSession {
 export class ServiceClient implements AsyncDisposable {
   readonly #options: ServiceClientOptions;
   readonly #runtime: Runtime;
-  readonly #baseUrl: string;
+  readonly #plan: ConnectionPlan;
   readonly #connection: SharedOpening<Connection>;
   readonly #session: SharedOpening<OpenSession>;
   readonly #closing = new AbortController();
@@ -98,7 +98,7 @@ export class ServiceClient implements AsyncDisposable {
     const plan = planConnection(options, runtime);
     this.#options = options;
     this.#runtime = runtime;
-    this.#baseUrl = plan.baseUrl;
+    this.#plan = plan;
     if (options.onEvent) runtime.events.subscribe(options.onEvent);
     const closing = this.#closing.signal;
     this.#connection = new SharedOpening((unwanted) =>
@@ -132,6 +132,17 @@ export class ServiceClient implements AsyncDisposable {
           { signal },
         ),
       );
+    });
+  }
+
+  /**
+   * The address of the server's studio, where runs can be watched; null where there is none. Where a login is needed
+   * it carries a code that logs in once, within a minute.
+   */
+  async getStudioUrl(options: OperationOptions = {}): Promise<string | null> {
+    return this.#bounded("getStudioUrl", options, async (signal) => {
+      const { findStudio } = await import("../session/find-studio.js");
+      return findStudio(this.#plan, signal);
     });
   }
 
@@ -213,7 +224,7 @@ export class ServiceClient implements AsyncDisposable {
 
   /** What it is connected to, for logs; never holds the key. */
   toJSON(): Readonly<Record<string, unknown>> {
-    return { baseUrl: this.#baseUrl };
+    return { baseUrl: this.#plan.baseUrl };
   }
 
   /** How it is printed. */

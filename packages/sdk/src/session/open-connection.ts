@@ -4,10 +4,7 @@ import { sdkVersion } from "../runtime/version.js";
 import { connectOpenTelemetry } from "../telemetry/open-telemetry.js";
 import { noTelemetry } from "../telemetry/sink.js";
 import { openTelemetry } from "../telemetry/telemetry.js";
-import { Api } from "../transport/api.js";
-import { withCredential } from "../transport/authentication.js";
 import { resolveCredential, type CredentialProvider } from "../transport/resolve-credential.js";
-import { defaultHeaders } from "../transport/default-headers.js";
 import { TokenExchange } from "../transport/token-exchange.js";
 import type { ClientConfigResponse } from "../types/service.js";
 import { decodeJson } from "../wire/json-codec.js";
@@ -17,6 +14,7 @@ import { Connection, type ConnectionSnapshot } from "./connection.js";
 import { DialectChoice } from "./dialect.js";
 import { DynamicConfig } from "./dynamic-config.js";
 import { executeWithRetries } from "./execute-with-retries.js";
+import { openApi } from "./open-api.js";
 import { openTransport } from "./open-transport.js";
 
 /** How a connection is opened. */
@@ -43,16 +41,7 @@ export async function openConnection(
   let provider = resolveCredential(credential, { enforceCommand: false });
   await connectOpenTelemetry(runtime.events);
   const transport = await openTransport(plan);
-  const api = (authenticate: CredentialProvider): Api =>
-    new Api(withCredential(transport.send, authenticate), {
-      baseUrl: transport.baseUrl,
-      headers: defaultHeaders(runtime.env, options.defaultHeaders),
-      query: options.defaultQuery ?? {},
-      timeoutMs: plan.timeoutMs,
-      maxRetries: plan.maxRetries,
-      runtime,
-    });
-  const mainApi = api((ended) => provider(ended));
+  const mainApi = openApi(plan, transport, (ended) => provider(ended));
   const isTelemetryOn = options.telemetry ?? readSwitch(runtime.env, "TINKER_TELEMETRY", true);
   const telemetry = isTelemetryOn ? openTelemetry({ api: mainApi, runtime }) : noTelemetry;
   const dialect = new DialectChoice(options.dialect ?? "auto", runtime);
@@ -104,7 +93,7 @@ export async function openConnection(
 
   async function exchangeTokens(config: ClientConfigResponse): Promise<CredentialProvider> {
     const enforceCommand = config.credentialDefaultSource === "credential_cmd";
-    const tokenApi = api(resolveCredential(credential, { enforceCommand }));
+    const tokenApi = openApi(plan, transport, resolveCredential(credential, { enforceCommand }));
     const fetchToken = async (isBackground: boolean): Promise<string> =>
       (await tokenApi.call("authToken", {}, { isBackground, signal })).jwt;
     const exchange = new TokenExchange(runtime, fetchToken, snapshot?.token);

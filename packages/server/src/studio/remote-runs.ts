@@ -1,11 +1,22 @@
-import { decodeJson, routes, type StudioCheckpoint } from "tinker-ts/wire";
+import type { StudioCheckpoint, WireValue } from "tinker-ts/wire";
 import type { LogRecord } from "../store/logs-table.js";
 import { Lookout } from "./lookout.js";
 
 /** Another server whose runs are shown here. */
 export interface RemoteServer {
+  /** Its address, to be shown. */
   readonly baseUrl: string;
-  readonly apiKey: string;
+  /** Asks it; `service.createRestClient()` does. */
+  readonly rest: {
+    listTrainingRuns(page: PageOptions): Promise<WireValue<"TrainingRunsResponse">>;
+    listUserCheckpoints(page: PageOptions): Promise<WireValue<"CheckpointsListResponse">>;
+  };
+}
+
+interface PageOptions {
+  readonly limit: number;
+  readonly offset: number;
+  readonly timeoutMs: number;
 }
 
 interface RemoteRun {
@@ -84,11 +95,10 @@ export class RemoteRuns {
   }
 
   async #lookNow(): Promise<void> {
-    const server = this.#server!;
+    const { rest } = this.#server!;
     const runs = new Map<string, RemoteRun>();
     for (let offset = 0; offset < maxRuns; offset += pageSize) {
-      const answer = await ask(server, routes.listTrainingRuns.path, offset);
-      const { trainingRuns } = decodeJson("TrainingRunsResponse", answer);
+      const { trainingRuns } = await rest.listTrainingRuns(pageAt(offset));
       for (const run of trainingRuns) {
         const { trainingRunId, baseModel, loraRank, userMetadata, lastRequestTime } = run;
         const id = prefix + trainingRunId;
@@ -109,28 +119,16 @@ export class RemoteRuns {
     this.#runs = runs;
     const checkpoints: StudioCheckpoint[] = [];
     for (let offset = 0; offset < maxRuns; offset += pageSize) {
-      const answer = await ask(server, routes.listUserCheckpoints.path, offset);
-      const page = decodeJson("CheckpointsListResponse", answer).checkpoints;
-      checkpoints.push(...page.map((one) => toCheckpoint(one, runs)));
-      if (page.length < pageSize) break;
+      const page = await rest.listUserCheckpoints(pageAt(offset));
+      checkpoints.push(...page.checkpoints.map((one) => toCheckpoint(one, runs)));
+      if (page.checkpoints.length < pageSize) break;
     }
     this.#checkpoints = checkpoints;
   }
 }
 
-async function ask(
-  { baseUrl, apiKey }: RemoteServer,
-  path: string,
-  offset: number,
-): Promise<unknown> {
-  const response = await fetch(`${baseUrl}${path}?limit=${pageSize}&offset=${offset}`, {
-    headers: { "x-api-key": apiKey },
-    signal: AbortSignal.timeout(askMs),
-  });
-  if (response.ok) return response.json();
-  throw new Error(
-    `${baseUrl} answered ${response.status}: ${(await response.text()).slice(0, 200)}`,
-  );
+function pageAt(offset: number): PageOptions {
+  return { limit: pageSize, offset, timeoutMs: askMs };
 }
 
 function toRecord({ id, name, config, changedAt, isBroken }: RemoteRun, owner: string): LogRecord {
