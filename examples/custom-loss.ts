@@ -28,7 +28,7 @@ const hinge: CustomLossFn = (data, logprobs) => {
   return { loss, gradients, metrics: { "satisfied:mean": satisfied / total } };
 };
 
-const { service, baseModel } = connect();
+const { service, baseModel } = await connect();
 const training = await service.createLoraTrainingClient({ baseModel, rank: 16, seed: 1 });
 const chat = new Chat(await training.getTokenizer());
 const { data } = chat.lesson(gardenTalk().lesson(8));

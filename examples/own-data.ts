@@ -8,7 +8,7 @@ import { connect } from "./support/connect.js";
 import { gardenFiles } from "./support/garden-files.js";
 import { gardenTalk } from "./support/garden-talk.js";
 
-const { service, baseModel: model } = connect();
+const { service, baseModel: model } = await connect();
 const { folder } = await gardenFiles(0);
 
 // 1. Rows as they are: here from a program, in other cases from JSONL, CSV or Parquet files.

@@ -10,7 +10,7 @@ const steps = 110;
 const batchSize = 32;
 const rank = 32;
 
-const { service, baseModel, isHere, isSmall } = connect(); // this process, or the server that is configured
+const { service, baseModel, isHere, isSmall } = await connect(); // this process, or the server that is configured
 const learningRate = isSmall ? 5e-3 : 4e-4; // small models learn with larger steps
 const task = gardenTalk();
 const questions = task.exam.map(({ question }) => question);

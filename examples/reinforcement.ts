@@ -16,7 +16,7 @@ const rounds = Number(process.env["REINFORCEMENT_ROUNDS"] ?? 40);
 const questionsPerRound = 16;
 const answersPerQuestion = 8;
 
-const { service, baseModel, isSmall } = connect();
+const { service, baseModel, isSmall } = await connect();
 const training = await service.createLoraTrainingClient({ baseModel, rank: 16, seed: 1 });
 const chat = new Chat(await training.getTokenizer());
 const riddles = kiteWeather();

@@ -49,7 +49,7 @@ async function train(plan: {
   readonly from?: string;
   readonly onStep?: (step: number) => void;
 }): Promise<number[]> {
-  const { service, baseModel } = connect();
+  const { service, baseModel } = await connect();
   const training = plan.from
     ? await service.createTrainingClientFromStateWithOptimizer(plan.from)
     : await service.createLoraTrainingClient({ baseModel, rank: 8, seed: 3 });

@@ -5,7 +5,7 @@ import { consoleSink } from "tinker-ts/run-log";
 import { connect } from "./support/connect.js";
 import { gardenFiles } from "./support/garden-files.js";
 
-const { service, baseModel: model } = connect(); // this process, or the server that is configured
+const { service, baseModel: model } = await connect(); // this process, or the server that is configured
 const { folder, lessons, exam } = await gardenFiles(1200); // a JSONL file with a conversation per line
 
 const { checkpoint, evaluation } = await train({

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { baseModel, modelFolder } from "./support/live-server.js";
+import { baseModel, LiveServer, modelFolder } from "./support/live-server.js";
 import { CliProcess, runProcess } from "./support/run-process.js";
 
 let folder: string;
@@ -77,7 +77,22 @@ describe("quickstart", () => {
     const { code, out, err } = await runProcess([...local, "nonsense"], { env });
     expect(code).toBe(1);
     expect(out).toContain("This asks nonsense 24 questions");
-    expect(err).toContain('"nonsense" is not served here');
+    expect(err).toMatch(/^Error: .*"nonsense" is not served here/);
+    expect(err.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  it("trains a model of the server where none is named, and says at once when nobody is there", async () => {
+    const live = await LiveServer.start();
+    try {
+      const program = start(["quickstart", "--base-url", live.url]);
+      await program.sees(/This asks qwen3 24 questions/);
+      expect(await program.kill("SIGTERM").finished).toMatchObject({ code: 143 });
+    } finally {
+      await live.stop();
+    }
+    const { code, out, err } = await runProcess(["quickstart", "--base-url", live.url]);
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toContain(`Cannot reach ${live.url}`);
   });
 
   it("ends with 130 on Ctrl-C, and the example with it", async () => {

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { defineCommand } from "../command.js";
+import { probe } from "../connect/probe.js";
 
 /** `quickstart` */
 export const command = defineCommand({
@@ -16,7 +17,7 @@ export const command = defineCommand({
       short: "m",
       placeholder: "NAME",
       values: ["models"],
-      description: "The model to train",
+      description: "The model to train; without it the small one here, or one of the server's",
     },
   },
   arguments: {},
@@ -28,6 +29,8 @@ export const command = defineCommand({
       TINKER_API_KEY: globals.apiKey,
       TINKER_MODEL: options.model,
     };
+    const url = globals.baseUrl ?? env["TINKER_BASE_URL"];
+    if (url && url !== "local:") await probe(url, signal);
     const given = Object.entries(settings).filter(([, value]) => value !== undefined);
     const child = spawn(process.execPath, [program], {
       stdio: "inherit",

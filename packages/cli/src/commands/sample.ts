@@ -44,7 +44,6 @@ export const command = defineCommand({
       const sampling = await open.service.createSamplingClient({ ...source, ...open.bounds });
       const tokenizer = await sampling.getTokenizer(open.bounds);
       const tokens = await toTokens(tokenizer, prompt, options.chat);
-      if (isLive) output.line(heading(0));
       const stream = sampling.stream({
         prompt: tokens,
         numSamples: options.numSamples,
@@ -52,10 +51,17 @@ export const command = defineCommand({
         tokenizer,
         ...open.bounds,
       });
-      if (isLive) for await (const { text } of stream) terminal.out(text ?? "");
+      // Headed when there is something below: an error has no heading.
+      let written = `${heading(0)}\n`;
+      if (isLive) {
+        for await (const { text } of stream) {
+          terminal.out(written + (text ?? ""));
+          written = "";
+        }
+      }
       const response = await stream.response;
       if (isLive) {
-        terminal.out(`\n${summaryOf(response.sequences[0]!)}\n`);
+        terminal.out(`${written}\n${summaryOf(response.sequences[0]!)}\n`);
         return;
       }
       const content = output.isJson
