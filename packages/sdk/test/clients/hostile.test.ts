@@ -69,7 +69,7 @@ const generic: readonly Row[] = [
   ["hangs up in the body", drop("inBody"), notHttp],
   ["drips", drip(), timeout],
   ["drips white space that is valid JSON so far", drip("\n"), timeout],
-  ["sends a body without end", endless("x".repeat(65_536)), /larger than \d+ bytes/],
+  ["sends a body without end", endless("x".repeat(65_536)), /larger than|not finished/],
   [
     "announces more than is allowed",
     bytes(new Uint8Array(), 200, { "content-length": "99999999999" }),
@@ -354,8 +354,12 @@ describe("a stream from a server that", () => {
   });
 });
 
-it("a gzip bomb is refused for its size, without another try", async ({ service }) => {
-  service.server.handle("getServerCapabilities", () => bomb(2 ** 27));
+// With a clock that stands still: only the size can end these.
+it.for([
+  ["a gzip bomb", bomb(2 ** 27)],
+  ["a body without end", endless("x".repeat(65_536))],
+] as const)("%s is refused for its size, without another try", async ([, reply], { service }) => {
+  service.server.handle("getServerCapabilities", () => reply);
   await expect(service.client().getServerCapabilities()).rejects.toMatchObject({
     name: "APIResponseValidationError",
     code: "response_too_large",
