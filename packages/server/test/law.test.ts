@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, it } from "vitest";
-import { knownPrograms, programs } from "./law/programs.js";
+import { knownPrograms, programs, type Program } from "./law/programs.js";
 import { World } from "./law/world.js";
 import { RealKit } from "./support/real-kit.js";
 
@@ -12,6 +12,12 @@ import { RealKit } from "./support/real-kit.js";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] !== undefined;
 const numRuns = isFull ? 2000 : 60;
+const seed = Number(process.env["TINKER_TS_TEST_SEED"] ?? Math.trunc(Math.random() * 2 ** 31));
+/** A path that a failure has named: that program is run again and made smaller. */
+const path = process.env["TINKER_TS_TEST_PATH"];
+
+/** Far more than any life takes, also on a machine that is busy with other things. */
+const maxLifeMs = 180_000;
 
 let kit: RealKit;
 beforeAll(async () => {
@@ -22,18 +28,44 @@ afterAll(() => kit.close());
 it(
   `holds for ${numRuns} programs`,
   async () => {
+    let done = 0;
     await fc.assert(
       fc.asyncProperty(programs, async (program) => {
-        const world = await World.open(kit, program);
-        try {
-          for (const round of program.rounds) await world.run(round);
-          await world.finish();
-        } finally {
-          await world.close();
+        if (isFull && done % 100 === 0) {
+          process.stderr.write(`law: ${done} of ${numRuns} programs, seed ${seed}\n`);
         }
+        await live(program);
+        done++;
       }),
-      { numRuns, examples: knownPrograms.map((program) => [program]) },
+      {
+        seed,
+        numRuns,
+        examples: knownPrograms.map((program) => [program]),
+        // Making a program smaller that fails now and then takes hours; its seed and path are told at once.
+        ...(path === undefined ? { endOnFailure: true } : { path }),
+      },
     );
   },
   isFull ? 7_200_000 : 600_000,
 );
+
+/** Runs a program to its end; one that has none fails with what it waits for. */
+async function live(program: Program): Promise<void> {
+  let world: World | undefined;
+  const life = async (): Promise<void> => {
+    world = await World.open(kit, program);
+    try {
+      for (const round of program.rounds) await world.run(round);
+      await world.finish();
+    } finally {
+      await world.close();
+    }
+  };
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error(`it has no end: ${world?.doing ?? "the server opens"}`));
+    }, maxLifeMs);
+  });
+  await Promise.race([life(), limit]).finally(() => clearTimeout(timer));
+}

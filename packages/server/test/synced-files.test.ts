@@ -5,6 +5,8 @@ const blobs = new URL("../dist/store/blob-files.js", import.meta.url).href;
 const files = import.meta.resolve("@tinker-ts/hub/files");
 const engine = import.meta.resolve("@tinker-ts/engine");
 
+const folders = new URL("../dist/checkpoints/state-folders.js", import.meta.url).href;
+
 const putBlob = (isSynced: boolean): string => `
   import { BlobFiles } from ${JSON.stringify(blobs)};
   await new BlobFiles("blobs", { isSynced: ${isSynced} }).put(new Uint8Array(100));
@@ -45,4 +47,18 @@ it("brings the weights of an adapter to disk with everything beside them", () =>
     await writeSafetensors("w.safetensors", [{ name: "w", shape: [4], data, dtype: "F32" }], {});
   `);
   expect(calls["fsync"]).toBe(2);
+});
+
+it("takes the name of a folder of weights away before it deletes what is in it", () => {
+  const calls = tracedFileCalls(`
+    import { mkdirSync, writeFileSync, existsSync } from "node:fs";
+    import { StateFolders } from ${JSON.stringify(folders)};
+    mkdirSync("states/a", { recursive: true });
+    writeFileSync("states/a/manifest.json", "{}");
+    await new StateFolders("states").remove(["a", "b"]);
+    if (existsSync("states/a")) throw new Error("it is still there");
+  `);
+  // In the order in which each was called first.
+  const order = Object.keys(calls).filter((call) => ["rename", "unlink"].includes(call));
+  expect(order).toEqual(["rename", "unlink"]);
 });

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import type { ParameterExport } from "@tinker-ts/engine";
 import type { EngineKit, StoredAdapter } from "../engine-port/engine-kit.js";
@@ -84,10 +84,17 @@ export class StateFolders {
     return (await readdir(this.pathOf(folder))).toSorted();
   }
 
+  /** Deletes folders; what is left of one when the process ends meanwhile has the name of an unfinished one. */
   async remove(folders: readonly string[]): Promise<void> {
     for (const folder of folders) {
+      const doomed = isUnfinished(folder) ? folder : `.${folder}`;
+      const isRenamed = await rename(this.pathOf(folder), this.pathOf(doomed)).then(
+        () => true,
+        () => false,
+      );
       // Unpacking that was given up can still put a file there for a moment.
-      await rm(this.pathOf(folder), { recursive: true, force: true, maxRetries: 5 });
+      const place = this.pathOf(isRenamed ? doomed : folder);
+      await rm(place, { recursive: true, force: true, maxRetries: 5 });
     }
   }
 
@@ -97,7 +104,7 @@ export class StateFolders {
       if (isMissing(error)) return [];
       throw error;
     });
-    const unfinished = present.filter((folder) => /^\.|^upload-/.test(folder));
+    const unfinished = present.filter(isUnfinished);
     await this.remove(unfinished);
     const unknown = present.filter((name) => !known.has(name) && !unfinished.includes(name));
     return Promise.all(
@@ -114,4 +121,9 @@ export class StateFolders {
     );
     return sizes.reduce((sum, { size }) => sum + size, 0);
   }
+}
+
+/** Folders that are being written, unpacked or deleted; a process that ends leaves them so. */
+function isUnfinished(folder: string): boolean {
+  return /^\.|^upload-/.test(folder);
 }

@@ -28,6 +28,7 @@ interface Sent {
 
 const rank = 2;
 const seed = 5;
+
 /** A server, its client, and what the law demands of both. */
 export class World {
   readonly #kit: RealKit;
@@ -43,6 +44,9 @@ export class World {
   #probes = 0;
   /** Results that came along with the acceptance of their requests. */
   readonly #held = new Map<string, Buffer>();
+  /** What it is at, for the message about a program that has no end. */
+  doing = "it begins";
+  #rounds = 0;
   /** Tokens that were passed, by the step they were for; the last one is under way. */
   readonly #tokens = [0];
 
@@ -68,6 +72,8 @@ export class World {
 
   /** Runs a round and compares every answer with what it must be. */
   async run(round: Round): Promise<void> {
+    const place = `round ${this.#rounds++}`;
+    this.doing = `${place}: requests are sent`;
     const isFaulty = round.fault === "commit";
     const acts = isFaulty ? round.acts.slice(0, 1) : round.acts;
     // What is saved in this round may replace under a sample's feet what was saved before.
@@ -79,7 +85,11 @@ export class World {
       for (let turn = 0; turn < round.turns; turn++) await nextTurn();
       await this.#kill();
     } else await Promise.all(sending);
-    for (const item of sent) await this.#settle(item, isFaulty);
+    for (const [index, item] of sent.entries()) {
+      this.doing = `${place}: waits for request ${index}, ${item.act.act}`;
+      await this.#settle(item, isFaulty);
+    }
+    this.doing = `${place}: the server is ${round.end}`;
     if (isFaulty) this.#mendCommit();
     if (round.end === "stopped") await this.#app.restart();
     if (round.end === "killed") await this.compareAfterKill();
@@ -94,6 +104,7 @@ export class World {
 
   /** Compares everything, waiting gradients too. */
   async finish(): Promise<void> {
+    this.doing = "everything is compared";
     await this.compareAfterKill();
     const way = { dialect: "json", isHeld: true } as const;
     await this.#settle(this.#prepare(plainStep, false, way), false);
@@ -101,6 +112,7 @@ export class World {
   }
 
   async close(): Promise<void> {
+    this.doing += "; the servers are closed";
     for (const app of [...this.#past, this.#app]) await app.dispose();
     await this.#reference.release();
   }
@@ -111,7 +123,7 @@ export class World {
     this.#past.push(this.#app);
     this.#app = await TestApp.open({ ...this.#options, dataDir });
     // Everything that a kill leaves behind is accounted for.
-    expect(readdirSync(dataDir)).not.toContain("lost-and-found");
+    expect(this.#app.logLines.filter((line) => line.includes("lost-and-found"))).toEqual([]);
   }
 
   async #createModel(seq: number): Promise<string> {
