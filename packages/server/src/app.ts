@@ -13,9 +13,9 @@ import { extraPages } from "./handlers/pages.js";
 import { refusedRequests } from "./handlers/refused-requests.js";
 import { refusalResponse } from "./http/answers.js";
 import { promptBytes } from "./http/body-rules.js";
-import { receive } from "./http/read-body.js";
+import { receive, type OpenBody } from "./http/read-body.js";
 import { errorResponse } from "./openai/openai-error.js";
-import { isOpenAiPath, openAiPages, type ReadBytes } from "./openai/pages.js";
+import { isOpenAiPath, openAiPages } from "./openai/pages.js";
 import { createHttpApp } from "./http/app.js";
 import { BodyBudget } from "./http/body-budget.js";
 import { TurnBudget } from "./http/turn-budget.js";
@@ -94,16 +94,17 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   const links = new SignedLinks(secret, clock);
   const budget = new BodyBudget(limits.maxBodiesBytes);
   const turns = new TurnBudget();
-  const readBytes: ReadBytes = async (request, owner) => {
+  const openBody: OpenBody = async (request, owner) => {
     const maxBytes = Math.min(promptBytes, limits.maxBodyBytes);
     const rules = { maxBytes, maxDecompressedBytes: maxBytes, isSignal: false };
     const room = budget.open(owner);
     try {
       const parts = await receive({ limits, decoder, turns, clock }, request, rules, room);
       await turns.enter();
-      return Buffer.concat(parts);
-    } finally {
+      return { bytes: Buffer.concat(parts), release: () => room.release() };
+    } catch (error) {
       room.release();
+      throw error;
     }
   };
   const handle = createHttpApp({
@@ -114,7 +115,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
       ...studioPages({
         core,
         authenticator,
-        readBytes,
+        openBody,
         version,
         logFolders: options.logFolders ?? [],
         remote: options.remote ?? null,
@@ -122,7 +123,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
         corsOrigins: options.corsOrigins ?? [],
         threads: options.threads,
       }),
-      ...openAiPages({ core, authenticator, readBytes, aliases: options.aliases ?? {} }),
+      ...openAiPages({ core, authenticator, openBody, aliases: options.aliases ?? {} }),
     ],
     authenticator,
     limits,

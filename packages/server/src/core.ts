@@ -3,6 +3,7 @@ import { Checkpoints } from "./checkpoints/checkpoints.js";
 import { StateFolders } from "./checkpoints/state-folders.js";
 import type { Context } from "./context/context.js";
 import { PassDecoder } from "./decoding/pass-decoder.js";
+import { PromptEncoder } from "./decoding/prompt-encoder.js";
 import { BaseModels, type BaseModelOptions } from "./engine-host/base-models.js";
 import { EngineGuard } from "./engine-host/engine-guard.js";
 import { LiveModels } from "./engine-host/live-models.js";
@@ -55,6 +56,8 @@ export interface Core {
   readonly samples: Samples;
   /** Samples that are answered on the connection that asked. */
   readonly direct: DirectSamples;
+  /** Makes tokens of texts. */
+  readonly prompts: PromptEncoder;
   readonly futures: Futures;
   readonly checkpoints: Checkpoints;
   readonly lanes: ModelLanes;
@@ -74,6 +77,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const metrics = new Metrics();
   const ledger = new RequestLedger(store, clock, logger, metrics);
   const passes = new PassDecoder();
+  const prompts = new PromptEncoder();
   const hub = new EventHub();
   const recorder = new Recorder({ store, clock, logger, limits, hub }, options.recording);
   const context: Context = { store, ledger, passes, clock, logger, limits, metrics, recorder };
@@ -146,6 +150,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     models,
     samples,
     direct,
+    prompts,
     futures,
     checkpoints,
     lanes,
@@ -161,7 +166,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       ]);
       ledger.seal();
       await recorder.close();
-      await Promise.all([bases.close(), passes.close(), futures.noteFetched()]);
+      await Promise.all([bases.close(), passes.close(), prompts.close(), futures.noteFetched()]);
       metrics.close();
       await store.close();
     },

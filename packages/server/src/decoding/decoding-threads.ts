@@ -3,9 +3,6 @@ import { FairQueue } from "../queue/fair-queue.js";
 import { DecodingThread, type Job } from "./decoding-thread.js";
 import type { ThreadWork } from "./messages.js";
 
-/** Owners whose things are decoded at the same time. */
-const maxThreads = 3;
-
 /**
  * Threads that decode, so that the event loop stays free.
  *
@@ -15,12 +12,17 @@ const maxThreads = 3;
  */
 export class DecodingThreads {
   readonly #waiting = new FairQueue<Job & { readonly owner: string }>();
-  readonly #threads = Array.from(
-    { length: maxThreads },
-    () => new DecodingThread(() => this.#startMore()),
-  );
+  readonly #threads: readonly DecodingThread[];
   readonly #served = new Map<DecodingThread, string>();
   #isClosed = false;
+
+  /** `maxThreads` is the number of owners whose things are decoded at the same time. */
+  constructor(maxThreads = 3) {
+    this.#threads = Array.from(
+      { length: maxThreads },
+      () => new DecodingThread(() => this.#startMore()),
+    );
+  }
 
   /** Does work for an owner; the memory of `transfer` is used up. */
   run(owner: string, work: ThreadWork, transfer: readonly Uint8Array[]): Promise<unknown> {

@@ -2,12 +2,21 @@ import type { RequestPlace } from "tinker-ts/wire";
 import type { ProtoTypeName } from "tinker-ts/wire";
 import type { StoredPayload } from "../queue/canonical-payload.js";
 import type { BodyForm } from "./body-form.js";
+import type { ChatText } from "./chat-text.js";
 
 /** Work for the thread; bytes are handed over. */
 export type ThreadWork =
   | { readonly kind: "body"; readonly parts: readonly Uint8Array[]; readonly form: BodyForm }
   | { readonly kind: "pass"; readonly stored: StoredPayload }
-  | { readonly kind: "result"; readonly typeName: ProtoTypeName; readonly bytes: Uint8Array };
+  | { readonly kind: "result"; readonly typeName: ProtoTypeName; readonly bytes: Uint8Array }
+  | {
+      readonly kind: "texts";
+      /** Of the tokenizer. */
+      readonly folder: string;
+      readonly texts: readonly string[];
+      readonly addSpecialTokens: boolean;
+    }
+  | { readonly kind: "chat"; readonly folder: string; readonly chat: ChatText };
 
 /** Work with its number. */
 export interface ThreadOrder {

@@ -1,8 +1,10 @@
 import { parentPort } from "node:worker_threads";
 import { decodeProto, encodeJson, stringifyJson, type WireValue } from "tinker-ts/wire";
+import type { Tokenizer } from "@tinker-ts/hub";
 import { ApiError } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
 import { checkedPayload } from "../queue/canonical-payload.js";
+import { encodeChatText } from "./chat-text.js";
 import { decodeBody } from "./decode-body.js";
 import { decodePass, inSharedMemory } from "./engine-pass.js";
 import type { ThreadAnswer, ThreadOrder, ThreadWork } from "./messages.js";
@@ -39,7 +41,28 @@ async function carryOut(work: ThreadWork): Promise<Done> {
       const text = stringifyJson(encodeJson(typeName, decodeProto(typeName, bytes) as never));
       return given(Buffer.from(text));
     }
+    case "texts": {
+      const { texts, addSpecialTokens } = work;
+      const tokenizer = await tokenizerOf(work.folder);
+      const value = texts.map((text) => tokenizer.encode(text, { addSpecialTokens }));
+      return { value, owned: [] };
+    }
+    case "chat": {
+      const template = await (await tokenizerOf(work.folder)).chatTemplate();
+      return { value: encodeChatText(template, work.chat), owned: [] };
+    }
   }
+}
+
+/** The tokenizer that was used last: others are loaded again. */
+let last: { readonly folder: string; readonly tokenizer: Tokenizer } | undefined;
+
+async function tokenizerOf(folder: string): Promise<Tokenizer> {
+  if (last?.folder === folder) return last.tokenizer;
+  last = undefined;
+  const { loadTokenizer } = await import("@tinker-ts/hub");
+  last = { folder, tokenizer: await loadTokenizer(folder) };
+  return last.tokenizer;
 }
 
 async function body({ parts, form }: ThreadWork & { kind: "body" }): Promise<Done> {

@@ -5,6 +5,8 @@ import type { Tokenizer } from "@tinker-ts/hub";
 /** How a model reads and writes text. */
 export interface ModelText {
   readonly tokenizer: Tokenizer;
+  /** Where the tokenizer was read. */
+  readonly folder: string;
   /** Tokens at which the model ends an answer. */
   readonly ends: readonly number[];
 }
@@ -13,7 +15,7 @@ export interface ModelText {
 export async function loadModelText(folder: string): Promise<ModelText> {
   const { loadTokenizer } = await import("@tinker-ts/hub");
   const tokenizer = await loadTokenizer(folder);
-  return { tokenizer, ends: await endsOf(folder, tokenizer) };
+  return { tokenizer, folder, ends: await endsOf(folder, tokenizer) };
 }
 
 async function endsOf(folder: string, tokenizer: Tokenizer): Promise<readonly number[]> {

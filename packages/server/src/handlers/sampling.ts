@@ -25,8 +25,15 @@ export function samplingHandlers(
       return acceptedAnswer(core, call, { requestId });
     },
 
-    streamSample: ({ caller, body, signal }) =>
-      streamResponse(samples.openStream(caller, body), context.logger, signal),
+    streamSample: ({ caller, body, signal, streaming }) => {
+      const stream = samples.openStream(caller, body);
+      const sampling: SampleStream = (...how) => {
+        const work = stream(...how);
+        streaming(work);
+        return work;
+      };
+      return streamResponse(sampling, context.logger, signal);
+    },
 
     getSampler({ caller, params }) {
       const samplerId = params["samplerId"] ?? "";

@@ -117,6 +117,7 @@ async function handle(
   const caller = openRoutes.has(name) ? nobody : authenticate(parts, request);
   const { owner } = caller;
   const room = parts.budget.open(owner);
+  const streams: Promise<unknown>[] = [];
   try {
     const rules = bodyRules(name, parts.limits);
     const body =
@@ -131,6 +132,7 @@ async function handle(
       query: context.req.query(),
       headers: request.headers,
       signal: request.signal,
+      streaming: (work) => streams.push(work),
       get origin() {
         return parts.publicUrl ?? new URL(request.url).origin;
       },
@@ -145,7 +147,8 @@ async function handle(
     if (!(error instanceof UndecodableBody)) throw error;
     return typedResponse("UntypedAPIFuture", await parts.answerRefused(name, caller, error));
   } finally {
-    room.release();
+    if (streams.length === 0) room.release();
+    else void Promise.allSettled(streams).then(() => room.release());
   }
 }
 

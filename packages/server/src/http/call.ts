@@ -27,6 +27,8 @@ export interface Call<Body = unknown> {
   readonly headers: Headers;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
+  /** Told of work that goes on when the answer has begun; until it has ended, the body counts. */
+  readonly streaming: (work: Promise<unknown>) => void;
   /** Where this server was reached, without a path; links in answers begin with it. */
   readonly origin: string;
 }

@@ -1,4 +1,4 @@
-import type { WireTypeName } from "tinker-ts/wire";
+import type { WireTypeName, WireValue } from "tinker-ts/wire";
 import type { BodyDecoder } from "../decoding/body-decoder.js";
 import type { ReceivedPass } from "../decoding/received-pass.js";
 import { ApiError } from "../errors/api-error.js";
@@ -28,6 +28,15 @@ export interface ExpectedBody {
   readonly owner: string;
 }
 
+/** A body that has arrived; it counts as one of its owner's until it is let go. */
+export interface ArrivedBody {
+  readonly bytes: Uint8Array;
+  readonly release: () => void;
+}
+
+/** Receives a body within the limits of the server. */
+export type OpenBody = (request: Request, owner: string) => Promise<ArrivedBody>;
+
 /** Reads, decompresses and decodes the body of a request; refuses what is too large before reading it. */
 export async function readBody(
   parts: BodyParts,
@@ -49,6 +58,7 @@ export async function readBody(
   // What came is gone by now; what is left of it is what will be kept.
   room.release();
   if (isPass(typeName)) room.take((body as ReceivedPass).payload.length);
+  if (typeName === "SampleRequest") room.take(tokenBytes * promptLength(body));
   return body;
 }
 
@@ -86,6 +96,13 @@ function checkEncoding({ headers }: Request): boolean {
   if (encoding === "identity" || encoding === "") return false;
   if (encoding === "zstd") return true;
   throw new ApiError(415, `content-encoding ${encoding} is not known; use zstd or none`);
+}
+
+/** A token of a prompt, while it is a number of a list. */
+const tokenBytes = 8;
+
+function promptLength(body: unknown): number {
+  return (body as WireValue<"SampleRequest">).prompt.length;
 }
 
 function isPass(typeName: WireTypeName): boolean {

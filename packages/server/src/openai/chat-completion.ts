@@ -40,7 +40,13 @@ export async function prepareChat(
   const { tokenizer, ends } = model.text;
   const template = await templateOf(tokenizer, request.model);
   const format = answerFormat(template.source, (token) => tokenizer.tokenToId(token) !== null);
-  const prompt = await chatPrompt(tokenizer, template, request, format.thinking);
+  const prompt = await chatPrompt(
+    parts.core.prompts,
+    caller.owner,
+    model.text,
+    request,
+    format.thinking,
+  );
   const constraint = answerConstraint(
     tokenizer,
     { format, startsThinking: prompt.startsThinking, mayThink: mayThink(format, prompt) },

@@ -7,7 +7,7 @@ import { promptLogprobs } from "./answer/prompt-logprobs.js";
 import { usageOf } from "./answer/usage.js";
 import { toOrder } from "./order.js";
 import { answerConstraint } from "./prompt/constraint.js";
-import type { CompletionRequest, PromptInput } from "./request/completion-request.js";
+import type { CompletionRequest } from "./request/completion-request.js";
 import {
   answerHead,
   openModel,
@@ -32,17 +32,17 @@ export async function completion(
   call: OpenAiCall,
 ): Promise<Response> {
   const model = await openModel(parts, request.model, call.caller);
-  const { tokenizer } = model.text;
   const constraint = answerConstraint(
-    tokenizer,
+    model.text.tokenizer,
     { format: { calls: "tagged", thinking: null }, startsThinking: false, mayThink: false },
     request.format,
   );
   // With `echo` the prompt's own log-probabilities are part of the answer.
   const echoed = request.echo && request.logprobs !== null ? request.logprobs : null;
-  const orders = request.prompts.map((prompt, index) =>
+  const prompts = await tokensOf(parts, request, model, call);
+  const orders = prompts.map((prompt, index) =>
     toOrder(request, model.text, model.facts, {
-      prompt: tokensOf(tokenizer, prompt, request.addsSpecialTokens),
+      prompt,
       maxTokens: request.maxTokens,
       topLogprobs: request.logprobs ?? 0,
       promptLogprobs: request.promptLogprobs ?? echoed,
@@ -55,13 +55,19 @@ export async function completion(
   return request.stream ? streamed(parts, prepared, call) : whole(parts, prepared, call);
 }
 
-function tokensOf(
-  tokenizer: Tokenizer,
-  prompt: PromptInput,
-  addSpecialTokens: boolean,
-): Int32Array {
-  if (typeof prompt !== "string") return Int32Array.from(prompt);
-  return tokenizer.encode(prompt, { addSpecialTokens });
+/** The tokens of each prompt; prompts may be texts and tokens in turn. */
+async function tokensOf(
+  { core }: OpenAiParts,
+  { prompts, addsSpecialTokens }: CompletionRequest,
+  { text }: OpenModel,
+  { caller }: OpenAiCall,
+): Promise<Int32Array[]> {
+  const texts = prompts.filter((prompt) => typeof prompt === "string");
+  const encoded = await core.prompts.encode(caller.owner, text, texts, addsSpecialTokens);
+  let next = 0;
+  return prompts.map((prompt) =>
+    typeof prompt === "string" ? encoded[next++]! : Int32Array.from(prompt),
+  );
 }
 
 async function whole(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): Promise<Response> {

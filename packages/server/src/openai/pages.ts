@@ -1,8 +1,10 @@
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
 import type { Core } from "../core.js";
+import { checkJsonParts } from "../decoding/json-parts.js";
 import { ApiError } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
+import type { OpenBody } from "../http/read-body.js";
 import { chatCompletion, prepareChat } from "./chat-completion.js";
 import { completion } from "./completion.js";
 import { toApiError } from "./failure.js";
@@ -15,14 +17,11 @@ import { RecentItems } from "./responses/recent-items.js";
 import { response } from "./responses/response.js";
 import { newRequestId, wholeAnswer, type OpenAiCall, type OpenAiParts } from "./service.js";
 
-/** Reads the bytes of a body, within the limits of the server. */
-export type ReadBytes = (request: Request, owner: string) => Promise<Uint8Array>;
-
 /** What the pages are made of. */
 export interface OpenAiPagesParts {
   readonly core: Core;
   readonly authenticator: Authenticator;
-  readonly readBytes: ReadBytes;
+  readonly openBody: OpenBody;
   readonly aliases: Aliases;
 }
 
@@ -60,6 +59,7 @@ export function openAiPages(given: OpenAiPagesParts): ExtraPage[] {
           caller: authenticate(given.authenticator, request),
           signal: request.signal,
           requestId: newRequestId(),
+          streaming: () => {},
         };
         try {
           return await answer(request, call, params);
@@ -72,8 +72,15 @@ export function openAiPages(given: OpenAiPagesParts): ExtraPage[] {
     }));
   const post = (path: string, answer: Answer): ExtraPage[] =>
     page("POST", path, async (request, call) => {
-      const bytes = await given.readBytes(request, call.caller.owner);
-      return answer(new Fields(parseBody(request, bytes)), call);
+      const { bytes, release } = await given.openBody(request, call.caller.owner);
+      // A stream may have begun to be answered while its request still waits.
+      const streams: Promise<unknown>[] = [];
+      const streaming = (work: Promise<unknown>) => streams.push(work);
+      try {
+        return await answer(new Fields(parseBody(request, bytes)), { ...call, streaming });
+      } finally {
+        void Promise.allSettled(streams).then(release);
+      }
     });
   const recent = new RecentItems();
   return [
@@ -121,8 +128,11 @@ function parseBody(request: Request, bytes: Uint8Array) {
   }
   let json: unknown;
   try {
-    json = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    checkJsonParts(text);
+    json = JSON.parse(text);
   } catch (error) {
+    if (error instanceof ApiError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     throw new OpenAiError(400, `the body is not JSON: ${reason}`);
   }

@@ -15,6 +15,8 @@ export interface OpenAiCall {
   readonly caller: Principal;
   readonly signal: AbortSignal;
   readonly requestId: string;
+  /** Told of work that goes on when the answer has begun: until then its body counts. */
+  readonly streaming: (work: Promise<unknown>) => void;
 }
 
 /** A model that can be asked. */
@@ -71,6 +73,7 @@ export function streamedAnswer(
   const { clock, limits, logger } = parts.core.context;
   return eventStream(work, {
     signal: call.signal,
+    streaming: call.streaming,
     clock,
     pingMs: limits.streamPingMs,
     headers: { "x-request-id": call.requestId },

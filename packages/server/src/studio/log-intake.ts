@@ -1,9 +1,11 @@
 import { logsPath, type LogsAnswer } from "tinker-ts/wire";
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Core } from "../core.js";
+import { checkJsonParts } from "../decoding/json-parts.js";
 import { ApiError, badRequest, notFound } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import { jsonResponse } from "../http/answers.js";
+import type { OpenBody } from "../http/read-body.js";
 import { chooseExhibits } from "../recording/choose-exhibits.js";
 import type { PreparedExhibits } from "../recording/data-exhibits.js";
 import type { ExhibitContent, ExhibitHead } from "../recording/exhibit-content.js";
@@ -11,6 +13,7 @@ import { toNumber, toPlain } from "../recording/numbers.js";
 import type { LogChange, LogRecord } from "../store/logs-table.js";
 import type { Plain } from "../store/points-table.js";
 import type { Store } from "../store/store.js";
+import { inTurns } from "./in-turns.js";
 import { LoggedSteps } from "./logged-steps.js";
 import { kindOf } from "./run-kind.js";
 import { controlsOf } from "./studio.js";
@@ -27,8 +30,16 @@ interface Line {
   readonly fields: Fields;
 }
 
+/** Lines of one transaction, by run, and the place of the line behind them. */
+interface TakenLines {
+  readonly runs: ReadonlyMap<string, ToldRun>;
+  readonly end: number;
+}
+
 const idForm = /^[\w.-]{1,100}$/;
 const maxLines = 10_000;
+/** Longest time that a transaction takes lines before it commits. */
+const partMs = 8;
 const maxMetrics = 2000;
 /** Metrics that an attempt may have; each is a series of its own. */
 const maxKeys = 10_000;
@@ -49,11 +60,7 @@ const kinds = new Set([
 ]);
 
 /** Takes what loggers tell: `POST /api/v1/logs`. */
-export function logsPage(
-  core: Core,
-  authenticator: Authenticator,
-  readBytes: (request: Request, owner: string) => Promise<Uint8Array>,
-): ExtraPage {
+export function logsPage(core: Core, authenticator: Authenticator, openBody: OpenBody): ExtraPage {
   const intake = new LogIntake(core);
   return {
     method: "POST",
@@ -62,8 +69,12 @@ export function logsPage(
     async answer(request) {
       const caller = authenticator.identify(credentialOf(request.headers));
       if (!caller) throw new ApiError(401, "put a valid key into the header X-API-Key");
-      const bytes = await readBytes(request, caller.owner);
-      return jsonResponse(await intake.take(caller.owner, Buffer.from(bytes).toString()));
+      const { bytes, release } = await openBody(request, caller.owner);
+      try {
+        return jsonResponse(await intake.take(caller.owner, Buffer.from(bytes).toString()));
+      } finally {
+        release();
+      }
     },
   };
 }
@@ -120,7 +131,8 @@ class ToldRun {
 /**
  * What loggers tell of their runs.
  *
- * - A batch is stored whole or not at all; a bad line refuses it by number.
+ * - A batch is stored in parts, so that a long one does not keep others waiting, and those of an owner one
+ *   after the other. A bad line refuses it by number; where parts before it are stored, the refusal says so.
  * - A line that was stored before is only counted: loggers send again what they are not sure of.
  * - Every writer has its own attempt: one that is late adds to what others have replaced.
  * - Every answer brings what people have asked for, so that nobody has to poll.
@@ -128,6 +140,8 @@ class ToldRun {
 export class LogIntake {
   readonly #core: Core;
   readonly #steps: LoggedSteps;
+  /** The last batch of each owner that is being taken. */
+  readonly #underWay = new Map<string, Promise<unknown>>();
 
   constructor(core: Core) {
     this.#core = core;
@@ -135,40 +149,76 @@ export class LogIntake {
   }
 
   async take(owner: string, text: string): Promise<LogsAnswer> {
-    const lines = readLines(text);
+    const before = this.#underWay.get(owner);
+    const taking = (async () => {
+      await before?.catch(() => {});
+      return this.#take(owner, await inTurns(readLines(text)));
+    })();
+    this.#underWay.set(owner, taking);
+    try {
+      const answer = await taking;
+      // Whoever is told that a line is stored may forget it.
+      await this.#core.context.recorder.exhibits.settled();
+      return answer;
+    } finally {
+      if (this.#underWay.get(owner) === taking) this.#underWay.delete(owner);
+    }
+  }
+
+  async #take(owner: string, lines: readonly Line[]): Promise<LogsAnswer> {
     const { store, recorder } = this.#core.context;
-    const after: (() => void)[] = [];
-    const names = new Set(lines.map(({ run }) => run));
+    const told = new Map<
+      string,
+      { stored: Record<string, number>; controls: ReturnType<typeof controlsOf> }
+    >();
     const forget = (): void => {
-      for (const name of names) this.#steps.forget(name);
+      for (const { run } of lines) this.#steps.forget(run);
     };
-    // What is known of the steps follows the transaction: the next one may come before this call goes on.
-    const write = (): Map<string, ToldRun> => {
-      try {
-        return this.#takeLines(owner, lines, after);
-      } catch (error) {
+    let next = 0;
+    do {
+      const first = next;
+      const after: (() => void)[] = [];
+      // What is known of the steps follows the transaction: the next one may come before this call goes on.
+      const write = (): TakenLines => {
+        try {
+          return this.#takeLines(owner, lines, first, after);
+        } catch (error) {
+          forget();
+          throw error;
+        }
+      };
+      const { runs, end } = await store.write(write).catch((error: unknown) => {
         forget();
-        throw error;
+        throw first > 0 && error instanceof ApiError ? afterParts(error, lines[first]!) : error;
+      });
+      for (const action of after) action();
+      for (const [name, run] of runs) {
+        recorder.noteChange(owner, name);
+        const stored = { ...told.get(name)?.stored, ...run.stored };
+        told.set(name, { stored, controls: controlsOf(run.log) });
       }
-    };
-    const runs = await store.write(write).catch((error: unknown) => {
-      forget();
-      throw error;
-    });
-    for (const action of after) action();
-    // Whoever is told that a line is stored may forget it.
-    await recorder.exhibits.settled();
-    for (const run of runs.keys()) recorder.noteChange(owner, run);
+      next = end;
+    } while (next < lines.length);
     return {
-      stored: Object.fromEntries([...runs].map(([run, { stored }]) => [run, stored])),
-      controls: Object.fromEntries([...runs].map(([run, { log }]) => [run, controlsOf(log)])),
+      stored: Object.fromEntries([...told].map(([name, { stored }]) => [name, stored])),
+      controls: Object.fromEntries([...told].map(([name, { controls }]) => [name, controls])),
     };
   }
 
-  #takeLines(owner: string, lines: readonly Line[], after: (() => void)[]): Map<string, ToldRun> {
+  /** Takes lines from `first` on, as many as there is time for in one transaction. */
+  #takeLines(
+    owner: string,
+    lines: readonly Line[],
+    first: number,
+    after: (() => void)[],
+  ): TakenLines {
     const { store, clock } = this.#core.context;
     const runs = new Map<string, ToldRun>();
-    for (const line of lines) {
+    const deadline = performance.now() + partMs;
+    let end = first;
+    for (; end < lines.length; end++) {
+      if (end > first && performance.now() > deadline) break;
+      const line = lines[end]!;
       const { writer, n, kind } = line;
       const isNew = !runs.has(line.run) && !store.logs.get(line.run);
       if (isNew) {
@@ -190,7 +240,7 @@ export class LogIntake {
       }
     }
     for (const run of runs.values()) run.write();
-    return runs;
+    return { runs, end };
   }
 
   #open(
@@ -459,11 +509,13 @@ function toExhibit(one: Fields): { head: ExhibitHead; content: ExhibitContent } 
   };
 }
 
-function readLines(text: string): Line[] {
+/** Reads lines, with a pause behind each. */
+function* readLines(text: string): Generator<void, Line[], void> {
   const rows = text.split("\n");
   const lines: Line[] = [];
   for (const [index, row] of rows.entries()) {
     if (row.trim() === "") continue;
+    checkJsonParts(row);
     const number = index + 1;
     let fields: unknown;
     try {
@@ -489,9 +541,17 @@ function readLines(text: string): Line[] {
       throw lineError(line, "kind", `must be one of ${[...kinds].join(", ")}`);
     }
     lines.push(line);
+    yield;
   }
   if (lines.length > maxLines) throw badRequest("body", `at most ${maxLines} lines at a time`);
   return lines;
+}
+
+/** A refusal of a batch of which something is stored already. */
+function afterParts(error: ApiError, { number }: Line): ApiError {
+  const { status, code } = error;
+  const message = `${error.message}; the lines before line ${number} are stored`;
+  return new ApiError(status, message, { code, cause: error });
 }
 
 function notOpened(line: Line): ApiError {

@@ -11,8 +11,10 @@ import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
 import type { Core } from "../core.js";
 import { ApiError, badRequest } from "../errors/api-error.js";
+import { checkJsonParts } from "../decoding/json-parts.js";
 import { bytesResponse, emptyResponse, jsonResponse } from "../http/answers.js";
 import type { ExtraPage } from "../http/app.js";
+import type { OpenBody } from "../http/read-body.js";
 import { StudioPage } from "./assets.js";
 import { checkpointRows } from "./checkpoint-rows.js";
 import { seriesCsv } from "./csv.js";
@@ -39,8 +41,7 @@ import { Studio } from "./studio.js";
 export interface StudioPagesParts {
   readonly core: Core;
   readonly authenticator: Authenticator;
-  /** Reads a small body. */
-  readonly readBytes: (request: Request, owner: string) => Promise<Uint8Array>;
+  readonly openBody: OpenBody;
   readonly version: string;
   /** Folders of runs that others have written. */
   readonly logFolders: readonly string[];
@@ -73,7 +74,15 @@ const maxSeries = 2000;
 
 /** The page of the studio, its files and its data. */
 export function studioPages(parts: StudioPagesParts): ExtraPage[] {
-  const { core, authenticator, readBytes, version, threads } = parts;
+  const { core, authenticator, openBody, version, threads } = parts;
+  const readObject = async (request: Request, owner: string) => {
+    const { bytes, release } = await openBody(request, owner);
+    try {
+      return toObject(bytes);
+    } finally {
+      release();
+    }
+  };
   const { context } = core;
   const folders = new LogFolders(parts.logFolders);
   const remote = new RemoteRuns(parts.remote);
@@ -107,7 +116,7 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
     expiresAt: context.clock.now() + 3_600_000,
   });
   const login = async (request: Request) => {
-    const { code, key } = toObject(await readBytes(request, "studio-login"));
+    const { code, key } = await readObject(request, "studio-login");
     const caller =
       typeof code === "string"
         ? codes.redeem(code)
@@ -288,7 +297,7 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
         id: params["id"] ?? "",
         name: params["name"] ?? "",
         query: new URL(request.url).searchParams,
-        body: async () => toObject(await readBytes(request, caller.owner)),
+        body: () => readObject(request, caller.owner),
       });
       if (answered instanceof Response) return answered;
       return answered === undefined ? emptyResponse() : jsonResponse(answered);
@@ -308,7 +317,7 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
   const known = Object.entries(handlers) as [StudioRouteName, StudioHandler][];
 
   return [
-    logsPage(core, authenticator, readBytes),
+    logsPage(core, authenticator, openBody),
     openPage("hello", hello),
     openPage("login", login),
     ...known.map(([name, answer]) => dataPage(name, answer)),
@@ -376,9 +385,11 @@ function timeIn(query: URLSearchParams, name: string): number | null {
 
 function toObject(bytes: Uint8Array): Record<string, unknown> {
   if (bytes.length === 0) return {};
+  const text = Buffer.from(bytes).toString();
+  checkJsonParts(text);
   let value: unknown;
   try {
-    value = parseJson(Buffer.from(bytes).toString());
+    value = parseJson(text);
   } catch {
     throw badRequest("body", "is not JSON");
   }

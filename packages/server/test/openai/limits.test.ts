@@ -1,7 +1,7 @@
 import { ServiceClient } from "tinker-ts";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createLocalHandler } from "../../src/index.js";
-import { OpenAiServer, question } from "../support/openai-server.js";
+import { OpenAiServer, question, type Loose } from "../support/openai-server.js";
 import { ScriptedEngine } from "../support/scripted-engine.js";
 
 let real: OpenAiServer;
@@ -47,6 +47,45 @@ describe("tokens for training", () => {
   });
 });
 
+describe("long texts", () => {
+  const text = "The cat sat on the mat. <|im_end|> ".repeat(180);
+
+  it("become the tokens that short ones do", async () => {
+    const body = { model: "m", max_tokens: 1, return_token_ids: true };
+    const { json } = await scripted.post("/v1/completions", {
+      ...body,
+      prompt: [text, [1, 2], "The cat"],
+    });
+    expect(json.choices.map((choice: Loose) => choice.prompt_token_ids)).toEqual([
+      [...scripted.tokenizer.encode(text)],
+      [1, 2],
+      [...scripted.tokenizer.encode("The cat")],
+    ]);
+    const messages = [{ role: "user", content: text }];
+    const template = await scripted.tokenizer.chatTemplate();
+    const rendered = template.render(messages, { addGenerationPrompt: true });
+    const chat = await scripted.chat({ messages, return_token_ids: true, max_tokens: 1 });
+    expect(chat.json.prompt_token_ids).toEqual([...rendered.encode()]);
+  });
+
+  it("that a template cannot write are the caller's mistake", async () => {
+    const failing = await OpenAiServer.open({
+      engine: new ScriptedEngine(),
+      template: "{{ raise_exception('no ' + messages[0]['role']) }}",
+    });
+    try {
+      for (const content of ["short", text]) {
+        const { status, json } = await failing.chat({ messages: [{ role: "user", content }] });
+        expect(status).toBe(400);
+        expect(json.error).toMatchObject({ param: "messages" });
+        expect(json.error.message).toContain("no user");
+      }
+    } finally {
+      await failing.close();
+    }
+  });
+});
+
 describe("limits", () => {
   it("88: refuses bodies that are too large or no JSON, in its own form", async () => {
     const cases: [string, RequestInit, number, string | null][] = [
@@ -61,6 +100,40 @@ describe("limits", () => {
       expect(await response.json()).toMatchObject({
         error: { message: expect.any(String), type: "invalid_request_error", param: null },
       });
+    }
+  });
+
+  it("refuses JSON that unfolds to too much, before it is unfolded", async () => {
+    const messages = `[${"{},".repeat(100_000)}{}]`;
+    const body = `{"model":"m","messages":${messages}}`;
+    const response = await real.fetch("/v1/chat/completions", body);
+    expect(response.status).toBe(413);
+    expect(await response.json()).toMatchObject({
+      error: { message: expect.stringContaining("objects, lists and fields") },
+    });
+  });
+
+  it("counts what waits as its owner's, and lets it go with the answer", async () => {
+    const own = new ScriptedEngine();
+    const limits = { maxBodyBytes: 10_000, maxDecompressedBytes: 10_000, maxBodiesBytes: 40_000 };
+    const server = await OpenAiServer.open({ engine: own, limits: { ...limits, maxStreams: 1 } });
+    try {
+      own.says("ok");
+      const arrived = own.gates.close("sample");
+      const large = { ...question, user: "x".repeat(8000) };
+      const ask = (stream: boolean) => server.fetch("/v1/chat/completions", { ...large, stream });
+      const waiting = [ask(true)];
+      await arrived;
+      waiting.push(ask(false));
+      await expect.poll(async () => (await ask(false)).status).toBe(429);
+      const small = await server.fetch("/v1/models/x", "");
+      expect(small.status).toBe(404);
+      own.gates.openAll();
+      for (const answer of waiting) expect((await answer).status).toBe(200);
+      await Promise.all(waiting.map(async (answer) => (await answer).text()));
+      expect((await ask(false)).status).toBe(200);
+    } finally {
+      await server.close();
     }
   });
 

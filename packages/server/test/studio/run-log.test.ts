@@ -45,6 +45,41 @@ const metrics = (n: number, step: number, values: object, writer = "w1") => ({
 
 const tooMany = Object.fromEntries(Array.from({ length: 2001 }, (_, n) => [`m${n}`, n]));
 
+describe("a long batch", () => {
+  const lines = (count: number) => [
+    open(),
+    ...Array.from({ length: count - 1 }, (_, index) => metrics(index + 2, index, { loss: index })),
+  ];
+
+  it("lets others have their turn before it is stored, and is stored in the order it came", async () => {
+    const order: string[] = [];
+    const batches = [
+      post(lines(6000)).then(() => order.push("long")),
+      post([metrics(6001, 5999, { loss: 1 })]).then(() => order.push("next")),
+      app.session().then(() => order.push("session")),
+    ];
+    await Promise.all(batches);
+    expect(order).toEqual(["session", "long", "next"]);
+    const [loss] = await getSeries(app, "r1", ["loss"]);
+    expect(loss!.count!.reduce((sum, one) => sum + one, 0)).toBe(6000);
+  });
+
+  it("says what of it is stored when a line is refused, and the rest can be sent again", async () => {
+    const bad = { ...head(1, "w2"), kind: "text", text: "not opened" };
+    const refused = await post([...lines(6000), bad]);
+    expect(refused.status).toBe(400);
+    const refusal = await refused.text();
+    expect(refusal).toContain("line 6001: kind:");
+    const kept = Number(/the lines before line (\d+) are stored/.exec(refusal)?.[1]) - 1;
+    expect(kept).toBeGreaterThan(1);
+    const answer = (await (await post(lines(6000).slice(0, kept))).json()) as LogsAnswer;
+    expect(answer.stored).toEqual({ r1: { w1: kept } });
+    expect((await post(lines(6000))).status).toBe(200);
+    const [loss] = await getSeries(app, "r1", ["loss"]);
+    expect(loss!.count!.reduce((sum, one) => sum + one, 0)).toBe(5999);
+  });
+});
+
 describe("lines of a logger", () => {
   it("make a run with its metrics, marks and texts", async () => {
     const config = { num_epochs: 2, learning_rate: 1e-3 };

@@ -7,6 +7,8 @@ export type SendEvent = (data: unknown, name?: string) => void;
 /** How a stream of events is kept. */
 export interface EventStreamOptions {
   readonly signal: AbortSignal;
+  /** Told of the work, which may go on when the answer has begun. */
+  readonly streaming: (work: Promise<unknown>) => void;
   readonly clock: Clock;
   /** A stream with nothing to say says so this often. */
   readonly pingMs: number;
@@ -78,6 +80,7 @@ export async function eventStream(
       write(lastLine);
     })
     .finally(() => cancelPing());
+  options.streaming(finished);
   await Promise.race([begun, finished]);
   finished.catch(() => {
     // It was told by the race.

@@ -1,4 +1,5 @@
-import type { ChatTemplate, RenderedChat, Tokenizer } from "@tinker-ts/hub";
+import type { ChatTemplate, Tokenizer } from "@tinker-ts/hub";
+import type { PromptEncoder, TextSource } from "../../decoding/prompt-encoder.js";
 import { invalid, OpenAiError } from "../openai-error.js";
 import type { ChatRequest } from "../request/chat-request.js";
 import type { ThinkingMarks } from "../sections/answer-format.js";
@@ -11,31 +12,25 @@ export interface ChatPrompt {
   readonly startsThinking: boolean;
 }
 
-/** Stands behind the message that is to be continued while the template is rendered. */
-const hereMark = "\ufdd3";
-
 /** Renders the messages of a request with the model's own template. */
 export async function chatPrompt(
-  tokenizer: Tokenizer,
-  template: ChatTemplate,
+  prompts: PromptEncoder,
+  owner: string,
+  text: TextSource,
   request: ChatRequest,
   marks: ThinkingMarks | null,
 ): Promise<ChatPrompt> {
-  const { tools, choice, variables, continuesFinalMessage } = request;
+  const { messages, tools, choice, variables, continuesFinalMessage } = request;
   const isOffered = tools.length > 0 && choice !== "none";
   const options = {
     addGenerationPrompt: request.addsGenerationPrompt,
     variables,
     ...(isOffered ? { tools: tools.map(({ json }) => json) } : {}),
   };
-  const last = request.messages.at(-1);
-  const messages = continuesFinalMessage
-    ? [...request.messages.slice(0, -1), { ...last!, content: `${last!.content}${hereMark}` }]
-    : request.messages;
-  const rendered = render(template, messages, options);
-  const whole = continuesFinalMessage ? cutAtMark(rendered) : rendered;
-  const text = whole.toString();
-  return { tokens: whole.encode(), text, startsThinking: endsInThoughts(text, request, marks) };
+  const chat = { messages, options, continuesFinalMessage };
+  const encoded = await prompts.encodeChat(owner, text, chat);
+  if ("problem" in encoded) throw invalid(encoded.field, encoded.problem);
+  return { ...encoded, startsThinking: endsInThoughts(encoded.text, request, marks) };
 }
 
 /** The template that conversations are rendered with; a model without one is refused, never guessed for. */
@@ -46,30 +41,6 @@ export async function templateOf(tokenizer: Tokenizer, model: string): Promise<C
     `the model ${model} has no chat template; write the prompt yourself and call /v1/completions`,
     { param: "model", code: "invalid_value" },
   );
-}
-
-function render(
-  template: ChatTemplate,
-  ...[messages, options]: Parameters<ChatTemplate["render"]>
-): RenderedChat {
-  try {
-    return template.render(messages, options);
-  } catch (error) {
-    if (error instanceof Error && error.name === "HubError")
-      throw invalid("messages", error.message);
-    throw error;
-  }
-}
-
-function cutAtMark(rendered: RenderedChat): RenderedChat {
-  // The last one: a message may have the character for reasons of its own.
-  let place = -1;
-  for (let next = rendered.indexOfMark(hereMark); next >= 0;) {
-    place = next;
-    next = rendered.indexOfMark(hereMark, place + 1);
-  }
-  if (place >= 0) return rendered.slice(0, place);
-  throw invalid("continue_final_message", "is not supported by the template of this model");
 }
 
 function endsInThoughts(text: string, request: ChatRequest, marks: ThinkingMarks | null): boolean {

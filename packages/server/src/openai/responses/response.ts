@@ -38,6 +38,7 @@ export async function response(
     },
     {
       signal: call.signal,
+      streaming: call.streaming,
       clock,
       pingMs: limits.streamPingMs,
       headers: { "x-request-id": call.requestId },
