@@ -25,7 +25,8 @@ const sessionTimeoutMs = 6000;
 const cleanUps: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp();
-});
+  // Thousands of folders are deleted.
+}, 120_000);
 
 /** Pauses before retries, ten times shorter; deadlines are as they are. */
 const hurriedClock = {
