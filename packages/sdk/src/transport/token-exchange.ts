@@ -18,6 +18,8 @@ export class TokenExchange {
   readonly #fetchToken: (isBackground: boolean) => Promise<string>;
   readonly #runtime: Runtime;
   #token: string | undefined;
+  /** When the token expires, read from it once: every request asks. */
+  #expiry: number | undefined;
   #fetchingOnDemand: Promise<void> | undefined;
   #cancelRefresh: CancelTimer | undefined;
   #isStopped = false;
@@ -29,8 +31,7 @@ export class TokenExchange {
   ) {
     this.#runtime = runtime;
     this.#fetchToken = fetchToken;
-    this.#token = seed;
-    if (seed !== undefined) this.#scheduleRefresh();
+    if (seed !== undefined) this.#keep(seed);
   }
 
   /** The token as it is, for identity and for copies. */
@@ -40,8 +41,7 @@ export class TokenExchange {
 
   /** Gets the first token; fails when the exchange does. */
   async start(): Promise<void> {
-    this.#token = await this.#fetchToken(false);
-    this.#scheduleRefresh();
+    this.#keep(await this.#fetchToken(false));
   }
 
   /** A token that is good for the next minute, or the best there is. */
@@ -62,14 +62,19 @@ export class TokenExchange {
 
   async #refresh(isBackground: boolean): Promise<void> {
     try {
-      this.#token = await this.#fetchToken(isBackground);
-      this.#scheduleRefresh();
+      this.#keep(await this.#fetchToken(isBackground));
     } catch (error) {
       this.#runtime.logger.warn(
         `could not renew the access token, trying again in a minute: ${String(error)}`,
       );
       this.#scheduleRefresh(retryRefreshMs);
     }
+  }
+
+  #keep(token: string): void {
+    this.#token = token;
+    this.#expiry = expiryOf(token);
+    this.#scheduleRefresh();
   }
 
   #scheduleRefresh(delayMs = this.#untilRefreshMs()): void {
@@ -79,13 +84,11 @@ export class TokenExchange {
   }
 
   #untilRefreshMs(): number {
-    const expiry = this.#token === undefined ? undefined : expiryOf(this.#token);
-    if (expiry === undefined) return retryRefreshMs;
-    return Math.max(0, expiry - refreshBeforeExpiryMs - this.#runtime.clock.wallTime());
+    if (this.#expiry === undefined) return retryRefreshMs;
+    return Math.max(0, this.#expiry - refreshBeforeExpiryMs - this.#runtime.clock.wallTime());
   }
 
   #remainingMs(): number {
-    const expiry = this.#token === undefined ? undefined : expiryOf(this.#token);
-    return expiry === undefined ? 0 : expiry - this.#runtime.clock.wallTime();
+    return this.#expiry === undefined ? 0 : this.#expiry - this.#runtime.clock.wallTime();
   }
 }

@@ -71,9 +71,11 @@ export async function runPass(
     const output = combineOutputs(await Promise.all(outputs));
     const data = chunks.flatMap((chunk) => chunk.data);
     return withLossValue(output, data, frame.lossFn, frame.lossFnConfig);
+  } catch (error) {
+    waiting.abort(new CancelledError("Another chunk of the same call failed."));
+    throw error;
   } finally {
     stopListening();
-    waiting.abort(new CancelledError("Another chunk of the same call failed."));
   }
 }
 
