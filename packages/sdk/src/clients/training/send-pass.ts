@@ -28,8 +28,13 @@ export async function sendPass(
   try {
     return await sendAs(first);
   } catch (error) {
-    if (dialect.isSettled || !mayBeAboutForm(error, pass)) throw error;
+    if (!mayBeAboutForm(error, pass)) throw error;
     const other = first === "proto" ? "json" : "proto";
+    // Another chunk may have found out meanwhile.
+    if (dialect.isSettled) {
+      if (dialect.current === first) throw error;
+      return sendAs(other);
+    }
     if (isAboutForm(error, pass)) {
       return sendAs(other).catch((second: unknown) => {
         // Refused for its form in both: then the first refusal was not about the form.
