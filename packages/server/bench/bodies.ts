@@ -17,7 +17,7 @@ export async function reportBodies(model: BenchModel): Promise<void> {
       .client()
       .createLoraTrainingClient({ baseModel: "bench", rank: 8 });
     const idleLoop = new IdleLoop();
-    const bodies = await worstBodies(training.modelId);
+    const bodies = await worstBodies(training.modelId, "bench");
     const look = () => server.metrics("tinker_event_loop_delay_p99_seconds");
     const delaysMs: number[] = [];
     for (const { name, path, bytes, headers } of bodies) {

@@ -106,7 +106,11 @@ describe.runIf(isFull)("an owner that attacks another", { timeout: 600_000 }, ()
       baseModel: "qwen3",
       rank: 4,
     });
-    for (const { name, path: page, bytes, headers } of await worstBodies(hostile.modelId, 0.5)) {
+    for (const { name, path: page, bytes, headers } of await worstBodies(
+      hostile.modelId,
+      "qwen3",
+      0.5,
+    )) {
       const attack = [1, 2].map(() => post(attacker, page, bytes, headers));
       const { metrics } = await training.forwardBackward(data, "cross_entropy");
       expect(metrics, name).toHaveProperty("loss:sum");

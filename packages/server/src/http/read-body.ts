@@ -58,7 +58,7 @@ export async function readBody(
   // What came is gone by now; what is left of it is what will be kept.
   room.release();
   if (isPass(typeName)) room.take((body as ReceivedPass).payload.length);
-  if (typeName === "SampleRequest") room.take(tokenBytes * promptLength(body));
+  if (typeName === "SampleRequest") room.take(promptBytes(body as WireValue<"SampleRequest">));
   return body;
 }
 
@@ -101,8 +101,11 @@ function checkEncoding({ headers }: Request): boolean {
 /** A token of a prompt, while it is a number of a list. */
 const tokenBytes = 8;
 
-function promptLength(body: unknown): number {
-  return (body as WireValue<"SampleRequest">).prompt.length;
+function promptBytes({ prompt }: WireValue<"SampleRequest">): number {
+  return prompt.chunks.reduce(
+    (sum, chunk) => sum + ("tokens" in chunk ? tokenBytes * chunk.tokens.length : 0),
+    0,
+  );
 }
 
 function isPass(typeName: WireTypeName): boolean {

@@ -3,7 +3,7 @@ import { compressZstd, encodeProto } from "tinker-ts/wire";
 /** A body that costs its receiver as much as it can. */
 export interface WorstBody {
   readonly name: string;
-  /** The endpoint. */
+  /** The endpoint, from `/api/v1/`. */
   readonly path: string;
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly headers: Readonly<Record<string, string>>;
@@ -14,7 +14,11 @@ const proto = { "content-type": "application/x-protobuf" };
 const zstd = { "content-encoding": "zstd" };
 
 /** The worst that one key may send, within the default limits; `scale` makes the large ones smaller. */
-export async function worstBodies(modelId: string, scale = 1): Promise<WorstBody[]> {
+export async function worstBodies(
+  modelId: string,
+  baseModel: string,
+  scale = 1,
+): Promise<WorstBody[]> {
   const megabytes = (count: number): number => Math.floor(count * scale * 1e6);
   const pass = (data: string): Uint8Array<ArrayBuffer> =>
     Buffer.from(
@@ -42,6 +46,9 @@ export async function worstBodies(modelId: string, scale = 1): Promise<WorstBody
   const prompt = `{"base_model":"none","prompt":{"chunks":[{"tokens":${list("1", 4e6)}}]},"sampling_params":{}}`;
   const strings = (sizeBytes: number) => list('""', sizeBytes);
   const session = `{"tags":${strings(190_000)},"user_metadata":{},"sdk_version":"x"}`;
+  // No two letters that are often together, which is what makes tokens of a text slowly.
+  const letters = Buffer.from(Array.from({ length: megabytes(1) }, (_, n) => 97 + ((n * n) % 25)));
+  const question = `{"model":${JSON.stringify(baseModel)},"max_tokens":1,`;
   const path = "forward_backward";
   return [
     { name: "spaces, compressed", path, bytes: spaces, headers: { ...json, ...zstd } },
@@ -56,6 +63,18 @@ export async function worstBodies(modelId: string, scale = 1): Promise<WorstBody
     { name: "millions of empty data", path, bytes: pass(list("{}", megabytes(60))), headers: json },
     { name: "nested lists", path, bytes: pass("[".repeat(megabytes(60))), headers: json },
     { name: "a long prompt", path: "asample", bytes: Buffer.from(prompt), headers: json },
+    {
+      name: "a long text",
+      path: "../../v1/completions",
+      bytes: Buffer.from(`${question}"prompt":"${letters.toString()}"}`),
+      headers: json,
+    },
+    {
+      name: "lists in lists of a chat",
+      path: "../../v1/chat/completions",
+      bytes: Buffer.from(`${question}"messages":${"[".repeat(2e6)}${"]".repeat(2e6)}}`),
+      headers: json,
+    },
     { name: "many tags", path: "create_session", bytes: Buffer.from(session), headers: json },
     {
       name: "telemetry",
