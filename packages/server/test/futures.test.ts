@@ -26,6 +26,8 @@ it("answers 404 for a request that was never made", async () => {
 it("does not tell others whether a request exists", async () => {
   await app.dispose();
   app = await TestApp.open({
+    clock,
+    limits: { sessionTimeoutMs: 1e9, fetchedGraceMs: 60_000 },
     apiKeys: [
       { key: "tml-alice-key", owner: "alice" },
       { key: "tml-bob-key", owner: "bob" },
@@ -35,8 +37,12 @@ it("does not tell others whether a request exists", async () => {
   model = await app.model(await app.session(alice), alice);
   const { requestId } = await app.call("forwardBackward", passBody(model, 1, [[1]]), alice);
   await app.result(requestId, alice);
-  const bob = await app.fetch("retrieveFuture", { requestId }, { key: "tml-bob-key" });
-  expect(bob.status).toBe(404);
+  const status = async (key: string): Promise<number> =>
+    (await app.fetch("retrieveFuture", { requestId }, { key })).status;
+  expect(await status("tml-bob-key")).toBe(404);
+  await clock.advance(minutes(2));
+  expect(await status("tml-alice-key")).toBe(410);
+  expect(await status("tml-bob-key")).toBe(404);
 });
 
 it("announces a large result first where the client allows it", async () => {

@@ -80,11 +80,10 @@ export class Futures {
 
   #find(requestId: string, caller: Principal): RequestHead {
     const head = this.#context.ledger.find(requestId);
-    if (head?.state === "gone" || (!head && this.#isForgotten(requestId, caller))) {
-      throw gone(`the result of request ${requestId} is no longer kept; make the request again`);
-    }
-    if (head?.owner !== caller.owner) throw notFound(`request ${requestId}`);
-    return head;
+    const isOwn = head ? head.owner === caller.owner : this.#isForgotten(requestId, caller);
+    if (!isOwn) throw notFound(`request ${requestId}`);
+    if (head && head.state !== "gone") return head;
+    throw gone(`the result of request ${requestId} is no longer kept; make the request again`);
   }
 
   /** Whether an id names a request that finished so long ago that no record of it is left. */

@@ -50,7 +50,7 @@ async function tidyUp(
   const { store, logger } = context;
   if (store.isCutOff) {
     logger.error(
-      "the write-ahead log of the database is missing or empty; the last commits are lost",
+      "the write-ahead log of the database is missing or empty; unless a program for SQLite has opened the database since, the last commits are lost",
     );
   }
   const lost = new LostAndFound(context);
