@@ -260,25 +260,26 @@ it("ends a stream that fails with a line that says why", async () => {
   });
 });
 
-it("bills prompt tokens once, as cached or as not", async () => {
-  app.engine.cachedTokens = 3;
-  const { requestId } = await app.call(
-    "sample",
-    ask({ baseModel: "toy", prompt: [1, 2, 3, 4, 5] }),
-  );
-  await app.result(requestId);
-  const hour = (shift: number): string => {
-    const at = Math.floor(Date.now() / 3_600_000 + shift) * 3_600_000;
-    return new Date(at).toISOString().replace(".000", "");
-  };
-  const query = { starting_on: hour(-1), ending_before: hour(2) };
-  const { data } = await app.call("getBillingUsage", null, { query });
-  const prompts = data.flatMap(({ eventInfo }) =>
-    eventInfo.type === "sampling_prefill" ? [eventInfo] : [],
-  );
-  const tokens = prompts.reduce((sum, { tokenCount }) => sum + tokenCount, 0);
-  expect(tokens).toBe(5);
-});
+it.each(["queued", "streamed"])(
+  "bills prompt tokens once, as cached or as not: %s",
+  async (way) => {
+    app.engine.cachedTokens = 3;
+    const body = ask({ baseModel: "toy", prompt: [1, 2, 3, 4, 5] });
+    if (way === "queued") await app.result((await app.call("sample", body)).requestId);
+    else await (await app.fetch("streamSample", body)).text();
+    const hour = (shift: number): string => {
+      const at = Math.floor(Date.now() / 3_600_000 + shift) * 3_600_000;
+      return new Date(at).toISOString().replace(".000", "");
+    };
+    const query = { starting_on: hour(-1), ending_before: hour(2) };
+    const { data } = await app.call("getBillingUsage", null, { query });
+    const prompts = data.flatMap(({ eventInfo }) =>
+      eventInfo.type === "sampling_prefill" ? [eventInfo] : [],
+    );
+    const tokens = prompts.reduce((sum, { tokenCount }) => sum + tokenCount, 0);
+    expect(tokens).toBe(5);
+  },
+);
 
 it("gives streaming up when its client goes away", async () => {
   const arrived = app.engine.gates.close("sample");
