@@ -189,7 +189,7 @@ describe("serve", () => {
     expect(await runProcess([...models, "tml-second"])).toMatchObject({ code: 0 });
     const refused = await runProcess([...models, "tml-wrong"]);
     expect(refused.code).toBe(1);
-    expect(refused.err).toMatch(/^Error: Authentication failed\n/);
+    expect(refused.err).toMatch(/^Error: Authentication failed\n[^]*--api-key or TINKER_API_KEY/);
     await server.kill("SIGTERM").finished;
   });
 
@@ -214,7 +214,8 @@ describe("serve", () => {
     [["--model", `${baseModel}=y`], `${baseModel} is given twice.`],
     [["--alias", "bot"], '"bot" is not NAME=MODEL.'],
     [["--weights", "int4"], '"int4" is not [MODEL=]f32 or [MODEL=]int8.'],
-    [["--model", "a=/nowhere", "--weights", "b=int8"], '--weights: "b" is not served here'],
+    [["--model", "a=/nowhere"], "--model: the folder /nowhere does not exist."],
+    [["--model", "a=some/model", "--weights", "b=int8"], '--weights: "b" is not served here'],
     [["--alias", "bot=m", "--alias", "bot=n"], "bot is given twice."],
     [["--api-key", "short"], "--api-key: a key needs at least 8 characters"],
     [["--public-url", "example"], "--public-url: example is not an address"],

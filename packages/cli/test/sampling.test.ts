@@ -124,13 +124,17 @@ describe("sample", () => {
     [["-m", baseModel], "Pass the text to continue once"],
     [["-m", baseModel, "-p", "x", "--prompt-file", "y"], "Pass the text to continue once"],
     [["-m", baseModel, "-p", "x", "y"], "Pass the text to continue once"],
-    [["-m", baseModel, "--prompt-file", "nowhere.txt"], "ENOENT"],
+    [
+      ["-m", baseModel, "--prompt-file", "nowhere.txt"],
+      "--prompt-file: nowhere.txt cannot be read",
+    ],
+    [["-m", baseModel, "-p", "x", "--output", "nowhere/x"], "nowhere does not exist"],
     [["-m", "gpt", "-p", "x"], '"gpt" is not served here; there are qwen3, chatty'],
     [["-m", "tinker://nobody/weights/x", "-p", "x"], "nobody"],
     [["-m", baseModel, "-p", "x".repeat(2000)], "512"],
   ])("refuses %j", async (options, message) => {
     const { code, out, err } = await server.run(["sample", ...options]);
-    expect({ code, out: out.replace("Sample 1:\n", "") }).toEqual({ code: 1, out: "" });
+    expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err).toContain(message);
   });
 

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { text as readAll } from "node:stream/consumers";
@@ -39,7 +40,12 @@ export const command = defineCommand({
     const source = readSource(options);
     const prompt = await readPrompt(context, args.text, options);
     const { output, terminal } = context;
-    const isLive = !output.isJson && options.output === undefined && options.numSamples === 1;
+    const file =
+      options.output === undefined ? undefined : path.resolve(terminal.cwd, options.output);
+    if (file !== undefined && !existsSync(path.dirname(file))) {
+      throw new CliError(`--output: the folder ${path.dirname(file)} does not exist.`);
+    }
+    const isLive = !output.isJson && file === undefined && options.numSamples === 1;
     await withService(context, async (open) => {
       const sampling = await open.service.createSamplingClient({ ...source, ...open.bounds });
       const tokenizer = await sampling.getTokenizer(open.bounds);
@@ -67,8 +73,8 @@ export const command = defineCommand({
       const content = output.isJson
         ? jsonText(toJson(response, tokenizer))
         : toText(response, tokenizer);
-      if (options.output === undefined) return output.line(content);
-      await writeFile(path.resolve(terminal.cwd, options.output), `${content}\n`);
+      if (file === undefined) return output.line(content);
+      await writeFile(file, `${content}\n`);
       output.note(`Wrote ${options.output}`);
     });
   },
@@ -88,7 +94,9 @@ async function readPrompt(
   const content =
     promptFile === "-"
       ? await readAll(terminal.input)
-      : await readFile(path.resolve(terminal.cwd, promptFile), "utf8");
+      : await readFile(path.resolve(terminal.cwd, promptFile), "utf8").catch((cause: Error) => {
+          throw new CliError(`--prompt-file: ${promptFile} cannot be read: ${cause.message}`);
+        });
   return { text: content, ...tokensIn(content) };
 }
 

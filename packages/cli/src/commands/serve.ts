@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import path from "node:path";
 import type { WeightName } from "@tinker-ts/server";
 import { defineCommand, type CommandContext } from "../command.js";
@@ -154,6 +155,10 @@ function readModels(
       throw new CliError(`--model: ${JSON.stringify(text)} is not NAME=PATH_OR_HUB_ID.`);
     }
     if (Object.hasOwn(models, name)) throw new CliError(`--model: ${name} is given twice.`);
+    // An id of the hub is looked up when it is used; a folder is there or it is not.
+    if (folder !== undefined && !existsSync(folder)) {
+      throw new CliError(`--model: the folder ${folder} does not exist.`);
+    }
     models[name] = folder ?? location;
   }
   return models;

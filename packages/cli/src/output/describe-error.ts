@@ -36,7 +36,10 @@ export function describeError(error: unknown): ErrorDescription {
   const code = codeOf(error);
   if (isUnknownModel(error)) return { heading: detailOf(error), detail: undefined };
   const heading = headings[code] ?? headingOfStatus(code);
-  if (heading !== undefined) return { heading, detail: detailOf(error) };
+  if (heading !== undefined) {
+    const wayOut = code === "http_401" ? "\nCheck --api-key or TINKER_API_KEY." : "";
+    return { heading, detail: detailOf(error) + wayOut };
+  }
   if (code === "credential") {
     return { heading: "Failed to connect to Tinker API", detail: error.message };
   }

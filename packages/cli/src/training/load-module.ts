@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { CliError } from "../errors/cli-error.js";
@@ -9,6 +10,7 @@ export async function loadModule(
   wanted: { readonly name: string; readonly example: string },
 ): Promise<unknown> {
   const file = path.resolve(cwd, given);
+  if (!existsSync(file)) throw new CliError(`${file} does not exist.`);
   let loaded: Readonly<Record<string, unknown>>;
   try {
     loaded = (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>;
