@@ -112,6 +112,16 @@ describe("what a run writes", () => {
     });
   });
 
+  it("is on the disk when the log is closed, also what was being written at that moment", async () => {
+    const run = await RunLog.open({ folder });
+    const name = "x".repeat(5_000_000);
+    run.logSpans(1, [{ name, startSeconds: 0, endSeconds: 1 }]);
+    const written = run.flush();
+    await run.close();
+    expect(read("timing_spans.jsonl")).toMatch(/^\{[^]*\}\n$/);
+    await written;
+  });
+
   it("keeps spans, text and files of iterations where the Python cookbook has them", async () => {
     const run = await RunLog.open({ folder });
     run.logSpans(2, [{ name: "step", startSeconds: 0, endSeconds: 1.5 }]);

@@ -19,6 +19,12 @@ describe("points of the contract that are easy to get wrong", () => {
     expect(decodeJson("OptimStepResponse", json)).toEqual({ metrics });
   });
 
+  it("a metric that is an object is refused by its name, whatever its fields are called", () => {
+    expect(() => decodeJson("OptimStepResponse", { metrics: { loss: { toString: 1 } } })).toThrow(
+      /metrics\.loss: expected a number/,
+    );
+  });
+
   it("prompt_logprobs of a request is unset, false or true", () => {
     const request = { prompt: [1], samplingParams: {} };
     expect(encodeJson("SampleRequest", request)).not.toHaveProperty("prompt_logprobs");

@@ -75,6 +75,7 @@ export class RunLog implements AsyncDisposable {
   readonly #sinks: Set<RunSink>;
   readonly #service: ServiceSink | undefined;
   #spans: StepSpans | undefined;
+  #writing: Promise<unknown> = Promise.resolve();
   #ending: { readonly status: "completed" | "failed"; readonly reason?: string } | undefined;
   #waiting: { readonly name: string; readonly text: string }[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -237,7 +238,9 @@ export class RunLog implements AsyncDisposable {
         this.#failure ??= error;
       }
     });
-    await Promise.all(writes);
+    // What an earlier flush is still writing counts too.
+    this.#writing = Promise.all([this.#writing, ...writes]);
+    await this.#writing;
   }
 
   /** Writes what waits and ends the sinks; throws when something could not be written. */

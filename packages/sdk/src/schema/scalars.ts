@@ -36,7 +36,8 @@ export function writeMeasured(value: number): number | string {
 
 /** Reads a double; numeric text passes. It is finite, unless it was measured. */
 export function readNumber(value: unknown, cursor: Cursor): number {
-  const word = cursor.isMeasured ? measuredWords.get(String(value)) : undefined;
+  const isWord = cursor.isMeasured && (typeof value === "string" || typeof value === "number");
+  const word = isWord ? measuredWords.get(String(value)) : undefined;
   if (word !== undefined) return word;
   const parsed =
     typeof value === "string" && /^\s*[+-]?(\d|\.\d)/.test(value)
