@@ -16,6 +16,7 @@ function refusing(what: string, wayOut: string) {
 }
 
 export const joinLocalServer = refusing("engine", "pass baseUrl with the address of a server");
+export const findStudio = refusing("need to look for a studio", "open /studio of the server");
 export const runCommand = refusing("shell for a credential command", "pass apiKey");
 
 export const loadTokenizerFrom = refusing(

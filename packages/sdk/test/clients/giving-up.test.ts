@@ -138,6 +138,24 @@ describe("one who gives up", () => {
     expect(error).toBeInstanceOf(APITimeoutError);
     expect(error.message).not.toContain("the deadline of my request");
   });
+
+  it("by a timeout hears of failures since the call began, and of none before", async ({
+    service,
+  }) => {
+    const replies = [json({ detail: "an old trouble" }, 503), json({ supported_models: [] })];
+    service.server.handle("getServerCapabilities", () => replies.shift() ?? hang);
+    const client = service.client();
+    await client.getServerCapabilities();
+    service.clock.isManual = true;
+    const late = client.getServerCapabilities({ timeoutMs: 5000 }).catch((error: unknown) => error);
+    await service.server.until(
+      () => service.server.requestsTo("getServerCapabilities").length === 3,
+    );
+    await service.clock.advance(5000);
+    const error = (await late) as Error;
+    expect(error).toBeInstanceOf(APITimeoutError);
+    expect(error.message).not.toContain("an old trouble");
+  });
 });
 
 describe("a server that holds polls for minutes", () => {
