@@ -31,7 +31,7 @@ if (isWanted("decoding")) await benchDecoding(engine);
 if (ofPrecision.length > 0) {
   await benchPrecision(engine, ofPrecision, named.length > 0 ? named : modelNames);
 }
-if (isWanted("memory")) await benchMemory();
+if (isWanted("memory")) await benchMemory(named.length > 0 ? named : modelNames);
 if (isWanted("long-context")) benchLongContext();
 if (isWanted("endurance")) await benchEndurance(engine);
 await engine.close();

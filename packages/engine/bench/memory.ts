@@ -25,10 +25,10 @@ const goals: Readonly<Record<string, number>> = {
 };
 
 /** What processes hold after each phase, and their peaks beside what was planned before anything was read. */
-export async function benchMemory(names?: readonly BenchModelName[]): Promise<void> {
+export async function benchMemory(names: readonly BenchModelName[]): Promise<void> {
   const root = await mkdtemp(path.join(tmpdir(), "tinker-ts-memory-"));
   try {
-    for (const name of names ?? (Object.keys(benchModels) as BenchModelName[])) {
+    for (const name of names) {
       const folder = path.join(root, name);
       await writeModelFolder(folder, benchModels[name]);
       for (const precision of weights) measure(folder, name, precision);

@@ -1,3 +1,4 @@
+import { freeMemory } from "../util/free-memory.js";
 import type { ValueMemory } from "./device-array.js";
 import type { PortValues } from "./program.js";
 
@@ -84,6 +85,7 @@ export class BufferPool implements ValueMemory<Float32Array> {
   /** Lets go of unused buffers when they hold more than `keepBytes`. */
   trim(keepBytes: number): void {
     if (this.#freeBytes <= keepBytes) return;
+    freeMemory([...this.#free.values()].flat());
     this.#free.clear();
     this.#freeBytes = 0;
   }

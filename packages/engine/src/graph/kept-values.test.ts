@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { differentiate } from "./differentiate.js";
 import { Graph } from "./graph.js";
 import { keptValues, type KeptKind } from "./kept-values.js";
-import { exp, linear, multiply, reshape } from "./ops/index.js";
+import { exp, linear, multiply, reshape, transpose } from "./ops/index.js";
 
 /** `exp(x W^T) * exp(x W^T) W`, of which the gradient of x is wanted. */
 function build(kind: KeptKind) {
@@ -26,6 +26,20 @@ describe("keptValues", () => {
   it("keeps products alone when the rest is cheap to compute again", () => {
     const { product, kept } = build("dear");
     expect(kept).toEqual([product]);
+  });
+
+  it("keeps a rearrangement only where what it rearranges is not kept", () => {
+    const graph = new Graph();
+    const value = graph.input("value", [3, 4]);
+    const weight = graph.input("weight", [4, 4]);
+    // The gradient of a power reads the power, which is cheap to compute from the product.
+    const product = linear(value, weight);
+    const turned = transpose(exp(product), [1, 0]);
+    const plain = transpose(linear(value, weight), [1, 0]);
+    const result = multiply(turned, plain);
+    const seed = { of: result, gradient: graph.input("seed", [4, 3]) };
+    const kept = keptValues([result], differentiate([seed], [value]), "dear");
+    expect(kept).toEqual([product, plain]);
   });
 
   it("keeps the source of a view", () => {

@@ -3,12 +3,16 @@ import type { GraphNode, Tensor } from "./tensor.js";
 /** Views, which the runtime makes for nothing: it is their source that is worth keeping. */
 const views: ReadonlySet<string> = new Set(["Reshape", "Identity"]);
 
-/** Matrix products, and rearrangements of rows: dear to compute again. */
-const dear: ReadonlySet<string> = new Set(["Gemm", "Transpose", "ScatterND", "Gather"]);
+/** Rearrangements of rows: dear to compute again, but less so than to keep beside what they rearrange. */
+const rearrangements: ReadonlySet<string> = new Set(["Transpose", "ScatterND", "Gather"]);
+
+/** Products of weights and of stacks. */
+const products: ReadonlySet<string> = new Set(["Gemm", "FusedMatMul"]);
 
 /**
  * How much of a forward pass is kept for the backward pass: all that it reads, or what is dear to compute
- * again. The latter takes half the memory; the former is faster as long as values stay in the caches.
+ * again. The latter takes half the memory; the former is faster as long as values stay in the caches. A
+ * rearrangement that can be computed again from what is kept anyway is not kept.
  */
 export type KeptKind = "all" | "dear";
 
@@ -19,16 +23,33 @@ export function keptValues(
   kind: KeptKind,
 ): readonly Tensor[] {
   const forward = new Set([...ancestors(results, () => false)].map(({ node }) => node));
-  const isKept = (node: GraphNode): boolean =>
-    forward.has(node) &&
-    (kind === "all" ? !views.has(node.type) : node.isDear || dear.has(node.type));
-  const kept: Tensor[] = [];
+  const isProduct = ({ isDear, type }: GraphNode): boolean => isDear || products.has(type);
+  const isKept = (node: GraphNode): boolean => {
+    if (!forward.has(node)) return false;
+    if (kind === "all") return !views.has(node.type);
+    return node.isDear || node.type === "Gemm" || rearrangements.has(node.type);
+  };
+  const kept = new Set<Tensor>();
   ancestors(gradients, (tensor, node) => {
     if (!isKept(node)) return false;
-    kept.push(tensor);
+    kept.add(tensor);
     return true;
   });
-  return kept.toSorted((left, right) => left.id - right.id);
+  if (kind === "all") return inOrder(kept);
+  for (const tensor of inOrder(kept).toReversed()) {
+    const { node } = tensor;
+    if (node === undefined || !rearrangements.has(node.type)) continue;
+    const sources = node.inputs.filter((input) => input !== null);
+    const missing = [...ancestors(sources, (source) => kept.has(source))].some(
+      (source) => !kept.has(source) && source.node !== undefined && isProduct(source.node),
+    );
+    if (!missing) kept.delete(tensor);
+  }
+  return inOrder(kept);
+}
+
+function inOrder(tensors: Iterable<Tensor>): readonly Tensor[] {
+  return [...tensors].toSorted((left, right) => left.id - right.id);
 }
 
 /** Computed values that some values depend on, themselves included, not looking behind a border. */

@@ -54,7 +54,7 @@ export class HeldLayers {
     const held = this.#layers[layer];
     if (held === undefined || this.#stay || this.#readAgain === undefined) return;
     this.#layers[layer] = undefined;
-    freeMemory(Object.values(held));
+    freeMemory(Object.values(held).map(({ buffer }) => buffer));
   }
 
   get #held(): number {

@@ -121,7 +121,7 @@ class WeightReader {
     const data = await this.#source.read(spec.name, passing, this.#signal);
     const [rows = 0] = spec.shape;
     const held = isInt8 ? toInt8(spec.name, data, rows, withRest) : data;
-    if (data === passing && data.buffer !== this.#spare.buffer) freeMemory([data]);
+    if (data === passing && data.buffer !== this.#spare.buffer) freeMemory([data.buffer]);
     this.#onRead(sizeBytes(spec));
     return held;
   }

@@ -74,7 +74,7 @@ export function decodedRow(output: DecoderOutput, row: number): DecodedRow {
  * Weights that one program may hold. While it is made they exist twice, in 8 bits three times, and what they
  * leave behind in the C library's heap stays there: with programs of 128 MB instead of 64, int8 weights cost a fifth more.
  */
-const programBytesOf = { f32: 128 << 20, int8: 64 << 20 } as const;
+const defaultProgramBytes = 64 << 20;
 
 /**
  * What the runtime packs at once of the unembedding, of which it meanwhile holds as much twice. Smaller parts
@@ -96,7 +96,7 @@ const mostHeadRows = promptBlock + 1;
 
 /** How a decoder divides its work. */
 export interface DecoderLimits {
-  /** Weights that one program may hold. @default 128 MB, of int8 weights 64 MB */
+  /** Weights that one program may hold. @default 64 MB */
   readonly programBytes?: number;
   /** Most of the unembedding that is one matrix. @default 256 MB */
   readonly matrixBytes?: number;
@@ -119,7 +119,7 @@ export class Decoder {
   readonly #knownCaches = new WeakMap<KvRows, { sequences: number; ports: PortValues }>();
 
   constructor(model: ModelRuntime, limits: DecoderLimits = {}) {
-    const { programBytes = programBytesOf[model.config.precision?.weights ?? "f32"] } = limits;
+    const { programBytes = defaultProgramBytes } = limits;
     const { tableBytes = Infinity } = limits;
     this.#model = model;
     this.#matrixBytes = limits.matrixBytes ?? defaultMatrixBytes;
@@ -318,11 +318,13 @@ export class Decoder {
   }
 
   async #program(part: DecoderPart): Promise<Program> {
-    const { config, outer, layers: held, programs } = this.#model;
+    const { config, outer, layers: held, pool, programs } = this.#model;
     const own = Array.from({ length: part.end - part.first }, (_, index) => part.first + index);
     const compile = async (): Promise<CompiledGraph> => {
       const layers = new Map<number, WeightFeeds>();
       for (const layer of own) layers.set(layer, await held.of(layer));
+      // What packing leaves behind in the C library's heap then serves the buffers that passes will want again.
+      pool.trim(0);
       return decoderPart(config, part, { layers, outer }, this.#matrixBytes);
     };
     // With more threads than heads, ONNX Runtime divides the keys of a lone sequence among threads, and

@@ -27,8 +27,11 @@ export interface TrainingBudget {
 
 const defaultMicroBatchTokens = 1024;
 
-/** Activations that a micro-batch may keep before it is halved: from here on they cost more than they save. */
+/** Activations that a micro-batch may keep before it is made smaller: from here on they cost more than they save. */
 const mostKeptBytes = 1e9;
+
+/** Products of fewer rows would be noticeably slower. */
+const smallMicroBatchTokens = 256;
 const defaultWholeTokens = 512;
 /** Scores of larger blocks leave the caches: with 512 a step on 4,096 tokens takes a quarter longer. */
 const defaultBlockTokens = 128;
@@ -70,7 +73,7 @@ function processorBudget(config: ModelConfig, activationBytes: number): Training
   const keptBytesPerToken = 4 * config.layers * keptFloatsPerToken(config, keptKind);
   const isHeavy = defaultMicroBatchTokens * keptBytesPerToken > mostKeptBytes;
   return {
-    microBatchTokens: isHeavy ? defaultMicroBatchTokens / 2 : defaultMicroBatchTokens,
+    microBatchTokens: isHeavy ? smallMicroBatchTokens : defaultMicroBatchTokens,
     wholeTokens: defaultWholeTokens,
     blockTokens: defaultBlockTokens,
     chunkTokens: defaultChunkTokens,
@@ -87,10 +90,10 @@ function keptFloatsPerToken(config: ModelConfig, kind: KeptKind): number {
   const { hiddenSize, intermediateSize, heads, kvHeads, headDim } = config;
   const queries = heads * headDim;
   const keys = kvHeads * headDim;
-  const raw = config.qkNorm ? queries + keys : 0;
   const norms = config.norms === "around" ? 2 * hiddenSize : 0;
-  const products = 2 * hiddenSize + 2 * intermediateSize + 2 * queries + 2 * keys + raw + norms;
+  const products = 2 * hiddenSize + 2 * intermediateSize + 2 * queries + 2 * keys + norms;
   if (kind === "dear") return products;
+  const raw = config.qkNorm ? 2 * (queries + keys) : 0;
   const scores = heads * defaultWholeTokens;
   return products + 2 * hiddenSize + 2 * intermediateSize + raw + scores;
 }
