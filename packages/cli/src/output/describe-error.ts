@@ -27,6 +27,7 @@ const plainCodes = new Set([
   "data",
   "renderer_error",
   "data_directory_in_use",
+  "data_directory_unusable",
 ]);
 
 /** What to tell about an error. Errors of other packages are known by their codes, not by importing them. */

@@ -1,8 +1,9 @@
-import { chmodSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, statSync } from "node:fs";
 import path from "node:path";
 import { AuditTable } from "./audit-table.js";
 import { BlobFiles } from "./blob-files.js";
 import { CheckpointsTable } from "./checkpoints-table.js";
+import { makeDataDirectory } from "./data-directory.js";
 import { DataLock } from "./data-lock.js";
 import { GroupCommit } from "./group-commit.js";
 import { ExhibitsTable } from "./exhibits-table.js";
@@ -58,7 +59,7 @@ export class Store {
   readonly #commits: GroupCommit;
 
   constructor(dataDir: string, options: { durability: Durability }) {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    makeDataDirectory(dataDir);
     this.dataDir = dataDir;
     this.lock = new DataLock(dataDir);
     const isSynced = options.durability === "power";
