@@ -35,14 +35,23 @@ it("does not tell others whether a request exists", async () => {
   });
   const alice = { key: "tml-alice-key" };
   model = await app.model(await app.session(alice), alice);
-  const { requestId } = await app.call("forwardBackward", passBody(model, 1, [[1]]), alice);
-  await app.result(requestId, alice);
-  const status = async (key: string): Promise<number> =>
-    (await app.fetch("retrieveFuture", { requestId }, { key })).status;
-  expect(await status("tml-bob-key")).toBe(404);
+  const sample = { prompt: [1], samplingParams: { maxTokens: 1 }, baseModel: "toy" };
+  const requests = [
+    await app.call("forwardBackward", passBody(model, 1, [[1]]), alice),
+    // It belongs to no session, which would not be the other's either.
+    await app.call("sample", sample, alice),
+  ];
+  const statuses = (key: string): Promise<number[]> =>
+    Promise.all(
+      requests.map(
+        async ({ requestId }) => (await app.fetch("retrieveFuture", { requestId }, { key })).status,
+      ),
+    );
+  for (const { requestId } of requests) await app.result(requestId, alice);
+  expect(await statuses("tml-bob-key")).toEqual([404, 404]);
   await clock.advance(minutes(2));
-  expect(await status("tml-alice-key")).toBe(410);
-  expect(await status("tml-bob-key")).toBe(404);
+  expect(await statuses("tml-alice-key")).toEqual([410, 410]);
+  expect(await statuses("tml-bob-key")).toEqual([404, 404]);
 });
 
 it("announces a large result first where the client allows it", async () => {
@@ -158,24 +167,29 @@ it("drops the oldest results when there are too many bytes of them", async () =>
   expect(statuses.at(-1)).toBe(200);
 });
 
-it("answers 410 for a request whose record has gone altogether", async () => {
+it("answers 410 for a request whose record has gone altogether, to its owner", async () => {
   await app.dispose();
-  app = await TestApp.open({ clock, limits: { maxRequestRecords: 1, sessionTimeoutMs: 1e9 } });
-  model = await app.model(await app.session());
-  const ids: string[] = [];
-  for (const seq of [1, 2, 3]) {
-    const { requestId } = await app.call("optimStep", {
-      adamParams: {},
-      modelId: model,
-      seqId: seq,
-    });
-    await app.result(requestId);
-    ids.push(requestId);
+  app = await TestApp.open({
+    clock,
+    limits: { maxRequestRecords: 1, sessionTimeoutMs: 1e9 },
+    apiKeys: [
+      { key: "tml-alice-key", owner: "alice" },
+      { key: "tml-bob-key", owner: "bob" },
+    ],
+  });
+  const alice = { key: "tml-alice-key" };
+  model = await app.model(await app.session(alice), alice);
+  for (const seqId of [1, 2, 3]) {
+    const body = { adamParams: {}, modelId: model, seqId };
+    await app.result((await app.call("optimStep", body, alice)).requestId, alice);
   }
-  await app.call("saveWeights", { modelId: model, path: "a", seqId: 4 });
+  await app.call("saveWeights", { modelId: model, path: "a", seqId: 4 }, alice);
   await clock.advance(minutes(12));
-  expect((await app.fetch("retrieveFuture", { requestId: `${model}:0` })).status).toBe(410);
-  expect((await app.fetch("retrieveFuture", { requestId: `${model}:9` })).status).toBe(404);
+  const status = async (seq: number, key: string): Promise<number> =>
+    (await app.fetch("retrieveFuture", { requestId: `${model}:${seq}` }, { key })).status;
+  expect(await status(0, "tml-alice-key")).toBe(410);
+  expect(await status(9, "tml-alice-key")).toBe(404);
+  expect(await status(0, "tml-bob-key")).toBe(404);
 });
 
 it("fails a request when the engine breaks twice under it, and the model goes on", async () => {
