@@ -36,7 +36,7 @@ export interface EstimateOptions {
 }
 
 /** Node, the engine's code, and ONNX Runtime with its sessions. */
-const processBytes = 160e6;
+const processBytes = 180e6;
 
 /** Values, gradient and two moments of a parameter. */
 const bytesPerTrained = 16;
@@ -50,8 +50,8 @@ const rounding = 1.1;
 /** Tables of a chunk of logits that exist at once. */
 const logitTables = { f32: 6, int8: 8 } as const;
 
-/** Values of a layer that exist at once between its products. */
-const layerValues = 10;
+/** Values of a layer that exist at once between its products; with digits there are more of them. */
+const layerValues = { f32: 10, int8: 34 } as const;
 
 /** What packed weights take for each of their bytes: the C library's heap keeps part of what packing gives back. */
 const packing = { f32: 1.2, int8: 1.3 } as const;
@@ -100,19 +100,15 @@ function trainingBytes(config: ModelConfig, memoryBytes: number): number {
   const { activationBytes } = divideMemory(memoryBytes, weightBytesOf(config));
   const budget = trainingBudget(config, activationBytes);
   const { microBatchTokens, keptBytesPerToken, mergeFromTokens } = budget;
-  const isFloat = config.precision === undefined;
+  const kind = config.precision?.weights ?? "f32";
   const kept = Math.min(microBatchTokens * keptBytesPerToken, activationBytes);
   const merged = microBatchTokens >= mergeFromTokens ? packedBytesOf(config) : 0;
-  const turned = isFloat ? 0 : config.vocabSize * config.hiddenSize;
+  const turned = kind === "f32" ? 0 : config.vocabSize * config.hiddenSize;
   const logits = headChunkRows(config.vocabSize) * config.vocabSize * 4;
   const widest = Math.max(config.intermediateSize, config.heads * config.headDim);
   const values = microBatchTokens * widest * 4;
   return (
-    rounding * kept +
-    merged +
-    turned +
-    (isFloat ? logitTables.f32 : logitTables.int8) * logits +
-    layerValues * values
+    rounding * kept + merged + turned + logitTables[kind] * logits + layerValues[kind] * values
   );
 }
 
