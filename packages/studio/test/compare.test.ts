@@ -124,7 +124,7 @@ describe.runIf(isFull)("comparing runs", () => {
     await page.getByText(`weights ${paths[1]}`).waitFor();
     expect(await page.locator(".tokens").textContent()).toContain("The cat");
     expect(await tab.violations()).toEqual([]);
-  });
+  }, 60_000);
 
   it.runIf(isFull)(
     "44: groups by a key and by all but the seed: mean and number of runs are right",

@@ -138,7 +138,7 @@ describe.runIf(isFull)("the way in", () => {
       await page.getByText("This run is on another server").waitFor();
       await page.goto(`${address}/checkpoints`);
       const row = page.locator("tr", { hasText: "elsewhere" });
-      expect(await row.getByRole("button").allTextContents()).toEqual(["download"]);
+      await expect.poll(() => row.getByRole("button").allTextContents()).toEqual(["download"]);
       await row.getByRole("button", { name: "download" }).click();
       await page.getByRole("dialog").getByText(`--base-url ${url}`).first().waitFor();
       expect(await tab.violations()).toEqual([]);
