@@ -136,7 +136,7 @@ describe("serve", () => {
   });
 
   it("names models as they are told to, by their folder, or by their id", async () => {
-    const models = ["--model", modelFolder, "--model", "some/id", "--model", `other=~/model`];
+    const models = ["--model", modelFolder, "--model", "some/id", "--model", "other=~/."];
     const server = serve("named", ...models, "--alias", "bot=other");
     const [, url = ""] = await server.sees(listening);
     const asked = await fetch(`${url}/v1/models/bot`);
