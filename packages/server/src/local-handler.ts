@@ -28,8 +28,11 @@ export async function createLocalHandler(options: AppOptions = {}): Promise<Loca
     loadKit: loadEngineKit,
   });
   const studio = await openStudio(app);
+  // Node forgets to abort the signal of a request that was collected; a stream holds on to the signal alone.
+  const requests = new WeakMap<AbortSignal, Request>();
   return {
     async fetch(request) {
+      requests.set(request.signal, request);
       const staysAlive = setTimeout(() => {}, foreverMs);
       try {
         return await app.handle(request);

@@ -130,3 +130,32 @@ it("offers the embedded model to a program that sets nothing up, offline and wit
     text: "Hello!",
   });
 });
+
+it("ends a stream whose reader gives up, although its request has been collected", async () => {
+  const told = await program(`
+    import { setFlagsFromString } from "node:v8";
+    import { runInNewContext } from "node:vm";
+    import { createLocalHandler } from ${server};
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc");
+    const local = await createLocalHandler({ logLevel: "silent" });
+    const leaving = new AbortController();
+    const open = async () => {
+      const address = "http://localhost/studio/api/events?topics=runs";
+      const answer = await local.fetch(new Request(address, { signal: leaving.signal }));
+      return answer.body.pipeTo(new WritableStream());
+    };
+    const reading = open();
+    for (let round = 0; round < 5; round++) {
+      await new Promise((resolve) => setTimeout(resolve));
+      collect();
+    }
+    const waiting = setTimeout(() => process.exit(1), 30_000);
+    leaving.abort();
+    await reading;
+    clearTimeout(waiting);
+    console.log("ended");
+    await local.close();
+  `);
+  expect(told).toBe("ended");
+});
