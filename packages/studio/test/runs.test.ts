@@ -195,6 +195,7 @@ describe.runIf(isFull)("runs", () => {
       await page.getByRole("link", { name: "many-4999" }).waitFor();
       expect(await count()).toBeLessThanOrEqual(60);
       await page.keyboard.press("Home");
+      await page.getByRole("link", { name: "many-0000" }).waitFor();
       for (let press = 0; press < 40; press++) await page.keyboard.press("j");
       await expect
         .poll(() => page.locator("[data-run].active .title a").textContent())
