@@ -79,9 +79,16 @@ describe.runIf(isFull)("the playground", () => {
     const { page } = tab;
     await page.getByRole("button", { name: "tokens", exact: true }).first().click();
     const tokens = page.locator(".tokens");
-    await tokens.focus();
-    await page.keyboard.press("Home");
-    const facts = (await page.locator("dl.facts").textContent()) ?? "";
+    const shown = page.locator("dl.facts");
+    // The end of the answer may come between two keys and begin the view anew.
+    await expect
+      .poll(async () => {
+        await tokens.focus();
+        await page.keyboard.press("Home");
+        return shown.count();
+      })
+      .toBe(1);
+    const facts = (await shown.textContent()) ?? "";
     const taken = (await page.locator(".alternatives .taken").first().textContent()) ?? "";
     const logprob = /sampler(−?[\d.]+(?:e−?\d+)?)/.exec(facts)?.[1];
     expect(logprob).toBeDefined();
