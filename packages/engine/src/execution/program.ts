@@ -75,8 +75,16 @@ export class Program {
         // Plans memory per shape; shapes vary here, and the plans would hold memory for each.
         enableMemPattern: false,
         logSeverityLevel: 3,
-        // Every session has threads of its own: they must not spin while another session works.
-        extra: { session: { force_spinning_stop: "1" } },
+        extra: {
+          session: {
+            // Every session has threads of its own: they must not spin while another session works.
+            force_spinning_stop: "1",
+            // Weights that are stored get memory of their own size, not what is left of regions twice as large.
+            use_device_allocator_for_initializers: "1",
+          },
+          // A transposed left side is asked for on purpose: see `samplingProjector`.
+          optimization: { disable_specified_optimizers: "GemmTransposeFusion" },
+        },
       }),
     );
     const session = await creating.catch((error: unknown) => {

@@ -1,7 +1,7 @@
 import type { ModelConfig } from "../files/model-config.js";
 import { Dim } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
-import { add, multiply, reshape, split, stackMatmul } from "../graph/ops/index.js";
+import { matmul, multiply, split, transpose } from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
 import { at } from "../util/at.js";
 import {
@@ -25,7 +25,7 @@ export function sequenceRows(): SequenceRows {
   return { sequences: Dim.symbol("sequences"), newTokens: Dim.symbol("newTokens") };
 }
 
-/** Factors of the ranks of a group with so many sites, [sequences, 1, sites * rank]. */
+/** Factors of the ranks of a group with so many sites, [rows, sites * rank]. */
 export type Membership = (sites: number) => Tensor;
 
 /** Name of the feed that holds the factors of groups with so many sites. */
@@ -34,58 +34,52 @@ export function membershipName(sites: number): string {
 }
 
 /**
- * Declares the factor of every rank for every sequence. The adapters of a batch are joined into one whose
- * rank is the sum of theirs; a sequence has alpha / rank at its own adapter's ranks and 0 at the others,
- * which adds exact zeros and so changes nothing.
+ * Declares the factor of every rank for every row. The adapters of a batch are joined into one of all their
+ * ranks; a row has alpha / rank at its own adapter's ranks and 0 at the others, which adds exact zeros and so
+ * changes nothing.
  */
-export function membershipOf(graph: Graph, { sequences }: SequenceRows, prefix = ""): Membership {
+export function membershipOf(graph: Graph, rows: Dim, prefix = ""): Membership {
   return (sites) => {
     const name = `${prefix}${membershipName(sites)}`;
-    const shape = [sequences, 1, Dim.symbol("rank").times(sites)];
+    const shape = [rows, Dim.symbol("rank").times(sites)];
     return graph.inputs.get(name) ?? graph.input(name, shape);
   };
 }
 
 /**
- * Projects with frozen weights plus the adapters of a batch. The rows of a sequence are multiplied on
- * their own, so that the result does not depend on which sequences stand beside it. Second factors are
- * fed transposed, [rank, outputs]: the kernel for single rows then adds rank after rank.
+ * Projects with frozen weights plus the adapters of a batch. The left side of both products with factors is
+ * the transposed one: the runtime then always sums up 128 terms at a time, in order. Otherwise it would
+ * choose by the number of rows and threads, and a row's rounding would depend on its company.
  */
 export function samplingProjector(
   graph: Graph,
   config: ModelConfig,
   lookup: SiteLookup,
-  rows: SequenceRows,
   membership: Membership,
   prefix: string,
 ): Projector {
   const rank = Dim.symbol("rank");
-  const { sequences, newTokens } = rows;
   return (group, value) => {
     const sites = sitesOf(config, group);
     const { inputs } = siteWidths(config, at(sites, 0));
     const stacked = rank.times(sites.length);
-    const a = graph.input(`${prefix}${stackedAName(group)}`, [1, 1, stacked, inputs]);
-    const blocks = reshape(value, [sequences, newTokens, inputs]);
-    const products = stackMatmul(blocks, a, { transposeRight: true });
-    const low = multiply(products, membership(sites.length));
+    const a = graph.input(`${prefix}${stackedAName(group)}`, [Dim.of(inputs), stacked]);
+    const products = matmul(transpose(value, [1, 0]), a, { transposeLeft: true });
+    const low = transpose(multiply(products, membership(sites.length)), [1, 0]);
     const parts =
       sites.length === 1
         ? [low]
         : split(
             low,
-            3,
+            0,
             sites.map(() => rank),
           );
     return sites.map((site, index) => {
       const { outputs } = siteWidths(config, site);
-      const b = graph.input(`${prefix}${siteBName(site)}`, [1, 1, 1, rank, outputs]);
-      const delta = reshape(stackMatmul(at(parts, index), b), [
-        sequences.times(newTokens),
-        outputs,
-      ]);
+      const b = graph.input(`${prefix}${siteBName(site)}`, [rank, outputs]);
       const { weight, bias } = lookup(site);
-      return linearLayer(value, readOnce(weight), bias === undefined ? delta : add(delta, bias));
+      const plus = linearLayer(value, readOnce(weight), bias);
+      return matmul(at(parts, index), b, { transposeLeft: true, plus });
     });
   };
 }

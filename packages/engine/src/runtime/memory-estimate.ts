@@ -41,8 +41,8 @@ const processBytes = 180e6;
 /** Values, gradient and two moments of a parameter. */
 const bytesPerTrained = 16;
 
-/** The values at the moment of a snapshot, and second factors turned for the kernels. */
-const bytesPerSampled = 7;
+/** The values at the moment of a snapshot, and both factors turned for the kernels. */
+const bytesPerSampled = 8;
 
 /** Buffers are rounded up to a few sizes. */
 const rounding = 1.1;

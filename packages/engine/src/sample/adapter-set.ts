@@ -23,6 +23,9 @@ export interface FrozenAdapter {
  */
 const rankStep = 8;
 
+/** The runtime sums up so many ranks at a time; an adapter that crossed such a border only beside others would be rounded otherwise. */
+const summedRanks = 128;
+
 /** The model without an adapter, as one that adds nothing. */
 export function noAdapter(): FrozenAdapter {
   return {
@@ -36,14 +39,13 @@ export function noAdapter(): FrozenAdapter {
 }
 
 /**
- * Adapters joined into one whose rank is the sum of theirs, as feeds of the decoder: per group the first
- * factors [site, adapter, rank][inputs], per site the second factors transposed, [adapter, rank][outputs].
- * A single adapter's first factors are used where they lie.
+ * Adapters joined into one of all their ranks, as feeds of the decoder, with the factors transposed: per group
+ * the first ones [inputs][site, adapter, rank], per site the second ones [adapter, rank][outputs].
  */
 export class AdapterSet {
   readonly rank: number;
   readonly feeds: Readonly<Record<string, Float32Array>>;
-  readonly #adapters: readonly FrozenAdapter[];
+  readonly #adapters: readonly PlacedAdapter[];
   /** Numbers of sites that the groups of a layer have. */
   readonly #groupSizes: ReadonlySet<number>;
   #lastMembership:
@@ -51,9 +53,10 @@ export class AdapterSet {
     | undefined;
 
   constructor(config: ModelConfig, adapters: readonly FrozenAdapter[]) {
-    this.#adapters = adapters;
+    this.#adapters = placed(adapters);
     this.#groupSizes = new Set(layerGroups.map((group) => sitesOf(config, group).length));
-    this.rank = adapters.reduce((sum, adapter) => sum + filledRank(adapter), 0);
+    const last = this.#adapters.at(-1);
+    this.rank = last === undefined ? rankStep : last.place + filledRank(last.adapter);
     const joined: Record<string, Float32Array> = this.#groupFeeds(config, "outer", "head");
     for (let layer = 0; layer < config.layers; layer++) {
       for (const group of layerGroups) {
@@ -64,55 +67,56 @@ export class AdapterSet {
     this.feeds = joined;
   }
 
-  /** The factors of all ranks, for the layers by sequence and for the head by row, as feeds. */
+  /** The factors of all ranks, for rows of the layers and of the head whose adapters are given, as feeds. */
   membership(
-    ofSequences: readonly string[],
+    ofRows: readonly string[],
     ofHeadRows: readonly string[],
   ): Readonly<Record<string, Float32Array>> {
     // The next token is mostly asked for the same sequences.
-    const key = `${ofSequences.join()} ${ofHeadRows.join()}`;
+    const key = `${ofRows.join()} ${ofHeadRows.join()}`;
     if (key !== this.#lastMembership?.key) {
-      this.#lastMembership = { key, feeds: this.#membership(ofSequences, ofHeadRows) };
+      this.#lastMembership = { key, feeds: this.#membership(ofRows, ofHeadRows) };
     }
     return this.#lastMembership.feeds;
   }
 
   #membership(
-    ofSequences: readonly string[],
+    ofRows: readonly string[],
     ofHeadRows: readonly string[],
   ): Readonly<Record<string, Float32Array>> {
     const feeds: Record<string, Float32Array> = {
       [`${headPrefix}${membershipName(1)}`]: this.#factors(ofHeadRows, 1),
     };
     for (const sites of this.#groupSizes) {
-      feeds[membershipName(sites)] = this.#factors(ofSequences, sites);
+      feeds[membershipName(sites)] = this.#factors(ofRows, sites);
     }
     return feeds;
   }
 
-  /** [sequences, sites * rank] */
+  /** [rows, sites * rank] */
   #factors(ids: readonly string[], sites: number): Float32Array {
     const factors = new Float32Array(ids.length * sites * this.rank);
-    for (let row = 0; row < ids.length * sites; row++) {
-      let start = row * this.rank;
-      for (const adapter of this.#adapters) {
-        const rank = filledRank(adapter);
-        if (adapter.id === ids[Math.floor(row / sites)]) {
-          factors.fill(adapter.scale, start, start + rank);
-        }
-        start += rank;
+    for (const [row, id] of ids.entries()) {
+      const own = this.#adapters.find(({ adapter }) => adapter.id === id);
+      if (own === undefined) continue;
+      for (let site = 0; site < sites; site++) {
+        const start = (row * sites + site) * this.rank + own.place;
+        factors.fill(own.adapter.scale, start, start + own.adapter.rank);
       }
     }
     return factors;
   }
 
   #groupFeeds(config: ModelConfig, place: Place, group: SiteGroup): Record<string, Float32Array> {
-    const sites = sitesOf(config, group);
-    const views = this.#adapters.map((adapter) => viewsAt(adapter.layout, adapter.values, place));
+    const views = this.#adapters.map(({ adapter }) =>
+      viewsAt(adapter.layout, adapter.values, place),
+    );
     const feeds: Record<string, Float32Array> = {
       [stackedAName(group)]: this.#firstFactors(config, group, views),
     };
-    for (const site of sites) feeds[siteBName(site)] = this.#secondFactors(config, site, views);
+    for (const site of sitesOf(config, group)) {
+      feeds[siteBName(site)] = this.#secondFactors(config, site, views);
+    }
     return feeds;
   }
 
@@ -122,26 +126,17 @@ export class AdapterSet {
     views: readonly Record<string, Float32Array>[],
   ): Float32Array {
     const sites = sitesOf(config, group);
-    const [adapter] = this.#adapters;
-    const own = views[0]?.[stackedAName(group)];
-    const complete =
-      adapter !== undefined &&
-      filledRank(adapter) === adapter.rank &&
-      sites.every((site) => adapter.sites.includes(site));
-    if (views.length === 1 && complete && own !== undefined) return own;
     const inputs = Math.max(...sites.map((site) => siteWidths(config, site).inputs));
-    const joined = new Float32Array(sites.length * this.rank * inputs);
-    let offset = 0;
-    for (const site of sites) {
-      for (const [index, one] of this.#adapters.entries()) {
-        const { rank, sites: present } = one;
-        const place = sites.filter((other) => present.includes(other)).indexOf(site);
-        const stacked = views[index]?.[stackedAName(group)];
-        if (place >= 0 && stacked !== undefined) {
-          const start = place * rank * inputs;
-          joined.set(stacked.subarray(start, start + rank * inputs), offset);
-        }
-        offset += filledRank(one) * inputs;
+    const width = sites.length * this.rank;
+    const joined = new Float32Array(inputs * width);
+    for (const [index, { adapter, place }] of this.#adapters.entries()) {
+      const stacked = views[index]?.[stackedAName(group)];
+      if (stacked === undefined) continue;
+      const own = sites.filter((site) => adapter.sites.includes(site));
+      for (const [order, site] of own.entries()) {
+        const start = order * adapter.rank * inputs;
+        const a = stacked.subarray(start, start + adapter.rank * inputs);
+        transposeInto(joined, sites.indexOf(site) * this.rank + place, width, a, adapter.rank);
       }
     }
     return joined;
@@ -154,24 +149,48 @@ export class AdapterSet {
   ): Float32Array {
     const { outputs } = siteWidths(config, site);
     const joined = new Float32Array(this.rank * outputs);
-    let offset = 0;
-    for (const [index, adapter] of this.#adapters.entries()) {
+    for (const [index, { place }] of this.#adapters.entries()) {
       const b = views[index]?.[siteBName(site)];
-      if (b !== undefined) transposeInto(joined.subarray(offset), b, outputs, adapter.rank);
-      offset += filledRank(adapter) * outputs;
+      if (b !== undefined) transposeInto(joined, place * outputs, outputs, b, outputs);
     }
     return joined;
   }
+}
+
+/** An adapter and the first of its ranks among all. */
+interface PlacedAdapter {
+  readonly adapter: FrozenAdapter;
+  readonly place: number;
+}
+
+function placed(adapters: readonly FrozenAdapter[]): readonly PlacedAdapter[] {
+  let end = 0;
+  return adapters.map((adapter) => {
+    const over = end % summedRanks;
+    const crosses = over > 0 && over + filledRank(adapter) > summedRanks;
+    const place = crosses ? end + summedRanks - over : end;
+    end = place + filledRank(adapter);
+    return { adapter, place };
+  });
 }
 
 function filledRank({ rank }: FrozenAdapter): number {
   return Math.ceil(rank / rankStep) * rankStep;
 }
 
-function transposeInto(target: Float32Array, source: Float32Array, rows: number, columns: number) {
+/** Writes the columns of a matrix of so many rows as rows that begin at `start`, `width` apart. */
+function transposeInto(
+  target: Float32Array,
+  start: number,
+  width: number,
+  source: Float32Array,
+  rows: number,
+): void {
+  const columns = source.length / rows;
   for (let column = 0; column < columns; column++) {
+    const first = start + column * width;
     for (let row = 0; row < rows; row++) {
-      target[column * rows + row] = source[row * columns + column] ?? 0;
+      target[first + row] = source[row * columns + column] ?? 0;
     }
   }
 }

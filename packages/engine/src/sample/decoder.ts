@@ -186,7 +186,7 @@ export class Decoder {
     const { cache, newTokens, adapters, adapterIds, head } = input;
     const prepared = this.#prepare(input);
     const membership = Object.fromEntries(
-      Object.entries(adapters.membership(adapterIds, adapterIds)).filter(
+      Object.entries(adapters.membership(rowIds(input), [])).filter(
         ([name]) => !name.startsWith(headPrefix),
       ),
     );
@@ -246,17 +246,18 @@ export class Decoder {
   /** What a part reads and writes that says something of some rows. */
   #withHead(
     prepared: PreparedRun,
-    { adapters, adapterIds, newTokens }: DecoderInput,
+    input: DecoderInput,
     head: readonly HeadRow[],
   ): PreparedRun & { readonly output: DecoderOutput & PortValues } {
     const { vocabSize } = this.#model.config;
-    const headIds = head.map(({ row }) => at(adapterIds, Math.floor(row / newTokens)));
+    const ids = rowIds(input);
+    const headIds = head.map(({ row }) => at(ids, row));
     const own = {
       [`${headPrefix}rows`]: int64From(head.map(({ row }) => row)),
       [`${headPrefix}inverseTemperature`]: Float32Array.from(head, inverseTemperature),
     };
     return {
-      feeds: [adapters.membership(adapterIds, headIds), own, ...prepared.feeds],
+      feeds: [input.adapters.membership(ids, headIds), own, ...prepared.feeds],
       sizes: { ...prepared.sizes, headRows: head.length },
       output: {
         logits: this.#array("logits", head.length * vocabSize),
@@ -372,6 +373,12 @@ interface PreparedRun {
 interface PreparedParts {
   readonly rotary: RotaryAngles;
   readonly own: PortValues;
+}
+
+/** The adapter of each row of new tokens. */
+function rowIds({ adapterIds, newTokens }: DecoderInput): readonly string[] {
+  if (newTokens === 1) return adapterIds;
+  return adapterIds.flatMap((id) => Array.from({ length: newTokens }, () => id));
 }
 
 function isHeadAlone({ first, end }: DecoderPart): boolean {

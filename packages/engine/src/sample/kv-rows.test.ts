@@ -72,6 +72,16 @@ describe("KvRows", () => {
     expect(tokensOf(larger, 0, 1)).toEqual([110, 210, 310]);
   });
 
+  it("is one array, of which places without tokens take no memory", () => {
+    const pool = new BufferPool(0);
+    const rows = new KvRows(shape, 4, 1, pool);
+    const all = [0, 1].flatMap((layer) => [rows.keys(layer, 1), rows.values(layer, 1)]);
+    const arrays = all.filter((array) => array instanceof Float32Array);
+    expect(new Set(arrays.map(({ buffer }) => buffer)).size).toBe(1);
+    expect(new Set(arrays.map(({ byteOffset }) => byteOffset)).size).toBe(2 * shape.layers);
+    expect(() => rows.keys(shape.layers, 1)).toThrow("no layer");
+  });
+
   it("refuses more tokens than it has room for", () => {
     const rows = new KvRows(shape, 2, 1);
     expect(() => rows.extend(0, 3)).toThrow("full");

@@ -20,8 +20,10 @@ export class KvRows {
   readonly shape: KvShape;
   readonly capacity: number;
   readonly rowCapacity: number;
-  readonly #keys: readonly KvArray[];
-  readonly #values: readonly KvArray[];
+  /** Keys of every layer, then values. */
+  readonly #arrays: readonly KvArray[];
+  /** What has to be given back. */
+  readonly #taken: readonly KvArray[];
   readonly #lengths: Int32Array;
   readonly #memory: KvMemory | undefined;
 
@@ -31,17 +33,26 @@ export class KvRows {
     this.capacity = capacity;
     this.rowCapacity = rowCapacity;
     const size = rowCapacity * this.#rowSize();
-    const arrays = (): KvArray[] =>
-      Array.from({ length: shape.layers }, () => memory?.take(size) ?? new Float32Array(size));
-    this.#keys = arrays();
-    this.#values = arrays();
+    const places = Array.from({ length: 2 * shape.layers }, (_, index) => index * size);
+    if (memory?.copy === undefined) {
+      // One array, not one of each layer: what is large enough the system hands out page by page, and places that no
+      // token ever takes cost nothing. Smaller ones the C library would cut from what others left, and clear.
+      const length = places.length * size;
+      const whole = memory?.take(length) ?? new Float32Array(length);
+      if (!(whole instanceof Float32Array)) throw new Error("the cache lies on a device");
+      this.#arrays = places.map((start) => whole.subarray(start, start + size));
+      this.#taken = [whole];
+    } else {
+      this.#arrays = places.map(() => memory.take(size));
+      this.#taken = this.#arrays;
+    }
     this.#lengths = new Int32Array(rowCapacity);
     this.#memory = memory;
   }
 
   /** Gives the memory back; the store must not be used any more. */
   release(): void {
-    this.#memory?.giveBack(...this.#keys, ...this.#values);
+    this.#memory?.giveBack(...this.#taken);
   }
 
   /** Tokens in a row. */
@@ -51,12 +62,12 @@ export class KvRows {
 
   /** Keys of the first `rows` rows. */
   keys(layer: number, rows: number): KvArray {
-    return this.#firstRows(this.#array(this.#keys, layer), rows);
+    return this.#firstRows(this.#of("keys", layer), rows);
   }
 
   /** Values of the first `rows` rows. */
   values(layer: number, rows: number): KvArray {
-    return this.#firstRows(this.#array(this.#values, layer), rows);
+    return this.#firstRows(this.#of("values", layer), rows);
   }
 
   /** Tokens in each of the first `rows` rows. */
@@ -121,18 +132,16 @@ export class KvRows {
   }
 
   #of(kind: "keys" | "values", layer: number): KvArray {
-    return this.#array(kind === "keys" ? this.#keys : this.#values, layer);
+    const { layers } = this.shape;
+    const array =
+      layer < layers ? this.#arrays[kind === "keys" ? layer : layers + layer] : undefined;
+    if (array === undefined) throw new RangeError(`no layer ${layer}`);
+    return array;
   }
 
   /** Arrays of a device are not divided: programs read the beginning. */
   #firstRows(array: KvArray, rows: number): KvArray {
     return array instanceof Float32Array ? array.subarray(0, rows * this.#rowSize()) : array;
-  }
-
-  #array(arrays: readonly KvArray[], layer: number): KvArray {
-    const array = arrays[layer];
-    if (array === undefined) throw new RangeError(`no layer ${layer}`);
-    return array;
   }
 
   #rowSize(): number {

@@ -17,8 +17,11 @@ export interface HeadPass {
   readonly pause: () => Promise<void>;
 }
 
-/** Memory that the logits of one chunk of rows may take, with room for their gradient. */
-const chunkBytes = 192 << 20;
+/**
+ * Memory that the logits of one chunk of rows may take, with room for their gradient. Twice as much makes no
+ * step faster, and a process of 0.6 billion parameters 0.2 GB larger.
+ */
+const chunkBytes = 96 << 20;
 const arraysPerLogit = 3;
 const maxChunkRows = 2048;
 

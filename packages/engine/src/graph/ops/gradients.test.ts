@@ -230,7 +230,6 @@ const withoutGradient = new Set([
   "expand",
   "stopGradient",
   "addTo",
-  "stackMatmul",
   "cachedAttention",
   "headStep",
   "withHiddenProduct",

@@ -18,7 +18,7 @@ export {
 } from "./elementwise.js";
 export { withHiddenProduct } from "./hidden-product.js";
 export { int8Linear, type Int8Digits, type Int8Weight } from "./int8-linear.js";
-export { addTo, batchMatmul, linear, matmul, stackMatmul, type MatmulOptions } from "./matmul.js";
+export { addTo, batchMatmul, linear, matmul, type MatmulOptions } from "./matmul.js";
 export { rmsNorm } from "./normalize.js";
 export { reduceSum } from "./reduce.js";
 export { rotary, type RotaryTables } from "./rotary.js";

@@ -1,4 +1,4 @@
-import { broadcastShapes, describeShape, type Shape } from "../dim.js";
+import { describeShape, type Shape } from "../dim.js";
 import type { Attribute, Tensor } from "../tensor.js";
 import { add } from "./elementwise.js";
 import { reduceSum } from "./reduce.js";
@@ -65,38 +65,6 @@ export function batchMatmul(left: Tensor, right: Tensor, options: MatmulOptions 
       gradient === undefined
         ? []
         : productGradients(batchMatmul, left, right, options, gradient, wants),
-  });
-}
-
-/**
- * Products of stacks of matrices where `right` is repeated along axes of size 1; inference only.
- *
- * ONNX Runtime folds a stack on the left into one tall matrix when the right side is a single one, and
- * then picks its kernel by the height: a row's rounding would depend on how many rows stand around it. A
- * right side of higher rank is never folded, so each product of the stack is computed on its own; hence
- * `right` must have more axes than `left`, and the result has as many.
- */
-export function stackMatmul(
-  left: Tensor,
-  right: Tensor,
-  options: Pick<MatmulOptions, "transposeRight"> = {},
-): Tensor {
-  const rank = right.shape.length;
-  if (rank <= left.shape.length) throw new Error("the right side needs more axes than the left");
-  const lead = broadcastShapes(left.shape.slice(0, -2), right.shape.slice(0, -2));
-  const [inner, outer] =
-    options.transposeRight === true ? [rank - 1, rank - 2] : [rank - 2, rank - 1];
-  if (!dimAt(right, inner).equals(dimAt(left, left.shape.length - 1))) {
-    throw new Error(
-      `cannot multiply ${describeShape(left.shape)} by ${describeShape(right.shape)}`,
-    );
-  }
-  return left.graph.applyOne({
-    type: "FusedMatMul",
-    domain: "com.microsoft",
-    inputs: [left, right],
-    attributes: productAttributes(options),
-    shape: [...lead, dimAt(left, left.shape.length - 2), dimAt(right, outer)],
   });
 }
 

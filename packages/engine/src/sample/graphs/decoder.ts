@@ -49,7 +49,7 @@ export function decoderPart(
   const graph = new Graph();
   const rows = sequenceRows();
   const tokens = rows.sequences.times(rows.newTokens);
-  const membership = membershipOf(graph, rows);
+  const membership = membershipOf(graph, tokens);
   const indices = Array.from({ length: part.end - part.first }, (_, index) => part.first + index);
   const kinds = indices.map((layer) => layerKind(config, layer));
   const rotation = declareRotation(graph, config, kinds, tokens);
@@ -64,7 +64,7 @@ export function decoderPart(
     for (const [key, data] of Object.entries(weights?.layers.get(layer) ?? {})) {
       stored[ofLayer(layer, key)] = data;
     }
-    const project = samplingProjector(graph, config, sites, rows, membership, prefix);
+    const project = samplingProjector(graph, config, sites, membership, prefix);
     const inputs = attentionInputs(config, kind, tensors, project, hidden, rotation);
     const { attended, keys, values } = attendToCache(
       graph,
@@ -125,8 +125,8 @@ function headParts(
 
 /**
  * From chosen rows of hidden states to logits, and at the row's temperature to probabilities, their
- * logarithms and the sum of these, which is finite if they all are. Each row is treated as a sequence of its
- * own: its result is the same whichever others were chosen.
+ * logarithms and the sum of these, which is finite if they all are. A row's result is the same whichever others
+ * were chosen.
  */
 function decoderHead(
   graph: Graph,
@@ -135,15 +135,14 @@ function decoderHead(
   hidden: Tensor,
 ): Record<string, Tensor> {
   const count = Dim.symbol("headRows");
-  const rows = { sequences: count, newTokens: Dim.of(1) };
   const chosen = gatherRows(hidden, graph.input(`${headPrefix}rows`, [count], "int64"));
   const finalNorm = graph.input("finalNorm", outerWeightSpecs(config).finalNorm.shape);
   const parts = heads.map(({ name, rows: outputs }) =>
     declareWeight(graph, config, name, [outputs, config.hiddenSize]),
   );
   const weight = parts.length === 1 ? at(parts, 0) : parts;
-  const membership = membershipOf(graph, rows, headPrefix);
-  const project = samplingProjector(graph, config, () => ({ weight }), rows, membership, "");
+  const membership = membershipOf(graph, count, headPrefix);
+  const project = samplingProjector(graph, config, () => ({ weight }), membership, "");
   const result = logits(config, { finalNorm }, project, chosen);
   const inverseTemperature = graph.input(`${headPrefix}inverseTemperature`, [count, 1]);
   const scaled = multiply(result, inverseTemperature);
