@@ -1,7 +1,7 @@
 // What the studio costs, each point of its budget as measured / budget. Lines with ! miss it.
-//   npm run bench -w packages/studio [-- build size paint curves live lists keys server]
+//   npm run bench -w packages/studio [-- build size paint curves live memory lists keys server]
 // Everything happens in a real browser against a real server; points 61, 64 and 65 are measured in the server alone.
-// `HOUR=1` lets `live` run for an hour.
+// `HOUR=1` lets `memory` run for an hour.
 import { spawnSync } from "node:child_process";
 import { loadavg } from "node:os";
 import path from "node:path";
@@ -13,6 +13,7 @@ import { reportCurves } from "./curves.js";
 import { reportKeys } from "./keys.js";
 import { reportLists } from "./lists.js";
 import { reportLive } from "./live.js";
+import { reportMemory } from "./memory.js";
 import { reportPaint } from "./paint.js";
 import { reportSize } from "./size.js";
 
@@ -27,6 +28,7 @@ const reports = {
   paint: reportPaint,
   curves: reportCurves,
   live: reportLive,
+  memory: reportMemory,
   lists: reportLists,
   keys: reportKeys,
 };

@@ -2,7 +2,8 @@ import type { Page } from "playwright-core";
 import type { StudioRuns } from "tinker-ts/wire/studio";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { closeBrowser, StudioTab } from "./support/browser.js";
-import { ask, runAddress } from "./support/log-lines.js";
+import { hold } from "./support/hold.js";
+import { ask, logLines, runAddress } from "./support/log-lines.js";
 import { StudioServer, trainStep } from "./support/server.js";
 
 let server: StudioServer;
@@ -58,6 +59,40 @@ describe.runIf(isFull)("the connection", () => {
     await expect.poll(steps, { timeout: 20_000 }).toEqual(["0", "1", "2", "3", "4"]);
     expect(await tab.page.evaluate("window.isSame")).toBe(true);
     await tab.close();
+  }, 60_000);
+
+  it("14: a run that begins while a page is being opened is not missed", async () => {
+    await using tab = await StudioTab.open(`${server.url}/studio/machine`);
+    const { page } = tab;
+    // Before the stream is open, and while the list is on its way.
+    for (const [late, name] of [
+      ["events", "early"],
+      ["runs", "between"],
+    ] as const) {
+      const held = await hold(page, late);
+      await page.goto(`${server.url}/studio?q=tag:${name}`);
+      await held.reached;
+      if (late === "events") await page.getByText("Nothing matches.").waitFor();
+      await logLines(server, name, [{ kind: "open", name, tags: [name] }]);
+      await using other = await StudioTab.open(`${server.url}/studio?q=tag:${name}`);
+      await other.page.getByRole("link", { name }).waitFor();
+      held.release();
+      await page.getByRole("link", { name }).waitFor();
+    }
+  }, 60_000);
+
+  it("35: rollouts that come while a run is being opened are not missed", async () => {
+    await logLines(server, "opened", [{ kind: "open", name: "opened" }]);
+    await using other = await StudioTab.open(runAddress(server, "opened", "?tab=rollouts"));
+    await using tab = await StudioTab.open(`${server.url}/studio/machine`);
+    const held = await hold(tab.page, "runs/opened");
+    await tab.page.goto(runAddress(server, "opened", "?tab=rollouts"));
+    await held.reached;
+    const rollouts = [{ group: 0, index: 0, reward: 1, text: "late" }];
+    await logLines(server, "opened", [{ kind: "rollouts", step: 1, rollouts }]);
+    await other.page.getByRole("button", { name: /late/ }).waitFor();
+    held.release();
+    await tab.page.getByRole("button", { name: /late/ }).waitFor();
   }, 60_000);
 
   it("55: hidden tabs hold no connection, so eight open ones all work", async () => {

@@ -6,9 +6,11 @@ import type { StudioRunDetail, StudioRuns } from "tinker-ts/wire/studio";
 import type { Page } from "playwright-core";
 import { closeBrowser, StudioTab, textOf } from "./support/browser.js";
 import { ask, logLines, runAddress } from "./support/log-lines.js";
+import { planeOf } from "./support/plane.js";
 import { StudioServer } from "./support/server.js";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
+const readsPixels = { allowedFailures: [/getImageData/] }; // to read them often is the tests' own way
 
 describe.runIf(isFull)("curves", () => {
   let server: StudioServer;
@@ -46,16 +48,17 @@ describe.runIf(isFull)("curves", () => {
   });
 
   it("23: marks what is not finite and counts it", async () => {
-    await using tab = await StudioTab.open(address("broken"));
+    await using tab = await StudioTab.open(address("broken"), readsPixels);
     const card = tab.page.locator('[data-metric="nll"]');
     await card.getByText("▲ 2 NaN").waitFor();
     await card.getByText("▲ 1 +Inf").waitFor();
     await card.getByText("▼ 1 −Inf").waitFor();
     // The lone finite point between two NaNs is a dot: pixels of the run's colour are where x is 2.
-    expect(await inked(tab.page, "nll", 2 / 6)).toBeGreaterThan(0);
+    await expect.poll(() => inked(tab.page, "nll", 2 / 6)).toBeGreaterThan(0);
     await card.getByRole("button", { name: "Show as a table" }).click();
-    const cells = await card.locator("tbody tr").allTextContents();
-    expect(cells).toEqual(["03", "1NaN", "22", "3NaN", "4+Inf", "5−Inf", "61"]);
+    await expect
+      .poll(() => card.locator("tbody tr").allTextContents())
+      .toEqual(["03", "1NaN", "22", "3NaN", "4+Inf", "5−Inf", "61"]);
   });
 
   it("31: has one cursor over all charts, also for arrow keys, and reads values out", async () => {
@@ -72,10 +75,11 @@ describe.runIf(isFull)("curves", () => {
     await page.keyboard.press("ArrowRight");
     await expect.poll(() => chart.getAttribute("aria-valuetext")).toBe("step 1: 2.5");
     const lines = page.locator(".cursor-line");
-    const shown = await lines.evaluateAll((all) =>
-      all.map((line) => (line as HTMLElement).style.display),
-    );
-    expect(new Set(shown)).toEqual(new Set(["block"]));
+    const shown = async (): Promise<Set<string>> =>
+      new Set(
+        await lines.evaluateAll((all) => all.map((line) => (line as HTMLElement).style.display)),
+      );
+    await expect.poll(shown).toEqual(new Set(["block"]));
   });
 
   it.runIf(isFull)("28: keeps x, scales, smoothing and the range in the address", async () => {
@@ -143,9 +147,9 @@ describe.runIf(isFull)("curves", () => {
   it("25: zooms where one drags, 0 shows everything again, and news do not move the view", async () => {
     await using tab = await StudioTab.open(address("plain"));
     const { page } = tab;
-    const over = page.locator('[data-metric="nll"] .u-over');
-    await over.waitFor();
-    const box = (await over.boundingBox())!;
+    const plane = await planeOf(page, "nll", 60);
+    await plane.hover(); // stands still
+    const box = (await plane.boundingBox())!;
     await page.mouse.move(box.x + box.width * 0.25, box.y + 40);
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * 0.75, box.y + 40, { steps: 4 });
@@ -159,8 +163,8 @@ describe.runIf(isFull)("curves", () => {
           Number(await chart.getAttribute(name)),
         ),
       );
+    await expect.poll(async () => (await range())[0]).toBeGreaterThan(10);
     const [from, to] = await range();
-    expect(from).toBeGreaterThan(10);
     expect(to).toBeLessThan(50);
     await logLines(server, "plain", [{ kind: "metrics", step: 60, metrics: { nll: 0.05 } }]);
     await expect
@@ -169,6 +173,7 @@ describe.runIf(isFull)("curves", () => {
         return series.find(({ key }) => key === "nll")?.lastX;
       })
       .toBe(60);
+    await page.locator(".run-header").getByText("step 60").waitFor(); // the page knows
     expect(await range()).toEqual([from, to]);
     expect(page.url()).toBe(zoomed);
     await logRun(
@@ -243,7 +248,7 @@ describe.runIf(isFull)("curves", () => {
     );
     await using both = await StudioTab.open(
       `${server.url}/studio/compare?runs=spiky,far&clip=1&find=nll`,
-      { allowedFailures: [/getImageData/] }, // reading pixels often is the test's own way
+      readsPixels,
     );
     await both.page.locator('[data-metric="nll"] canvas').waitFor();
     await both.page.getByText("1 point above").waitFor();
@@ -314,8 +319,9 @@ describe.runIf(isFull)("curves", () => {
     expect(logged.slice(0, 60)).toEqual(Array.from({ length: 60 }, (_, step) => 5 / (step + 1)));
     // The table has the same numbers, as far as they are shown.
     await card.getByRole("button", { name: "Show as a table" }).click();
-    const shown = await card.locator("tbody tr td:last-child").allTextContents();
-    for (const [index, value] of shown.entries())
+    const cells = card.locator("tbody tr td:last-child");
+    await expect.poll(() => cells.count()).toBe(logged.length);
+    for (const [index, value] of (await cells.allTextContents()).entries())
       expect(numberIn(value)).toBeCloseTo(logged[index]!, 3);
   });
 
@@ -376,25 +382,22 @@ describe.runIf(isFull)("curves", () => {
         return runs.find(({ step }) => step === 999_999)?.id; // read to its end
       };
       await expect.poll(idOf, { timeout: 60_000 }).toBeDefined();
-      await using tab = await StudioTab.open(runAddress(many, (await idOf())!));
+      await using tab = await StudioTab.open(runAddress(many, (await idOf())!), readsPixels);
       const { page } = tab;
-      const over = page.locator('[data-metric="nll"] .u-over');
-      await over.waitFor();
-      const box = (await over.boundingBox())!;
+      const plane = await planeOf(page, "nll", 1_000_000);
+      await plane.hover(); // stands still
+      const box = (await plane.boundingBox())!;
       await expect
-        .poll(
-          async () => {
-            const texts: string[] = [];
-            for (const shift of [-2, -1, 0, 1, 2]) {
-              await page.mouse.move(box.x + box.width * 0.618034 + shift, box.y + 20);
-              texts.push((await page.locator('[data-metric="nll"] .reading').textContent()) ?? "");
-            }
-            return texts.join(" ");
-          },
-          { timeout: 20_000 },
-        )
+        .poll(async () => {
+          const texts: string[] = [];
+          for (const shift of [-2, -1, 0, 1, 2]) {
+            await page.mouse.move(box.x + box.width * 0.618034 + shift, box.y + 20);
+            texts.push((await page.locator('[data-metric="nll"] .reading').textContent()) ?? "");
+          }
+          return texts.join(" ");
+        })
         .toContain("77.125");
-      expect(await inked(page, "nll", 0.618034, 0.5)).toBeGreaterThan(0);
+      await expect.poll(() => inked(page, "nll", 0.618034, 0.5)).toBeGreaterThan(0);
     } finally {
       await many.close();
       rmSync(logs, { recursive: true, force: true });

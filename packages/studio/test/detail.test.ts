@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { closeBrowser, StudioTab, textOf } from "./support/browser.js";
+import { hold } from "./support/hold.js";
 import { ask, logLines, runAddress } from "./support/log-lines.js";
+import { planeOf } from "./support/plane.js";
 import { StudioServer, trainStep } from "./support/server.js";
 import type { TrainingClient } from "tinker-ts";
 import type { StudioMachine } from "tinker-ts/wire/studio";
@@ -25,15 +27,27 @@ describe.runIf(isFull)("from one thing to the next", () => {
   it("34: a click on a point leads to what that step was trained on", async () => {
     await using tab = await StudioTab.open(runAddress(server, training.modelId));
     const { page } = tab;
-    const over = page.locator('[data-metric="nll"] .u-over');
-    await over.waitFor();
-    const box = (await over.boundingBox())!;
-    await page.mouse.click(box.x + 2, box.y + box.height / 2);
+    await (await planeOf(page, "nll", 4)).click({ position: { x: 2, y: 60 } });
     await page.locator(".tokens").waitFor();
     expect(page.url()).toContain("tab=data");
     expect(await page.getByTestId("step").textContent()).toBe("0");
     await page.keyboard.press("]");
     await expect.poll(() => page.getByTestId("step").textContent()).toBe("1");
+  });
+
+  it("34: a chart without its points leads nowhere", async () => {
+    await using tab = await StudioTab.open(`${server.url}/studio/machine`);
+    const { page } = tab;
+    const held = await hold(page, "series");
+    await page.goto(runAddress(server, training.modelId));
+    const address = page.url();
+    await page.locator('[data-metric="nll"] .u-over').click();
+    expect(page.url()).toBe(address);
+    held.release();
+    const plane = await planeOf(page, "nll", 4);
+    const { width } = (await plane.boundingBox())!;
+    await plane.click({ position: { x: width - 2, y: 60 } });
+    await expect.poll(() => page.getByTestId("step").textContent()).toBe("3");
   });
 
   it("34: of a run with rollouts it leads to the rollouts of that step", async () => {
@@ -44,10 +58,9 @@ describe.runIf(isFull)("from one thing to the next", () => {
     ]);
     await using tab = await StudioTab.open(runAddress(server, "with-rollouts"));
     const { page } = tab;
-    const over = page.locator('[data-metric="nll"] .u-over');
-    await over.waitFor();
-    const box = (await over.boundingBox())!;
-    await page.mouse.click(box.x + box.width - 2, box.y + box.height / 2);
+    const plane = await planeOf(page, "nll", 4);
+    const { width } = (await plane.boundingBox())!;
+    await plane.click({ position: { x: width - 2, y: 60 } });
     await page.getByRole("button", { name: /three/ }).waitFor();
     expect(page.url()).toContain("tab=rollouts");
     expect(await page.getByTestId("step").textContent()).toBe("3");
@@ -133,16 +146,19 @@ describe.runIf(isFull)("from one thing to the next", () => {
       await page.getByText("tokens 4,000–7,999 of 50,000").waitFor();
       for (const form of ["text", "raw"]) {
         await page.getByRole("button", { name: form, exact: true }).click();
+        await page.getByRole("button", { name: form, exact: true, pressed: true }).waitFor();
         await page.locator(".plain-text").waitFor();
       }
+      expect(await page.locator(".plain-text").textContent()).toMatch(/^{/);
     },
     60_000,
   );
 
   it.runIf(isFull)("51: chatting goes on while a model trains, and so does its curve", async () => {
     const end = new AbortController();
+    const model = await server.train(1); // one that no logger watches: its steps are told of its own run
     const loop = (async () => {
-      while (!end.signal.aborted) await trainStep(training);
+      while (!end.signal.aborted) await trainStep(model);
     })();
     try {
       await using tab = await StudioTab.open(
@@ -153,11 +169,15 @@ describe.runIf(isFull)("from one thing to the next", () => {
       await field.press("Control+Enter");
       await tab.page.locator(".said").first().waitFor();
       const run = await tab.context.newPage();
-      await run.goto(runAddress(server, training.modelId));
-      const step = (): Promise<string | null> => run.locator(".run-header").textContent();
-      await run.locator(".run-header").waitFor();
+      await run.goto(runAddress(server, model.modelId));
+      // Not all of the header: "changed 2 s ago" is another text every second.
+      const step = (): Promise<string | null> =>
+        run
+          .locator(".run-header .tabular")
+          .getByText(/^step \d/)
+          .textContent();
       const before = await step();
-      await expect.poll(step, { timeout: 10_000 }).not.toBe(before);
+      await expect.poll(step).not.toBe(before);
     } finally {
       end.abort();
       await loop;

@@ -50,7 +50,11 @@ describe.runIf(isFull)("folders as the Python cookbook writes them", () => {
       }),
     );
     write("sft-1/trace_events.jsonl", lines({ name: "a", ph: "X" }, { name: "b", ph: "X" }));
-    write("sft-1/code.diff", "### repo: /somewhere @ abc\n-<b>old</b>\n+<b>new</b>\n");
+    const diff = (file: string, change: string): string =>
+      `diff --git a/${file} b/${file}\n${change}\n`;
+    const head = `### repo: /somewhere @ abc\n${diff("same.py", "+1")}`;
+    write("sft-1/code.diff", head + diff("train.py", "-<b>old</b>\n+<b>new</b>"));
+    write("dpo-1/code.diff", head + diff("train.py", "+other") + diff("more.py", "+2"));
     write("sft-1/train.html", "<script>document.title = 'owned'</script>");
 
     write("dpo-1/config.json", '{"dpo_beta": 0.1, "model_name": "m"}');
@@ -237,7 +241,7 @@ describe.runIf(isFull)("folders as the Python cookbook writes them", () => {
     await page.locator(".tokens").waitFor();
     await page.locator(".tokens").focus();
     await page.keyboard.press("End");
-    expect(await page.locator("dl.facts").textContent()).toMatch(/id304.*sampler−1\.5/);
+    await expect.poll(() => page.locator("dl.facts").textContent()).toMatch(/id304.*sampler−1\.5/);
     expect(await page.locator(".exhibit-row").textContent()).toContain("3 tokens · nll 1 · stop");
     expect(await tab.violations()).toEqual([]);
   });
@@ -257,6 +261,20 @@ describe.runIf(isFull)("folders as the Python cookbook writes them", () => {
       .last()
       .click();
     await page.locator(".messages").getByText("1+1?").waitFor();
+  });
+
+  it("43: tell in Compare which files of their code differ", async () => {
+    const ids = [await idOf("sft-1"), await idOf("dpo-1")];
+    await using tab = await StudioTab.open(`${server.url}/studio/compare?runs=${ids.join(",")}`);
+    const rows = tab.page.locator(".config-diff tbody tr");
+    const changes = async (): Promise<string[]> =>
+      (await rows.allTextContents()).filter((text) => text.startsWith("code.diff"));
+    await expect
+      .poll(changes)
+      .toEqual([
+        expect.stringMatching(/^code\.diff\.somewhere\/more\.py.*\+1 −0/),
+        expect.stringMatching(/^code\.diff\.somewhere\/train\.py\+1 −1 .*\+1 −0/),
+      ]);
   });
 
   it("12: give out no file that is not theirs, and no page of theirs as a page", async () => {

@@ -72,9 +72,10 @@ describe.runIf(isFull)("what is trained on", () => {
     await tokens.focus();
     await page.keyboard.press("Home");
     await page.keyboard.press("ArrowRight");
-    const text = await tokens.getAttribute("aria-valuetext");
     const ids = tokenizer.encode(sentence);
-    expect(text).toContain(`id ${ids[1]}`);
+    const read = (): Promise<string | null> => tokens.getAttribute("aria-valuetext");
+    await expect.poll(read).toContain(`id ${ids[1]}`);
+    const text = await read();
     expect(text).toMatch(/weight 0,/);
     expect(text).toMatch(/logprob −/);
     const box = (await tokens.boundingBox())!;
@@ -85,6 +86,30 @@ describe.runIf(isFull)("what is trained on", () => {
     expect(page.url()).toContain("colour=logprob");
     await page.getByRole("button", { name: "raw" }).click();
     await page.locator(".plain-text").waitFor();
+  });
+
+  it("38: a key that is pressed as soon as the tokens are there reads one", async () => {
+    await using tab = await StudioTab.open(runAddress(server, await runOf(), "?tab=config"));
+    const { page } = tab;
+    await page.getByText("base_model").waitFor();
+    await page.evaluate(`new MutationObserver((_, observer) => {
+      const tokens = document.querySelector(".tokens");
+      if (!tokens) return;
+      observer.disconnect();
+      tokens.dispatchEvent(new KeyboardEvent("keydown", { key: "Home", bubbles: true }));
+    }).observe(document.body, { childList: true, subtree: true })`);
+    await page.getByRole("link", { name: "Data" }).click();
+    await page.locator(".tokens").waitFor();
+    // What runs behind the next picture has run.
+    await page.evaluate(
+      "new Promise((seen) => requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(seen))))",
+    );
+    const [id] = tokenizer.encode(sentence);
+    expect(await page.locator(".facts").textContent()).toContain(`id${id}`);
+    // What is read stays when the colours change.
+    await page.getByLabel("colour by").selectOption("logprob");
+    await page.getByText("logprob above −0.1").or(page.getByText("below −3")).first().waitFor();
+    expect(await page.locator(".facts").textContent()).toContain(`id${id}`);
   });
 
   it("37, 38: advantage × ratio and trainer − sampler have colours, numbers and patterns", async () => {
@@ -114,10 +139,12 @@ describe.runIf(isFull)("what is trained on", () => {
     await page.keyboard.press("Home");
     for (const place of [0, 1, 2]) {
       await page.keyboard.press("ArrowRight");
+      await expect
+        .poll(() => tokens.getAttribute("aria-valuetext"))
+        .toContain(`id ${ids[place + 1]}`);
       const facts = (await tokens.getAttribute("aria-valuetext")) ?? "";
       const value = (name: string): number =>
         Number(new RegExp(`${name} (−?[\\d.e−]+)`).exec(facts)?.[1]?.replaceAll("−", "-"));
-      expect(facts).toContain(`id ${ids[place + 1]}`);
       expect(value("logprob")).toBeCloseTo(trained[place]!, 3);
       expect(value("sampler")).toBeCloseTo(sampled[place]!, 3);
       const ratio = Math.exp(trained[place]! - sampled[place]!);

@@ -69,25 +69,28 @@ describe.runIf(isFull)("looks", () => {
   it("57: the theme follows the system, and can be fixed for good", async () => {
     const tab = await StudioTab.open(`${server.url}/studio`, { theme: "dark" });
     await tab.page.locator("[data-run]").first().waitFor();
-    expect(brightness(await colours(tab))).toBeLessThan(60);
+    const shine = async (): Promise<number> => brightness(await colours(tab));
+    expect(await shine()).toBeLessThan(60);
     await tab.page.emulateMedia({ colorScheme: "light" });
-    expect(brightness(await colours(tab))).toBeGreaterThan(200);
+    await expect.poll(shine).toBeGreaterThan(200);
     // Three states: system, light, dark.
     const theme = tab.page.getByRole("button", { name: /^Theme/ });
     await theme.click();
+    await tab.page.getByRole("button", { name: "Theme: light" }).waitFor();
     await tab.page.emulateMedia({ colorScheme: "dark" });
-    expect(brightness(await colours(tab))).toBeGreaterThan(200);
+    expect(await shine()).toBeGreaterThan(200);
     await theme.click();
+    await tab.page.getByRole("button", { name: "Theme: dark" }).waitFor();
     await tab.page.emulateMedia({ colorScheme: "light" });
-    expect(brightness(await colours(tab))).toBeLessThan(60);
+    expect(await shine()).toBeLessThan(60);
     await tab.page.reload();
     await tab.page.locator("[data-run]").first().waitFor();
-    expect(brightness(await colours(tab))).toBeLessThan(60);
+    expect(await shine()).toBeLessThan(60);
     expect(await tab.page.evaluate("Object.keys(localStorage)")).toEqual([
       "tinker-ts.studio.theme",
     ]);
     await theme.click();
-    expect(brightness(await colours(tab))).toBeGreaterThan(200);
+    await expect.poll(shine).toBeGreaterThan(200);
     await tab.close();
   }, 60_000);
 
@@ -152,9 +155,23 @@ describe("the keyboard", () => {
     expect(await tab.violations()).toEqual([]);
     await tab.page.keyboard.press("Escape");
     await tab.page.getByRole("dialog").waitFor({ state: "detached" });
+    await tab.page.locator("[data-run]").first().waitFor();
     await tab.page.keyboard.press("j");
     await tab.page.keyboard.press("Enter");
     await expect.poll(() => new URL(tab.page.url()).pathname).toMatch(/\/runs\//);
+    await tab.close();
+  }, 60_000);
+
+  it("56: moves in a list as soon as it is there", async () => {
+    const tab = await StudioTab.open(`${server.url}/studio/machine`);
+    await tab.page.getByRole("heading", { name: "Memory" }).waitFor();
+    await tab.page.evaluate(`new MutationObserver((_, observer) => {
+      if (!document.querySelector("[data-run]")) return;
+      observer.disconnect();
+      document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "j", bubbles: true }));
+    }).observe(document.body, { childList: true, subtree: true })`);
+    await tab.page.getByRole("link", { name: "Runs" }).click();
+    await tab.page.locator("[data-run].active").waitFor();
     await tab.close();
   }, 60_000);
 });

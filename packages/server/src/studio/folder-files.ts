@@ -47,9 +47,9 @@ export class RunFiles {
   }
 
   /** A file as text; undefined when there is none, or when it is too large. */
-  async text(name: string): Promise<string | undefined> {
+  async text(name: string, mostBytes = maxFileBytes): Promise<string | undefined> {
     const found = await this.find(name).catch(() => undefined);
-    if (!found || found.size > maxFileBytes) return undefined;
+    if (!found || found.size > mostBytes) return undefined;
     return readFile(found.place, "utf8");
   }
 

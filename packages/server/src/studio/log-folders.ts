@@ -5,6 +5,7 @@ import type { StudioExhibitKind, StudioFile, StudioLogLine, StudioSpans } from "
 import { notFound } from "../errors/api-error.js";
 import { toNumber } from "../recording/numbers.js";
 import type { LogRecord, Mark } from "../store/logs-table.js";
+import { codeChanges } from "./code-changes.js";
 import { EvaluationScores } from "./evaluation-scores.js";
 import { exhibitsOfFolder, exhibitStepsOfFolder, type FolderExhibit } from "./folder-exhibits.js";
 import { isWithin, maxFileBytes, RunFiles, type JsonLine } from "./folder-files.js";
@@ -21,6 +22,7 @@ const runningMs = 120_000;
 const lookMs = 1000;
 const patienceMs = 1500;
 const maxFolders = 2000;
+const maxDiffBytes = 1 << 20;
 
 /** A folder that holds a run. */
 interface RunFolder {
@@ -192,7 +194,7 @@ export class LogFolders {
     const folder = await realpath(candidate).catch(() => undefined);
     if (folder === undefined || !isWithin(folder, root)) return;
     const isEvaluation = configName !== "config.json";
-    const names = ["metrics.jsonl", configName, "checkpoints.jsonl", "logs.log"];
+    const names = ["metrics.jsonl", configName, "checkpoints.jsonl", "code.diff", "logs.log"];
     const stats = await Promise.all(
       names.map((name) => stat(path.join(folder, name)).catch(() => undefined)),
     );
@@ -214,13 +216,13 @@ export class LogFolders {
     };
     known.changedAt = Math.max(...stats.flatMap((one) => one?.mtimeMs ?? []));
     const size = stats
-      .slice(1, 3)
+      .slice(1, 4)
       .map((one) => `${one?.size}:${one?.mtimeMs}`)
       .join(" ");
     this.#folders.set(id, known);
     if (size === known.size) return;
     known.size = size;
-    known.config = await files.json(configName);
+    known.config = await configOf(files, configName);
     const rows = await files.lines("checkpoints.jsonl");
     known.isFinal = rows.some((row) => row["final"] === true) || hasScores(known.config);
     known.marks = rows.map((row) => ({
@@ -236,6 +238,13 @@ export class LogFolders {
 async function foldersIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   return entries.filter((one) => !one.isFile()).map(({ name }) => path.join(folder, name));
+}
+
+/** What a run was configured with, and with which changes to the code. */
+async function configOf(files: RunFiles, name: string): Promise<JsonLine | undefined> {
+  const config = await files.json(name);
+  const changes = codeChanges((await files.text("code.diff", maxDiffBytes)) ?? "");
+  return Object.keys(changes).length > 0 ? { ...config, "code.diff": changes } : config;
 }
 
 /** An evaluation has its scores when it is done. */

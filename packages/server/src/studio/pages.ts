@@ -141,6 +141,7 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
       models: caller ? core.bases.names : null,
       hasFolders: caller ? !folders.isEmpty : null,
       remote: caller ? (parts.remote?.baseUrl ?? null) : null,
+      cursor: caller ? context.recorder.hub.cursor() : null,
     };
   };
 

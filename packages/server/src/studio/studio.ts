@@ -120,8 +120,10 @@ export class Studio {
   }
 
   async detail(owner: string, id: string): Promise<StudioRunDetail> {
-    const { store } = this.#core.context;
+    const { store, recorder } = this.#core.context;
     const log = this.owned(owner, id);
+    // A step that is shown leads to what it was trained on.
+    await recorder.exhibits.settled();
     const row = this.rows.row(log);
     const series = this.rows.series(log);
     const ids = [...new Set([id, ...row.models])];

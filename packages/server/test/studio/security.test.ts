@@ -116,6 +116,7 @@ describe("with keys", () => {
       models: null,
       hasFolders: null,
       remote: null,
+      cursor: null,
     });
     for (const place of [
       "runs",

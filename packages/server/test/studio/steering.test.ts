@@ -128,6 +128,12 @@ describe("exhibits", () => {
     });
   });
 
+  it("of the last step are known to a page that comes right behind it", async () => {
+    const modelId = await app.model(await app.session());
+    await trainSteps(app, modelId, 3);
+    expect((await getRun(app, modelId)).exhibitSteps.datum).toEqual([0, 1, 2]);
+  });
+
   it("that are damaged on disk say so, and their numbers stay in the list", async () => {
     const modelId = await app.model(await app.session());
     const rows = Array.from({ length: 30 }, () => Array.from({ length: 300 }, () => 1));

@@ -359,7 +359,8 @@ function followGestures(made: uPlot, latest: { readonly current: ChartProps }): 
       downAt = null;
       if (!down || down.isPan || !over.contains(event.target as Node)) return;
       if (Math.abs(event.clientX - down.x) > 3 || Math.abs(event.clientY - down.y) > 3) return;
-      latest.current.onPick?.(made.posToVal(positionOf(event), "x"));
+      const { lines, onPick } = latest.current;
+      if (lines.length > 0) onPick?.(made.posToVal(positionOf(event), "x"));
     },
     options,
   );

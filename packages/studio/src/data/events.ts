@@ -93,12 +93,14 @@ async function run(wanted: string, abort: AbortSignal): Promise<void> {
 }
 
 async function readStream(wanted: string, abort: AbortSignal): Promise<void> {
+  // From before the first question: what happens while answers are on their way is told as well.
+  lastId ??= hello.value!.cursor!;
   const silence = new AbortController();
   let timer = setTimeout(() => silence.abort(), silentAfterMs);
   try {
     const response = await callRaw("events", {
       query: { topics: wanted },
-      headers: lastId === null ? {} : { "last-event-id": lastId },
+      headers: { "last-event-id": lastId },
       signal: AbortSignal.any([abort, silence.signal]),
     });
     const wasLost = lostAt !== null;

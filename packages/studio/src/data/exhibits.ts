@@ -16,7 +16,6 @@ export interface ExhibitsQuery {
 /** The list so far. */
 export interface ExhibitsState {
   readonly exhibits: readonly StudioExhibit[];
-  readonly isWhole: boolean;
   readonly splits: readonly string[];
   readonly seen: number | null;
   readonly failure?: ApiFailure;
@@ -50,7 +49,7 @@ export function useExhibits(query: ExhibitsQuery): ReadonlySignal<ExhibitsState 
 
     async function load(): Promise<void> {
       if (step === null) {
-        state.value = { exhibits: [], isWhole: true, splits: [], seen: null };
+        state.value = { exhibits: [], splits: [], seen: null };
         return;
       }
       const exhibits: StudioExhibit[] = [];
@@ -64,12 +63,12 @@ export function useExhibits(query: ExhibitsQuery): ReadonlySignal<ExhibitsState 
           exhibits.push(...page.exhibits);
           cursor = page.cursor;
           const { splits, seen } = page;
-          state.value = { exhibits: [...exhibits], isWhole: cursor === null, splits, seen };
+          state.value = { exhibits: [...exhibits], splits, seen };
         } while (cursor !== null);
       } catch (error) {
         if (abort.signal.aborted) return;
         if (!(error instanceof ApiFailure)) throw error;
-        state.value = { exhibits, isWhole: true, splits: [], seen: null, failure: error };
+        state.value = { exhibits, splits: [], seen: null, failure: error };
       }
     }
   }, [run, step, kind, split, q, version.value]);

@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { hasSingleKeys } from "./settings.js";
 
 /** A key that does something on a screen. */
@@ -21,7 +21,8 @@ export function currentKeys(): readonly KeyBinding[] {
 
 /** Binds keys as long as a component is there. */
 export function useKeys(keys: readonly KeyBinding[]): void {
-  useEffect(() => {
+  // At once: what can be seen can be pressed.
+  useLayoutEffect(() => {
     bindings.add(keys);
     return () => void bindings.delete(keys);
   });

@@ -1,4 +1,4 @@
-import { effect, signal } from "@preact/signals";
+import { batch, effect, signal } from "@preact/signals";
 import type { StudioHello, StudioLogin, StudioToken } from "tinker-ts/wire/studio";
 import { ApiFailure, call, needsLogin } from "./api.js";
 import { setToken, token } from "./token.js";
@@ -21,10 +21,9 @@ export async function enter(): Promise<void> {
   await greet();
 }
 
-/** Logs in with a code or a key; the key is not kept. */
+/** Logs in with a code or a key, which is not kept; `greet` opens the door then. */
 export async function logIn(login: StudioLogin): Promise<void> {
   setToken(await call<StudioToken>("login", { body: login }));
-  needsLogin.value = false;
 }
 
 /** Forgets the login of this tab. */
@@ -37,9 +36,11 @@ export function logOut(): void {
 export async function greet(): Promise<void> {
   try {
     const answer = await call<StudioHello>("hello");
-    hello.value = answer;
-    helloFailure.value = null;
-    needsLogin.value = answer.needsLogin;
+    batch(() => {
+      hello.value = answer;
+      helloFailure.value = null;
+      needsLogin.value = answer.needsLogin;
+    });
   } catch (error) {
     if (error instanceof ApiFailure) helloFailure.value = error;
     else throw error;

@@ -39,16 +39,9 @@ export function useResource<T>(
   const store = useMemo(() => makeStore<T>(), []);
   useEffect(() => {
     if (key === null) return;
-    store.begin(ask);
+    store.begin(ask, following.on);
     const ends = (following.topics ?? []).map((topic) => subscribe(topic));
-    ends.push(
-      listen((event) => {
-        if (event.kind === "reset") store.reload();
-        const next = following.on?.(event, store.value.peek());
-        if (next === "reload") store.reload();
-        else if (next !== undefined) store.set(next);
-      }),
-    );
+    ends.push(listen((event) => store.hear(event)));
     return () => {
       for (const end of ends) end();
       store.end();
@@ -61,6 +54,9 @@ function makeStore<T>() {
   const value = signal<T | undefined>(undefined);
   const failure = signal<ApiFailure | undefined>(undefined);
   let ask: ((abort: AbortSignal) => Promise<T>) | null = null;
+  let on: Following<T>["on"];
+  // What happens while an answer is on its way may not be in it.
+  let meanwhile: StudioEvent[] = [];
   let abort = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let askedAt = 0;
@@ -71,6 +67,7 @@ function makeStore<T>() {
     if (!ask) return;
     isAsking = true;
     isStale = false;
+    meanwhile = [];
     askedAt = performance.now();
     const { signal: own } = abort;
     try {
@@ -85,6 +82,13 @@ function makeStore<T>() {
     }
     isAsking = false;
     if (isStale) schedule();
+    for (const event of meanwhile) tell(event);
+  };
+
+  const tell = (event: StudioEvent): void => {
+    const next = event.kind === "reset" ? "reload" : on?.(event, value.peek());
+    if (next === "reload") schedule();
+    else if (next !== undefined) value.value = next;
   };
 
   const schedule = (): void => {
@@ -111,15 +115,19 @@ function makeStore<T>() {
   return {
     value,
     failure,
-    begin(next: (abort: AbortSignal) => Promise<T>): void {
+    begin(next: (abort: AbortSignal) => Promise<T>, follow: Following<T>["on"]): void {
       end();
       abort = new AbortController();
       ask = next;
+      on = follow;
       void fetchNow();
     },
     end,
     reload: schedule,
-    set: (next: T) => void (value.value = next),
+    hear(event: StudioEvent): void {
+      if (isAsking) meanwhile.push(event);
+      tell(event);
+    },
     patch: (change: (old: T) => T): void => {
       if (value.value !== undefined) value.value = change(value.value);
     },

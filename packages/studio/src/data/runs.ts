@@ -26,6 +26,8 @@ const state = signal<RunsState | null>(null);
 let query: RunsQuery | null = null;
 let abort = new AbortController();
 let timer: ReturnType<typeof setTimeout> | undefined;
+/** Rows that were told while the list was on its way, and may be newer than those in it. */
+let meanwhile: StudioRun[] | null = null;
 
 /** The list as far as it is known; null before the first answer. */
 export const runList: ReadonlySignal<RunsState | null> = state;
@@ -68,6 +70,7 @@ export function followRuns(): void {
 }
 
 function put(run: StudioRun): void {
+  meanwhile?.push(run);
   const old = state.value;
   if (!old) return;
   const place = old.runs.findIndex(({ id }) => id === run.id);
@@ -87,6 +90,7 @@ async function load(): Promise<void> {
   const { signal: own } = abort;
   const { q, sort, archived } = query;
   const runs: StudioRun[] = [];
+  const told: StudioRun[] = (meanwhile = []);
   let cursor: string | null = null;
   try {
     do {
@@ -100,9 +104,12 @@ async function load(): Promise<void> {
       const isLonger = runs.length >= (state.value?.runs.length ?? 0);
       if (cursor === null || isLonger) state.value = { runs: [...runs], isWhole: cursor === null };
     } while (cursor !== null);
+    meanwhile = null;
+    for (const run of told) put(run);
   } catch (error) {
     if (own.aborted) return;
     if (!(error instanceof ApiFailure)) throw error;
+    meanwhile = null;
     state.value = { runs: state.value?.runs ?? [], isWhole: true, failure: error };
   }
 }

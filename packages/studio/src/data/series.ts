@@ -42,9 +42,14 @@ export function useSeries(query: SeriesQuery): SeriesAnswer {
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let askedAt = 0;
+    // One question at a time: of two, the answer to the older could come last.
+    let isAsking = false;
+    let isStale = false;
     const ask = async (): Promise<void> => {
       timer = undefined;
       askedAt = performance.now();
+      isAsking = true;
+      isStale = false;
       try {
         const answer = await batched(query, abort.signal);
         if (abort.signal.aborted) return;
@@ -55,8 +60,14 @@ export function useSeries(query: SeriesQuery): SeriesAnswer {
         if (!(error instanceof ApiFailure)) throw error;
         failure.value = error;
       }
+      isAsking = false;
+      if (isStale) askSoon();
     };
     const askSoon = (): void => {
+      if (isAsking) {
+        isStale = true;
+        return;
+      }
       const total = series.peek()?.reduce((sum, one) => sum + one.total, 0) ?? 0;
       const every = total > longPoints ? followLongEveryMs : followEveryMs;
       timer ??= setTimeout(() => void ask(), Math.max(0, every - (performance.now() - askedAt)));
@@ -85,6 +96,7 @@ export function useSeries(query: SeriesQuery): SeriesAnswer {
 
 interface Waiting {
   readonly keys: readonly string[];
+  readonly abort: AbortSignal;
   readonly resolve: (series: readonly StudioSeries[]) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -106,16 +118,12 @@ function batched(query: SeriesQuery, abort: AbortSignal): Promise<readonly Studi
   }
   const { waiting } = batch;
   return new Promise((resolve, reject) => {
-    const own: Waiting = { keys, resolve, reject };
-    waiting.push(own);
-    abort.addEventListener("abort", () => {
-      const place = waiting.indexOf(own);
-      if (place >= 0) waiting.splice(place, 1);
-    });
+    waiting.push({ keys, abort, resolve, reject });
   });
 }
 
-async function fetchAll(query: SeriesQuery, waiting: readonly Waiting[]): Promise<void> {
+async function fetchAll(query: SeriesQuery, asked: readonly Waiting[]): Promise<void> {
+  const waiting = asked.filter(({ abort }) => !abort.aborted);
   const keys = [...new Set(waiting.flatMap((one) => one.keys))];
   if (keys.length === 0) return;
   const { runs, x, range, buckets, smooth } = query;

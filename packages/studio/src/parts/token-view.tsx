@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { StudioTokens } from "tinker-ts/wire/studio";
 import { exactly, percent } from "../text/numbers.js";
 import { visible } from "../text/visible.js";
@@ -43,16 +43,17 @@ export function TokenView({
   const possible = coloursFor(tokens);
   const by = possible.includes(colour) ? colour : possible[0]!;
   const box = useRef<HTMLDivElement>(null);
-  const place = useSignal(-1);
+  // Which token is read, of which tokens: others that come begin anew, and nothing has to be cleared behind a key.
+  const read = useSignal<readonly [StudioTokens, number] | null>(null);
+  const place = read.value?.[0] === tokens ? read.value[1] : -1;
   const { stretches, ends, shades } = useMemo(() => layOut(tokens, by), [tokens, by]);
   const show = (next: number): void => {
-    place.value = next;
-    if (box.current) highlight(box.current, ends, next);
+    if (next !== place) read.value = [tokens, next];
   };
-  useEffect(() => {
-    place.value = -1;
-    return () => clearHighlight();
-  }, [tokens, by]);
+  useLayoutEffect(() => {
+    if (place >= 0) highlight(box.current!, ends, place);
+    return clearHighlight;
+  }, [ends, place]);
   return (
     <div class="token-view stack">
       <div class="row">
@@ -88,8 +89,8 @@ export function TokenView({
         aria-label="Tokens; arrow keys go from one to the next"
         aria-valuemin={0}
         aria-valuemax={tokens.ids.length - 1}
-        aria-valuenow={Math.max(0, place.value)}
-        aria-valuetext={place.value < 0 ? "none" : describe(tokens, place.value, from)}
+        aria-valuenow={Math.max(0, place)}
+        aria-valuetext={place < 0 ? "none" : describe(tokens, place, from)}
         onMouseMove={(event) => {
           const offset = offsetAt(box.current!, event);
           if (offset !== null) show(placeAt(ends, offset));
@@ -97,8 +98,8 @@ export function TokenView({
         onKeyDown={(event) => {
           const by10 = event.shiftKey ? 10 : 1;
           const moves: Readonly<Record<string, number>> = {
-            ArrowRight: place.value + by10,
-            ArrowLeft: place.value - by10,
+            ArrowRight: place + by10,
+            ArrowLeft: place - by10,
             Home: 0,
             End: tokens.ids.length - 1,
           };
@@ -114,11 +115,11 @@ export function TokenView({
           </span>
         ))}
       </div>
-      <TokenFacts tokens={tokens} place={place.value} from={from} />
-      {place.value >= 0 && alternatives && (
+      <TokenFacts tokens={tokens} place={place} from={from} />
+      {place >= 0 && alternatives && (
         <ol class="alternatives small tabular" aria-label="What else could have come">
-          {alternatives(place.value).map(({ text, logprob }) => (
-            <li key={text} class={text === tokens.pieces[place.value] ? "taken" : ""}>
+          {alternatives(place).map(({ text, logprob }) => (
+            <li key={text} class={text === tokens.pieces[place] ? "taken" : ""}>
               <code>{JSON.stringify(visible(text))}</code> {exactly(logprob)}{" "}
               <span class="muted">{percent(Math.exp(logprob))}</span>
             </li>

@@ -18,6 +18,8 @@ export interface StudioHello {
   readonly hasFolders: boolean | null;
   /** The other server whose runs are shown; null without one. */
   readonly remote: string | null;
+  /** Where the stream of events stands: a page that reads it from here misses nothing of what it asks for next. */
+  readonly cursor: string | null;
 }
 
 /** Which data, rollouts and samples are kept: some of each step, all, none. */

@@ -1,5 +1,5 @@
 import { signal, type Signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import type { StudioCheckpoint, StudioMachine, StudioTokens } from "tinker-ts/wire/studio";
 import { call } from "../../data/api.js";
 import { now } from "../../data/clock.js";
@@ -137,11 +137,12 @@ function SampleView({
   const seconds = firstAt !== null && lastAt !== null ? (lastAt - firstAt) / 1000 : 0;
   const all = answer.samples.reduce((total, one) => total + one.tokens.length, 0);
   const pace = seconds > 0 && all > 1 ? (all - 1) / seconds : null;
+  const columns = useMemo(() => columnsOf(sample), [sample]);
   return (
     <div class="answer" aria-live="polite">
       {showsTokens && tokens.length > 0 && !answer.isRunning ? (
         <TokenView
-          tokens={columnsOf(sample)}
+          tokens={columns}
           colour={colour.value}
           setColour={(next) => (colour.value = next)}
           alternatives={(place) => tokens[place]?.top ?? []}
@@ -178,7 +179,7 @@ function Waiting({ since }: { readonly since: number }) {
   const waited = now.value - since;
   const isLong = waited > 1500;
   useEffect(() => {
-    if (!isLong) return;
+    if (!isLong) return; // and again from time to time: reasons change
     call<StudioMachine>("machine").then(
       ({ samples, lanes }) => {
         const training = lanes.filter(({ running }) => running !== null).length;
@@ -192,7 +193,7 @@ function Waiting({ since }: { readonly since: number }) {
       },
       () => undefined,
     );
-  }, [isLong]);
+  }, [isLong && Math.floor(waited / 2000)]);
   return (
     <p class="muted small tabular">
       waiting{isLong && ` ${span(waited)}`}

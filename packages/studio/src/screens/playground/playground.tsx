@@ -1,5 +1,5 @@
 import { computed, signal, type Signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { StudioCheckpoints, StudioSamples } from "tinker-ts/wire/studio";
 import { call } from "../../data/api.js";
 import type { ChatMessage } from "../../data/completions.js";
@@ -60,17 +60,18 @@ export function Playground() {
           ? [models[0]!]
           : [];
   const names = chosen.join(",");
-  useEffect(() => {
+  // At once: a prompt that is sent finds its columns.
+  useLayoutEffect(() => {
     if (!isKnown && wanted.length === 0) return;
     columns.value = chosen.map((weights, index) => {
       const old = columns.value[index];
       return old?.weights === weights ? old : newColumn(weights);
     });
   }, [names, isKnown]);
-  const isAway = connection.value.state === "waiting";
+  const canSend =
+    prompt.value.trim() !== "" && columns.value.length > 0 && connection.value.state !== "waiting";
   const submit = (): void => {
-    if (prompt.value.trim() === "" || isAway) return;
-    if (isBusy.value) return;
+    if (!canSend || isBusy.value) return;
     const settings = readSettings();
     const text = prompt.value;
     const asked = columns.value;
@@ -212,11 +213,7 @@ export function Playground() {
               ■ Stop
             </button>
           ) : (
-            <button
-              type="submit"
-              class="button main"
-              disabled={prompt.value.trim() === "" || isAway}
-            >
+            <button type="submit" class="button main" disabled={!canSend}>
               Send
             </button>
           )}

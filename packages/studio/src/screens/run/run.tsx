@@ -38,8 +38,11 @@ export function RunScreen() {
       on(event, known) {
         if (!known) return undefined;
         if (event.kind === "run" && event.run.id === id) return { ...known, ...event.run };
-        if (event.kind === "mark" && event.run === id)
-          return { ...known, marks: [...known.marks, event.mark] };
+        if (event.kind === "mark" && event.run === id) {
+          const { at, text } = event.mark;
+          const isKnown = known.marks.some((mark) => mark.at === at && mark.text === text);
+          return isKnown ? undefined : { ...known, marks: [...known.marks, event.mark] };
+        }
         if (event.kind === "controls" && event.run === id)
           return { ...known, controls: event.controls };
         if (event.kind === "checkpoint") return "reload";
