@@ -7,6 +7,9 @@ const engine = import.meta.resolve("@tinker-ts/engine");
 
 const folders = new URL("../dist/checkpoints/state-folders.js", import.meta.url).href;
 
+const hubDownload = new URL("../../hub/dist/hub/download.js", import.meta.url).href;
+const sdkDownload = new URL("../../sdk/dist/checkpoints/download-file.js", import.meta.url).href;
+
 const putBlob = (isSynced: boolean): string => `
   import { BlobFiles } from ${JSON.stringify(blobs)};
   await new BlobFiles("blobs", { isSynced: ${isSynced} }).put(new Uint8Array(100));
@@ -61,4 +64,32 @@ it("takes the name of a folder of weights away before it deletes what is in it",
   // In the order in which each was called first.
   const order = Object.keys(calls).filter((call) => ["rename", "unlink"].includes(call));
   expect(order).toEqual(["rename", "unlink"]);
+});
+
+it("brings a file of the hub to disk before it gets its name", () => {
+  const calls = tracedFileCalls(`
+    import { existsSync } from "node:fs";
+    import { downloadBlob } from ${JSON.stringify(hubDownload)};
+    const file = { name: "a", url: "", etag: "none", sizeBytes: 3 };
+    async function* chunks() { yield Buffer.from("abc"); }
+    const request = async () => ({ status: 200, headers: new Headers(), chunks, cancel() {} });
+    const retryPolicy = { maxAttempts: 1, firstDelayMs: 0, maxDelayMs: 0 };
+    await downloadBlob(file, "blobs/a", { request, retryPolicy, onBytes() {} });
+    if (!existsSync("blobs/a")) throw new Error("it is not there");
+  `);
+  const order = Object.keys(calls).filter((call) => ["fsync", "rename"].includes(call));
+  expect(order).toEqual(["fsync", "rename"]);
+});
+
+it("brings the archive of a checkpoint to disk before it says that it is there", () => {
+  const calls = tracedFileCalls(`
+    import { downloadFile } from ${JSON.stringify(sdkDownload)};
+    async function* parts() { yield Buffer.from("abc"); }
+    const send = async () => ({ status: 200, headers: {}, body: Buffer.alloc(0), downloadMs: 0, parts: parts() });
+    const connection = { send, runtime: {}, baseUrl: { origin: "http://localhost" } };
+    const { signal } = new AbortController();
+    const getUrl = async () => "/archive";
+    await downloadFile({ connection, getUrl, file: "a.tar", onProgress() {}, signal });
+  `);
+  expect(calls).toMatchObject({ fsync: 1 });
 });

@@ -19,11 +19,12 @@ export class PassDecoder {
   readonly #kept = new Map<string, ReceivedPass>();
   #keptBytes = 0;
 
-  /** Remembers what an accepted pass was decoded to, so that its turn does not decode it again. */
-  keep(requestId: string, pass: ReceivedPass): void {
-    if (!pass.decoded || this.#keptBytes + pass.payload.length > maxKeptBytes) return;
+  /** Remembers what a pass was decoded to, so that its turn does not decode it again; says whether it does. */
+  keep(requestId: string, pass: ReceivedPass): boolean {
+    if (!pass.decoded || this.#keptBytes + pass.payload.length > maxKeptBytes) return false;
     this.#kept.set(requestId, pass);
     this.#keptBytes += pass.payload.length;
+    return true;
   }
 
   /** A pass whose turn has come, if it is remembered; it is not any more. */

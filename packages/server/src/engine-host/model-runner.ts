@@ -184,10 +184,11 @@ export class ModelRunner {
     const { ledger, passes } = this.#parts.context;
     const { requestId } = request;
     const payload = () => this.#unlessDamaged(ledger.payload(requestId));
-    const readPass = () =>
-      this.#unlessDamaged(
-        ledger.stored(requestId).then((stored) => passes.decode(this.#model.owner, stored)),
-      );
+    const readPass = async () => {
+      await ledger.accepted(request);
+      const stored = ledger.stored(requestId);
+      return this.#unlessDamaged(stored.then((pass) => passes.decode(this.#model.owner, pass)));
+    };
     const input = { live, request, payload, readPass, signal };
     const output = await operations[request.kind](this.#parts, input);
     return { output, live, startedAt, tookMs: clock.elapsed() - begunAt };

@@ -95,8 +95,7 @@ async function guarded(
     return answer();
   };
   const { logger, dataDir } = parts;
-  const { signal } = request;
-  const response = await answerErrors({ logger, dataDir, signal }, checked, tellError);
+  const response = await answerErrors({ logger, dataDir, request }, checked, tellError);
   for (const [header, value] of Object.entries(headers)) response.headers.set(header, value);
   for (const [header, value] of Object.entries(corsHeaders(request, parts.browsers))) {
     response.headers.set(header, value);
@@ -131,7 +130,9 @@ async function handle(
       params: paramsOf(context),
       query: context.req.query(),
       headers: request.headers,
-      signal: request.signal,
+      get signal() {
+        return request.signal;
+      },
       streaming: (work) => streams.push(work),
       get origin() {
         return parts.publicUrl ?? new URL(request.url).origin;

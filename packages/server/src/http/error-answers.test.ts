@@ -9,7 +9,7 @@ async function answerOf(error: unknown, isAborted = false) {
   const log: string[] = [];
   const logger = createLogger("info", (line) => log.push(line));
   const signal = isAborted ? AbortSignal.abort() : new AbortController().signal;
-  const response = await answerErrors({ logger, signal, dataDir }, async () => {
+  const response = await answerErrors({ logger, request: { signal }, dataDir }, async () => {
     throw error;
   });
   return { status: response.status, body: await response.json(), log };

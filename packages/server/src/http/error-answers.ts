@@ -11,22 +11,22 @@ export type TellError = (error: ApiError) => Response;
 /** What errors are answered with. */
 export interface ErrorContext {
   readonly logger: Logger;
-  /** Aborted when the client goes away. */
-  readonly signal: AbortSignal;
+  /** Its signal is aborted when the client goes away; one that nobody asks for is not made. */
+  readonly request: Pick<Request, "signal">;
   /** Where it lies is not told. */
   readonly dataDir: string;
 }
 
 /** Turns what a handler throws into an answer; unexpected errors are logged in full and told without detail. */
 export async function answerErrors(
-  { logger, signal, dataDir }: ErrorContext,
+  { logger, request, dataDir }: ErrorContext,
   answer: () => Promise<Response>,
   tell: TellError = refusalResponse,
 ): Promise<Response> {
   try {
     return await answer();
   } catch (error) {
-    if (signal.aborted) {
+    if (request.signal.aborted) {
       // Nobody reads this answer.
       logger.info("a client went away in the middle of a request");
       return tell(new ApiError(400, "the client went away", { code: "aborted" }));

@@ -1,5 +1,5 @@
-import type { Server } from "node:http";
-import { createAdaptorServer } from "@hono/node-server";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import { getRequestListener } from "@hono/node-server";
 
 /** A port that is listened on. */
 export interface Listening {
@@ -21,7 +21,14 @@ export async function listen(
   host: string,
   port: number,
 ): Promise<Listening> {
-  const server = createAdaptorServer({ fetch: answer }) as Server;
+  const listener = getRequestListener(answer);
+  const server = createServer((incoming, outgoing) => {
+    // A moment later what came together with the head is there too.
+    queueMicrotask(() => {
+      takeBody(incoming);
+      void listener(incoming, outgoing);
+    });
+  });
   server.keepAliveTimeout = keepAliveMs;
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -36,6 +43,12 @@ export async function listen(
     hangUp: () => server.closeAllConnections(),
     unref: () => server.unref(),
   };
+}
+
+/** Hands a body that has arrived as a whole to the adapter, which would make a stream to read it otherwise. */
+function takeBody(incoming: IncomingMessage & { rawBody?: Buffer }): void {
+  if (incoming.complete && incoming.readableLength > 0)
+    incoming.rawBody = incoming.read() as Buffer;
 }
 
 function urlOf(host: string, address: ReturnType<Server["address"]>): string {

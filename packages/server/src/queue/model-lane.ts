@@ -87,6 +87,18 @@ export class ModelLane {
     }
   }
 
+  /** Whether a request of this number would run at once. */
+  waitsFor(seq: number | null): boolean {
+    const isFree = this.isIdle && this.#held === null && this.#queue.size === 0;
+    return isFree && seq === this.nextSeq && !this.#isPaused && !this.#stopping.signal.aborted;
+  }
+
+  /** Takes a request in that is being accepted; when it is not, the lane waits for its number again. */
+  begin(request: RequestHead, accepted: Promise<void>): void {
+    accepted.catch(() => this.#queue.withdraw(request));
+    this.add(request);
+  }
+
   /** Begins nothing new until `release`; those who ask are told why. */
   hold(reason: string): void {
     this.#held = reason;

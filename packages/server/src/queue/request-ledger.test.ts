@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.js";
 import { createLogger } from "../log/logger.js";
 import { Metrics } from "../metrics/metrics.js";
+import type { RequestHead } from "../store/requests-table.js";
 import { SqlDatabase } from "../store/sql.js";
 import { Store } from "../store/store.js";
 import { identityOf } from "./canonical-payload.js";
@@ -68,6 +69,42 @@ it("leaves no file behind for a request that is refused or known", async () => {
     ledger.accept(draft(payload), () => {}),
   ]);
   expect(await store.blobs.findUnknown(store.retention.blobs())).toEqual([]);
+});
+
+it("lets work begin before the commit, and tells its outcome after it", async () => {
+  let isCommitted = false;
+  let finished: Promise<void> | undefined;
+  await ledger.accept(
+    draft(Buffer.from([1])),
+    () => {},
+    (head, accepted) => {
+      void accepted.then(() => (isCommitted = true));
+      finished = ledger.finish(head, done(Buffer.from([2])), facts, () => {
+        expect(isCommitted).toBe(true);
+      });
+    },
+  );
+  await finished;
+  expect(await ledger.outcome("r")).toMatchObject({ state: "done" });
+});
+
+it("has no outcome for work on a request that is refused or known", async () => {
+  const finished: Promise<unknown>[] = [];
+  const begin = (head: RequestHead): void => {
+    finished.push(ledger.finish(head, done(Buffer.from([2])), facts).catch(String));
+  };
+  const refuse = () => {
+    throw new Error("no");
+  };
+  await expect(ledger.accept(draft(Buffer.from([1])), refuse, begin)).rejects.toThrow("no");
+  expect(ledger.find("r")).toBeUndefined();
+  const head = await ledger.accept(draft(Buffer.from([1])), () => {});
+  expect(await ledger.accept(draft(Buffer.from([1])), () => {}, begin)).toBeNull();
+  expect(await Promise.all(finished)).toEqual([
+    "Error: no",
+    "Error: request r was accepted before",
+  ]);
+  expect(ledger.find("r")).toEqual(head);
 });
 
 it("keeps an outcome until the disk takes it", async () => {

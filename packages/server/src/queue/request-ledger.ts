@@ -40,6 +40,8 @@ const storeRetryMs = 1000;
  * The book of accepted requests.
  *
  * - A request counts as accepted once it is committed; only then is its id told.
+ * - Work on one may begin while it is being committed. Its outcome waits for that; when the commit fails, there
+ *   is no request, and what was done for it has to be thrown away.
  * - Accepting the same request again changes nothing; another one under the same id is a conflict.
  * - An outcome is told to those who wait only after it is committed.
  */
@@ -50,6 +52,8 @@ export class RequestLedger {
   readonly #metrics: Metrics;
   readonly waiters: Waiters<Settled>;
   readonly #pending = new Map<string, RequestHead>();
+  /** How it goes with requests that are worked on before they are committed. */
+  readonly #accepting = new WeakMap<object, Promise<void>>();
   #isSealed = false;
 
   constructor(store: Store, clock: Clock, logger: Logger, metrics: Metrics) {
@@ -62,10 +66,15 @@ export class RequestLedger {
 
   /**
    * Accepts a request. `admit` runs inside the transaction, for new requests only: it refuses by
-   * throwing and writes what has to exist together with the request.
+   * throwing and writes what has to exist together with the request. `begin` may have work on it begun
+   * while it is being committed.
    * Returns the head of a new request, or null when it had been accepted before.
    */
-  async accept(draft: RequestDraft, admit: () => void): Promise<RequestHead | null> {
+  async accept(
+    draft: RequestDraft,
+    admit: () => void,
+    begin: (head: RequestHead, accepted: Promise<void>) => void = () => {},
+  ): Promise<RequestHead | null> {
     if (isLarge(draft.payload) && this.#isKnown(draft)) return null;
     const payload = await storeContent(draft.payload, this.#store.blobs);
     const head: RequestHead = {
@@ -79,18 +88,29 @@ export class RequestLedger {
     };
     let isNew = false;
     try {
-      isNew = await this.#store.write(() => {
+      const writing = this.#store.write(() => {
         if (this.#isKnown(draft)) return false;
         admit();
         this.#store.requests.insert(head, payload, draft.digest);
         return true;
       });
+      const accepted = writing.then((isWritten) => {
+        if (!isWritten) throw new Error(`request ${head.requestId} was accepted before`);
+        this.#pending.set(head.requestId, head);
+      });
+      accepted.catch(() => {});
+      this.#accepting.set(head, accepted);
+      begin(head, accepted);
+      isNew = await writing;
     } finally {
       if (!isNew && payload.blob !== null) await this.#store.blobs.remove([payload.blob]);
     }
-    if (!isNew) return null;
-    this.#pending.set(head.requestId, head);
-    return head;
+    return isNew ? head : null;
+  }
+
+  /** Resolves when a request that may have been begun early is accepted; rejects when it never will be. */
+  async accepted(head: object): Promise<void> {
+    await this.#accepting.get(head);
   }
 
   /** Takes a request in that was accepted before this process started. */
@@ -125,6 +145,7 @@ export class RequestLedger {
     also: () => void = () => {},
   ): Promise<void> {
     if (this.#isSealed) return;
+    await this.accepted(request);
     const settled =
       result.state === "done"
         ? result

@@ -53,3 +53,16 @@ it("refuses a number that was used", () => {
   queue.add(numbered(5));
   expect(() => queue.add(numbered(5))).toThrow("has been used");
 });
+
+it("gives the number of an entry that is withdrawn to another, whether it was taken or not", () => {
+  const queue = new SequenceQueue<{ seq: number | null; label: string }>(1);
+  for (const isTaken of [false, true]) {
+    const first = numbered(1, "first");
+    queue.add(first);
+    if (isTaken) queue.take();
+    queue.withdraw(first);
+    expect([queue.nextSeq, queue.size]).toEqual([1, 0]);
+  }
+  queue.add(numbered(1, "again"));
+  expect(queue.take()?.label).toBe("again");
+});

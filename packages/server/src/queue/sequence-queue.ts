@@ -65,6 +65,14 @@ export class SequenceQueue<E extends Sequenced> {
     return numbered.entry;
   }
 
+  /** Makes an entry undone that waits or was taken last; its number is free again. */
+  withdraw(entry: E): void {
+    const { seq } = entry;
+    if (seq === null) return;
+    if (this.#numbered.get(seq)?.entry === entry) this.#numbered.delete(seq);
+    else if (seq === this.#nextSeq - 1) this.#nextSeq = seq;
+  }
+
   /** What has waited longest. */
   get oldest(): E | undefined {
     let oldest = this.#unnumbered[0];

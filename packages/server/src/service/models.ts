@@ -58,7 +58,10 @@ export class Models {
         ? looseRequestId(caller.owner, request.idempotencyKey)
         : modelRequestId(modelId, seq);
     if (this.#isForgotten(requestId, modelId, seq)) return requestId;
-    const head = await this.#context.ledger.accept(
+    const { ledger, passes } = this.#context;
+    const { pass } = request;
+    let isBegun = false;
+    const head = await ledger.accept(
       {
         requestId,
         owner: caller.owner,
@@ -75,9 +78,17 @@ export class Models {
         this.#refuseEnded(models.standing(modelId) ?? model);
         this.#refuseOverload(modelId, seq, payload.length);
       },
+      (arriving, accepted) => {
+        const lane = this.#lanes.get(modelId);
+        if (!pass || !lane?.waitsFor(seq) || !passes.keep(requestId, pass)) return;
+        isBegun = true;
+        accepted.catch(() => passes.forget(requestId));
+        lane.begin(arriving, accepted);
+      },
     );
-    if (head && request.pass) this.#context.passes.keep(requestId, request.pass);
-    if (head) this.#lanes.get(modelId)?.add(head);
+    if (!head || isBegun) return requestId;
+    if (pass) passes.keep(requestId, pass);
+    this.#lanes.get(modelId)?.add(head);
     return requestId;
   }
 

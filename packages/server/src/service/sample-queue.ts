@@ -1,5 +1,6 @@
 import type { WireValue } from "tinker-ts/wire";
 import type { Context } from "../context/context.js";
+import type { SampleTarget } from "../engine-host/sample-target.js";
 import { StoppedError, toFailure } from "../errors/failure.js";
 import { FairQueue } from "../queue/fair-queue.js";
 import type { QueueNote } from "../queue/queue-note.js";
@@ -12,6 +13,8 @@ export interface QueuedSample {
   readonly numSamples: number;
   /** What it asks for, where that is at hand; otherwise it is read from the store. */
   readonly order?: WireValue<"SampleRequest"> | undefined;
+  /** What it is addressed to, where it was found this very moment; what waits is looked up in its turn. */
+  readonly target?: SampleTarget;
 }
 
 /** What a sample request came to. */
@@ -53,6 +56,12 @@ export class SampleQueue {
   /** Requests of an owner that wait or run. */
   pendingOf(owner: string): number {
     return this.#pendingByOwner.get(owner) ?? 0;
+  }
+
+  /** Whether a request would run at once and is not running yet. */
+  hasPlace({ requestId }: RequestHead): boolean {
+    const isFree = this.#runningSequences < this.#context.limits.maxRunningSequences;
+    return isFree && this.#waiting.size === 0 && !this.#running.has(requestId);
   }
 
   add(entry: QueuedSample): void {
@@ -132,7 +141,8 @@ export class SampleQueue {
     } catch (error) {
       await this.#finish(entry, startedAt, abort.signal.aborted ? abort.signal.reason : error);
     } finally {
-      this.#running.delete(requestId);
+      // Another of the same id runs where this one was begun and then not accepted.
+      if (this.#running.get(requestId)?.entry === entry) this.#running.delete(requestId);
       this.#runningSequences -= entry.numSamples;
       this.#startMore();
       if (this.#running.size === 0) this.#whenIdle?.();

@@ -97,6 +97,10 @@ export class Samples {
         ? looseRequestId(caller.owner, idempotencyKey)
         : samplerRequestId(samplerId, request.seqId);
     const payload = canonicalJson("SampleRequest", request);
+    const isSmall = payload.length <= smallBytes && this.queue.pendingCount < maxKept;
+    const { numSamples } = request;
+    const order = isSmall ? request : undefined;
+    let isBegun = false;
     const head = await ledger.accept(
       {
         requestId,
@@ -110,17 +114,17 @@ export class Samples {
         payload,
       },
       () => {
-        const pending = this.queue.pendingOf(caller.owner);
+        const pending = this.queue.pendingOf(caller.owner) - (isBegun ? 1 : 0);
         if (pending >= limits.maxPendingSamples) {
           throw tooMany(`${pending} sample requests are waiting; slow down`, 1000);
         }
       },
+      (arriving) => {
+        isBegun = isSmall && this.queue.hasPlace(arriving) && !ledger.find(requestId);
+        if (isBegun) this.queue.add({ request: arriving, numSamples, order, target });
+      },
     );
-    if (head) {
-      const isKept = payload.length <= smallBytes && this.queue.pendingCount < maxKept;
-      const order = isKept ? request : undefined;
-      this.queue.add({ request: head, numSamples: request.numSamples, order });
-    }
+    if (head && !isBegun) this.queue.add({ request: head, numSamples, order });
     return requestId;
   }
 
@@ -151,12 +155,12 @@ export class Samples {
   }
 
   async #runQueued(
-    { request: head, order }: QueuedSample,
+    { request: head, order, target: known }: QueuedSample,
     signal: AbortSignal,
   ): Promise<SampleOutcome> {
     const { ledger } = this.#context;
     const request = order ?? decodeJson("SampleRequest", await ledger.payload(head.requestId));
-    const target = resolveTarget(this.#parts, request, head.owner);
+    const target = known ?? resolveTarget(this.#parts, request, head.owner);
     if (target.checkpoint) this.#parts.checkpoints.noteUse(target.checkpoint);
     const seeded = withSeed(request, head.requestId);
     const { result, usage } = await this.#sample(target, seeded, { signal });

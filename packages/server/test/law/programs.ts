@@ -45,8 +45,8 @@ export interface Round {
   readonly dialect: "json" | "proto";
   /** The client would like its results along with the acceptance. */
   readonly isHeld: boolean;
-  /** `commit`: the outcome of the first request cannot be committed. */
-  readonly fault: "none" | "commit";
+  /** `acceptance`: the first request cannot be accepted until it is sent again; `commit`: its outcome cannot be committed. */
+  readonly fault: "none" | "acceptance" | "commit";
   /**
    * - `killed`: when everything is done
    * - `killed under way`: after so many turns of the event loop
@@ -161,7 +161,7 @@ const round: fc.Arbitrary<Round> = fc.record({
   delivery: fc.constantFrom("once", "twice", "hangup"),
   dialect: fc.constantFrom("json", "proto"),
   isHeld: fc.boolean(),
-  fault: fc.constantFrom("none", "none", "none", "commit"),
+  fault: fc.constantFrom("none", "none", "none", "none", "acceptance", "commit"),
   end: fc.constantFrom("goes on", "goes on", "killed", "killed under way", "stopped"),
   turns: fc.nat(40),
 });
@@ -197,4 +197,6 @@ export const knownPrograms: readonly Program[] = [
   life({ acts: [lesson], fault: "commit" }, { acts: [lesson, plainStep] }),
   life({ acts: [lesson] }, { acts: [plainStep], fault: "commit" }),
   life({ acts: [poison] }, { acts: [plainStep], fault: "commit" }, { acts: [plainStep] }),
+  // The engine begins with a pass while it is being accepted.
+  life({ acts: [lesson] }, { acts: [lesson], fault: "acceptance" }, { acts: [plainStep] }),
 ];

@@ -74,23 +74,24 @@ export class World {
   async run(round: Round): Promise<void> {
     const place = `round ${this.#rounds++}`;
     this.doing = `${place}: requests are sent`;
-    const isFaulty = round.fault === "commit";
-    const acts = isFaulty ? round.acts.slice(0, 1) : round.acts;
+    const { fault } = round;
+    const acts = fault === "none" ? round.acts : round.acts.slice(0, 1);
     // What is saved in this round may replace under a sample's feet what was saved before.
     const saves = acts.some(({ act }) => act === "save");
     const sent = acts.map((act) => this.#prepare(act, saves, round));
-    if (isFaulty) this.#breakCommit(this.#seq - 1);
+    if (fault !== "none") this.#break(fault, this.#seq - 1);
     const sending = sent.map((item) => this.#deliver(item, round.delivery));
-    if (round.end === "killed under way" && !isFaulty) {
+    if (round.end === "killed under way" && fault === "none") {
       for (let turn = 0; turn < round.turns; turn++) await nextTurn();
       await this.#kill();
     } else await Promise.all(sending);
+    if (fault === "acceptance") this.#mend();
     for (const [index, item] of sent.entries()) {
       this.doing = `${place}: waits for request ${index}, ${item.act.act}`;
-      await this.#settle(item, isFaulty);
+      await this.#settle(item, fault === "commit");
     }
     this.doing = `${place}: the server is ${round.end}`;
-    if (isFaulty) this.#mendCommit();
+    if (fault === "commit") this.#mend();
     if (round.end === "stopped") await this.#app.restart();
     if (round.end === "killed") await this.compareAfterKill();
   }
@@ -315,13 +316,18 @@ export class World {
     expect([...(steps?.x ?? [])]).toEqual([...this.#tokens.keys()].slice(0, -1));
   }
 
-  #breakCommit(seq: number): void {
-    this.#exec(`CREATE TRIGGER fault BEFORE UPDATE ON requests
-      WHEN NEW.request_id = '${this.#model}:${seq}' AND (NEW.state = 'done' OR NEW.applied IS NOT NULL)
-      BEGIN SELECT RAISE(ABORT, 'a fault of the test'); END`);
+  #break(fault: "acceptance" | "commit", seq: number): void {
+    const when =
+      fault === "acceptance"
+        ? "INSERT ON requests"
+        : `UPDATE ON requests WHEN NEW.request_id = '${this.#model}:${seq}'
+            AND (NEW.state = 'done' OR NEW.applied IS NOT NULL)`;
+    this.#exec(
+      `CREATE TRIGGER fault BEFORE ${when} BEGIN SELECT RAISE(ABORT, 'a fault of the test'); END`,
+    );
   }
 
-  #mendCommit(): void {
+  #mend(): void {
     this.#exec("DROP TRIGGER fault");
   }
 
