@@ -8,6 +8,8 @@ const packages = readdirSync("packages").filter((name) =>
 export default defineConfig({
   test: {
     testTimeout: 20_000,
+    // As long as everything else that is waited for; the second it would be is no time on a busy machine.
+    expect: { poll: { timeout: 15_000 } },
     // Much of the time is waiting for processes and disks, so two files run at once even on two cores.
     maxWorkers: 2,
     projects: [
