@@ -46,6 +46,8 @@ export function membershipOf(graph: Graph, rows: Dim, prefix = ""): Membership {
   };
 }
 
+const bothTransposed = { transposeLeft: true, transposeRight: true };
+
 /**
  * Projects with frozen weights plus the adapters of a batch. The left side of both products with factors is
  * the transposed one: the runtime then always sums up 128 terms at a time, in order. Otherwise it would
@@ -63,8 +65,8 @@ export function samplingProjector(
     const sites = sitesOf(config, group);
     const { inputs } = siteWidths(config, at(sites, 0));
     const stacked = rank.times(sites.length);
-    const a = graph.input(`${prefix}${stackedAName(group)}`, [Dim.of(inputs), stacked]);
-    const products = matmul(transpose(value, [1, 0]), a, { transposeLeft: true });
+    const a = graph.input(`${prefix}${stackedAName(group)}`, [stacked, Dim.of(inputs)]);
+    const products = matmul(transpose(value, [1, 0]), a, bothTransposed);
     const low = transpose(multiply(products, membership(sites.length)), [1, 0]);
     const parts =
       sites.length === 1
@@ -76,10 +78,10 @@ export function samplingProjector(
           );
     return sites.map((site, index) => {
       const { outputs } = siteWidths(config, site);
-      const b = graph.input(`${prefix}${siteBName(site)}`, [rank, outputs]);
+      const b = graph.input(`${prefix}${siteBName(site)}`, [Dim.of(outputs), rank]);
       const { weight, bias } = lookup(site);
       const plus = linearLayer(value, readOnce(weight), bias);
-      return matmul(at(parts, index), b, { transposeLeft: true, plus });
+      return matmul(at(parts, index), b, { ...bothTransposed, plus });
     });
   };
 }

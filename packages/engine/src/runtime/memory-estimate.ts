@@ -41,8 +41,8 @@ const processBytes = 180e6;
 /** Values, gradient and two moments of a parameter. */
 const bytesPerTrained = 16;
 
-/** The values at the moment of a snapshot, and both factors turned for the kernels. */
-const bytesPerSampled = 8;
+/** The values at the moment of a snapshot, from which the trained ones move on. */
+const bytesPerSampled = 4;
 
 /** Buffers are rounded up to a few sizes. */
 const rounding = 1.1;
@@ -90,7 +90,7 @@ export function estimateMemory(
     weightBytes,
     trainingBytes: base + training,
     // What has been packed of the layers is let go of.
-    samplingBytes: base - layerBytesOf(config) + sampling + 4 * parameters,
+    samplingBytes: base - layerBytesOf(config) + sampling,
     bothBytes: base + training + sampling,
   };
 }

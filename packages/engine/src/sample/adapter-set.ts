@@ -39,8 +39,8 @@ export function noAdapter(): FrozenAdapter {
 }
 
 /**
- * Adapters joined into one of all their ranks, as feeds of the decoder, with the factors transposed: per group
- * the first ones [inputs][site, adapter, rank], per site the second ones [adapter, rank][outputs].
+ * Adapters joined into one of all their ranks, as feeds of the decoder: per group the first factors
+ * [site, adapter, rank][inputs], per site the second ones [outputs][adapter, rank]. A lone adapter is not copied.
  */
 export class AdapterSet {
   readonly rank: number;
@@ -127,16 +127,18 @@ export class AdapterSet {
   ): Float32Array {
     const sites = sitesOf(config, group);
     const inputs = Math.max(...sites.map((site) => siteWidths(config, site).inputs));
-    const width = sites.length * this.rank;
-    const joined = new Float32Array(inputs * width);
+    const length = sites.length * this.rank * inputs;
+    const whole = wholeOf(views, stackedAName(group), length);
+    if (whole !== undefined) return whole;
+    const joined = new Float32Array(length);
     for (const [index, { adapter, place }] of this.#adapters.entries()) {
       const stacked = views[index]?.[stackedAName(group)];
       if (stacked === undefined) continue;
       const own = sites.filter((site) => adapter.sites.includes(site));
+      const size = adapter.rank * inputs;
       for (const [order, site] of own.entries()) {
-        const start = order * adapter.rank * inputs;
-        const a = stacked.subarray(start, start + adapter.rank * inputs);
-        transposeInto(joined, sites.indexOf(site) * this.rank + place, width, a, adapter.rank);
+        const start = (sites.indexOf(site) * this.rank + place) * inputs;
+        joined.set(stacked.subarray(order * size, (order + 1) * size), start);
       }
     }
     return joined;
@@ -148,13 +150,29 @@ export class AdapterSet {
     views: readonly Record<string, Float32Array>[],
   ): Float32Array {
     const { outputs } = siteWidths(config, site);
-    const joined = new Float32Array(this.rank * outputs);
-    for (const [index, { place }] of this.#adapters.entries()) {
+    const length = outputs * this.rank;
+    const whole = wholeOf(views, siteBName(site), length);
+    if (whole !== undefined) return whole;
+    const joined = new Float32Array(length);
+    for (const [index, { adapter, place }] of this.#adapters.entries()) {
       const b = views[index]?.[siteBName(site)];
-      if (b !== undefined) transposeInto(joined, place * outputs, outputs, b, outputs);
+      if (b === undefined) continue;
+      for (let output = 0; output < outputs; output++) {
+        const row = b.subarray(output * adapter.rank, (output + 1) * adapter.rank);
+        joined.set(row, output * this.rank + place);
+      }
     }
     return joined;
   }
+}
+
+/** What an adapter that has all ranks holds under a name: it need not be copied. */
+function wholeOf(
+  views: readonly Record<string, Float32Array>[],
+  name: string,
+  length: number,
+): Float32Array | undefined {
+  return views.find((view) => view[name]?.length === length)?.[name];
 }
 
 /** An adapter and the first of its ranks among all. */
@@ -176,21 +194,4 @@ function placed(adapters: readonly FrozenAdapter[]): readonly PlacedAdapter[] {
 
 function filledRank({ rank }: FrozenAdapter): number {
   return Math.ceil(rank / rankStep) * rankStep;
-}
-
-/** Writes the columns of a matrix of so many rows as rows that begin at `start`, `width` apart. */
-function transposeInto(
-  target: Float32Array,
-  start: number,
-  width: number,
-  source: Float32Array,
-  rows: number,
-): void {
-  const columns = source.length / rows;
-  for (let column = 0; column < columns; column++) {
-    const first = start + column * width;
-    for (let row = 0; row < rows; row++) {
-      target[first + row] = source[row * columns + column] ?? 0;
-    }
-  }
 }
