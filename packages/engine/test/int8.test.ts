@@ -30,6 +30,11 @@ async function loadedAdapter(family: (typeof families)[number], options: LoadMod
   return { model, adapter };
 }
 
+/** Processors without instructions for sums of 8-bit products write activations in 7 bits, half as fine. */
+function digitBitsOf({ precision }: BaseModel): 7 | 8 {
+  return precision.weights === "int8" ? (precision.digitBits ?? 8) : 8;
+}
+
 type LoadedAdapter = Awaited<ReturnType<typeof loadedAdapter>>["adapter"];
 
 async function logprobsAndGradient(adapter: LoadedAdapter, data: readonly Datum[]) {
@@ -89,11 +94,12 @@ it.each(families)("keeps close to 32 bits, and trainer to sampler, on %s", async
   const wanted = await logprobsAndGradient(exact.adapter, data);
   await exact.model.unload();
   const limits = [
-    [oneDigit, 0.02, 0.995],
-    [twoDigits, 0.015, 0.999],
+    [oneDigit, { 8: [0.02, 0.995], 7: [0.03, 0.99] }],
+    [twoDigits, { 8: [0.015, 0.999], 7: [0.015, 0.999] }],
   ] as const;
-  for (const [precision, mostDifference, leastCosine] of limits) {
+  for (const [precision, byBits] of limits) {
     const { model, adapter } = await loadedAdapter(family, precision);
+    const [mostDifference, leastCosine] = byBits[digitBitsOf(model)];
     const found = await logprobsAndGradient(adapter, data);
     const difference = meanDifference(found.logprobs, wanted.logprobs);
     expect(difference).toBeLessThan(mostDifference);
@@ -119,11 +125,12 @@ it("keeps close to 32 bits on words of the embedded model", async () => {
   const settings = { rank: 8, seed: 3 };
   const wanted = await logprobsAndGradient(await exact.createAdapter(settings), data);
   const limits = [
-    [oneDigit, 0.03, 0.995],
-    [twoDigits, 0.015, 0.9985],
+    [oneDigit, { 8: [0.03, 0.995], 7: [0.05, 0.99] }],
+    [twoDigits, { 8: [0.015, 0.9985], 7: [0.015, 0.9985] }],
   ] as const;
-  for (const [precision, mostDifference, leastCosine] of limits) {
+  for (const [precision, byBits] of limits) {
     const model = await engine.loadModel(embeddedModelFolder, precision);
+    const [mostDifference, leastCosine] = byBits[digitBitsOf(model)];
     const found = await logprobsAndGradient(await model.createAdapter(settings), data);
     await model.unload();
     expect(meanDifference(found.logprobs, wanted.logprobs)).toBeLessThan(mostDifference);

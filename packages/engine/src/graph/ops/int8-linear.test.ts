@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { processor } from "../../execution/device.js";
 import { Program } from "../../execution/program.js";
+import { probeInt8 } from "../../model/int8-probe.js";
 import { at } from "../../util/at.js";
 import { RandomStream } from "../../util/random.js";
 import { compileGraph } from "../compile.js";
@@ -11,6 +12,9 @@ import { int8Linear, type Int8Digits } from "./int8-linear.js";
 import { transpose } from "./shape.js";
 
 const [inputs, outputs] = [48, 40];
+
+/** Digits of more bits overflow on this processor: see `probeInt8`. */
+const exactBits = (await probeInt8({ threads: 1, device: processor })).digitBits ?? 7;
 
 /** A product and the gradient of what is multiplied, in any number of rows. */
 async function productProgram(
@@ -89,6 +93,8 @@ describe.each([
   { digits: 1, bits: 7, limit: 2e-2 },
   { digits: 2, bits: 7, limit: 2e-4 },
 ] as const)("a product of $digits digits of $bits bits", ({ digits, bits, limit }) => {
+  if (bits > exactBits) return it.skip("is not exact on this processor");
+
   it("comes close to the exact one, and so does its gradient", async () => {
     const program = await productProgram({ digits, bits });
     const [value, gradient] = [normals(7 * inputs, 3), normals(7 * outputs, 4)];
@@ -157,7 +163,10 @@ it("keeps the small entries of a gradient beside one large one if it has two dig
   const large = gradient.map((entry) => (Math.abs(entry) === 1 ? entry : 0));
   const ofLarge = exactProduct(large, outputs, (o, i) => weightAt(i, o), inputs);
   const smallError = async (digits: 1 | 2): Promise<number> => {
-    const program = await productProgram({ digits: 1, bits: 8 }, { digits, bits: 8 });
+    const program = await productProgram(
+      { digits: 1, bits: exactBits },
+      { digits, bits: exactBits },
+    );
     const { ofValue } = await run(program, value, gradient);
     await program.release();
     return relativeError(
@@ -165,6 +174,7 @@ it("keeps the small entries of a gradient beside one large one if it has two dig
       exact.map((entry, i) => entry - (ofLarge[i] ?? NaN)),
     );
   };
-  expect(await smallError(2)).toBeLessThan(2e-2);
+  // Two digits of 7 bits are four times as coarse.
+  expect(await smallError(2)).toBeLessThan(exactBits === 8 ? 2e-2 : 8e-2);
   expect(await smallError(1)).toBeGreaterThan(0.1);
 });

@@ -68,7 +68,15 @@ function rowProduct(
   columnScale: Tensor,
   format: Int8Digits,
 ): { readonly sum: Tensor; readonly rowScale: Tensor } {
-  const { digits, scale: rowScale } = quantizeRows(value, format);
+  return digitProducts(quantizeRows(value, format, false), matrix, columnScale, format);
+}
+
+function digitProducts(
+  { digits, scale: rowScale }: QuantizedRows,
+  matrix: Tensor,
+  columnScale: Tensor,
+  format: Int8Digits,
+): { readonly sum: Tensor; readonly rowScale: Tensor } {
   const products = digits.map((digit, index) =>
     digitProduct(digit, matrix, index === 0 ? 1 : 1 / secondStep(format), columnScale, format),
   );
@@ -82,8 +90,8 @@ function stackedProduct(
   columnScale: Tensor,
   format: Int8Digits,
 ): { readonly sum: Tensor; readonly rowScale: Tensor } {
-  const rows = quantizeRows(value, format);
-  if (rows.digits.length === 1) return rowProduct(value, matrix, columnScale, format);
+  const rows = quantizeRows(value, format, true);
+  if (rows.digits.length === 1) return digitProducts(rows, matrix, columnScale, format);
   const count = dimAt(value, 0);
   const product = digitProduct(stackedDigits(rows), matrix, 1, columnScale, format);
   const [first, second] = split(product, 0, [count, count]);
@@ -130,32 +138,19 @@ function stackedDigits(rows: QuantizedRows): Tensor {
 /** Layers that read the same value share its digits. */
 const known = new WeakMap<Tensor, { readonly format: Int8Digits; readonly rows: QuantizedRows }>();
 
-function quantizeRows(value: Tensor, format: Int8Digits): QuantizedRows {
+function quantizeRows(value: Tensor, format: Int8Digits, isShort: boolean): QuantizedRows {
   const found = known.get(value);
   if (found?.format.digits === format.digits) return found.rows;
-  const rows = writeRows(value, format);
+  const rows = writeRows(value, format, isShort);
   known.set(value, { format, rows });
   return rows;
 }
 
-/** Rows whose largest value is smaller count as zeros. */
-const smallest = 1e-30;
-
-function writeRows(value: Tensor, format: Int8Digits): QuantizedRows {
+function writeRows(value: Tensor, format: Int8Digits, isShort: boolean): QuantizedRows {
   const { graph } = value;
   const count = dimAt(value, 0);
-  const column = [count, Dim.of(1)];
-  const extreme = (type: "ReduceMax" | "ReduceMin"): Tensor =>
-    graph.applyOne({
-      type,
-      inputs: [value],
-      attributes: { axes: [1], keepdims: 1 },
-      shape: column,
-    });
-  // Two readings are quicker than writing absolute values first.
-  const bounds = [extreme("ReduceMax"), negate(extreme("ReduceMin")), graph.scalar(smallest)];
-  const bounded = graph.applyOne({ type: "Max", inputs: bounds, shape: column });
-  const rowScale = scale(bounded, 1 / largestDigit(format));
+  // A row of zeros has a scale of zero, which makes zeros of whatever its digits are.
+  const rowScale = scale(largest(value, isShort), 1 / largestDigit(format));
   const zeros = expand(graph.byte(zeroPoint(format), [1]), [count]);
   const write = (values: Tensor, steps: Tensor): Tensor =>
     graph.applyOne({
@@ -177,13 +172,37 @@ function writeRows(value: Tensor, format: Int8Digits): QuantizedRows {
   return { digits: [first, second], scale: rowScale };
 }
 
+/** The largest absolute value of each row, [rows, 1]. */
+function largest(value: Tensor, isShort: boolean): Tensor {
+  const { graph } = value;
+  const column = [dimAt(value, 0), Dim.of(1)];
+  const extreme = (type: "ReduceMax" | "ReduceMin", of: Tensor): Tensor =>
+    graph.applyOne({
+      type,
+      inputs: [of],
+      attributes: { axes: [1], keepdims: 1 },
+      shape: column,
+    });
+  if (isShort) {
+    const absolute = graph.applyOne({ type: "Abs", inputs: [value], shape: value.shape });
+    return extreme("ReduceMax", absolute);
+  }
+  // Of many rows two readings are quicker than writing absolute values first.
+  const bounds = [extreme("ReduceMax", value), negate(extreme("ReduceMin", value))];
+  return graph.applyOne({ type: "Max", inputs: bounds, shape: column });
+}
+
 /** Digits are unsigned and stand for their distance from this. */
 function zeroPoint({ bits }: Int8Digits): number {
   return 2 ** (bits - 1);
 }
 
+/**
+ * The largest distance from the zero point. Pairs of products are added in 16 bits where digits have 7, which have room for
+ * 128 * 127 twice; of 8 bits there is none for 256.
+ */
 function largestDigit({ bits }: Int8Digits): number {
-  return 2 ** (bits - 1) - 1;
+  return bits === 7 ? 64 : 127;
 }
 
 /**
