@@ -9,6 +9,8 @@ const folders = new URL("../dist/checkpoints/state-folders.js", import.meta.url)
 
 const hubDownload = new URL("../../hub/dist/hub/download.js", import.meta.url).href;
 const sdkDownload = new URL("../../sdk/dist/checkpoints/download-file.js", import.meta.url).href;
+const runFolder = new URL("../../sdk/dist/run-log/folder-writer.js", import.meta.url).href;
+const mergedWeights = new URL("../../cookbook/dist/weights/safetensors.js", import.meta.url).href;
 
 const putBlob = (isSynced: boolean): string => `
   import { BlobFiles } from ${JSON.stringify(blobs)};
@@ -92,4 +94,21 @@ it("brings the archive of a checkpoint to disk before it says that it is there",
     await downloadFile({ connection, getUrl, file: "a.tar", onProgress() {}, signal });
   `);
   expect(calls).toMatchObject({ fsync: 1 });
+});
+
+it("brings merged weights to disk before their folder gets its name", () => {
+  const calls = tracedFileCalls(`
+    import { writeSafetensors } from ${JSON.stringify(mergedWeights)};
+    const read = async () => new Uint8Array(4);
+    await writeSafetensors("a", [{ name: "w", dtype: "F32", shape: [1], byteLength: 4, read }]);
+  `);
+  expect(calls).toMatchObject({ fsync: 1 });
+});
+
+it.each([true, false])("brings lines of a run to disk if they must last: %s", (durable) => {
+  const calls = tracedFileCalls(`
+    import { FolderWriter } from ${JSON.stringify(runFolder)};
+    await new FolderWriter("run").append("checkpoints.jsonl", "{}\\n", { durable: ${durable} });
+  `);
+  expect(calls["fsync"]).toBe(durable ? 1 : undefined);
 });
