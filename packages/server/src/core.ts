@@ -17,6 +17,7 @@ import { EventHub } from "./recording/event-hub.js";
 import { Recorder, type Capture } from "./recording/recorder.js";
 import { RequestLedger } from "./queue/request-ledger.js";
 import { DirectSamples } from "./service/direct-samples.js";
+import { KnownSamplers } from "./service/known-samplers.js";
 import { Futures } from "./service/futures.js";
 import { Janitor } from "./service/janitor.js";
 import { ModelCreation } from "./service/model-creation.js";
@@ -110,7 +111,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const models = new Models(context, { sessions, bases, lanes });
   const direct = new DirectSamples(context, { bases, weights, checkpoints, guard });
   const samples = new Samples(context, {
-    store,
+    samplers: new KnownSamplers(store.samplers),
     bases,
     weights,
     checkpoints,

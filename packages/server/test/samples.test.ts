@@ -1,5 +1,7 @@
 import { decodeProto, type WireInput } from "tinker-ts/wire";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { SqlDatabase } from "../src/store/sql.js";
 import { ManualClock } from "./support/manual-clock.js";
 import { passBody, TestApp, type TestAppOptions } from "./support/test-app.js";
 
@@ -125,6 +127,29 @@ it("does a numbered request once, and gives the same tokens when it is asked for
   expect(app.engine.log).toHaveLength(1);
   const other = ask({ samplingSessionId, seqId: 0, samplingParams: { maxTokens: 5 } });
   expect((await app.fetch("sample", other)).status).toBe(409);
+});
+
+it("gives up a sample that was begun and then not accepted, and takes it when it comes again", async () => {
+  const exec = (sql: string): void => {
+    const database = new SqlDatabase(join(app.dataDir, "server.db"));
+    database.exec(sql);
+    database.close();
+  };
+  const samplingSessionId = await sampler();
+  const body = ask({ samplingSessionId, seqId: 0 });
+  const arrived = app.engine.gates.close("sample");
+  exec(`CREATE TRIGGER fault BEFORE INSERT ON requests
+    BEGIN SELECT RAISE(ABORT, 'a fault of the test'); END`);
+  const [refused] = await Promise.all([app.fetch("sample", body), arrived]);
+  expect(refused.status).toBe(500);
+  exec("DROP TRIGGER fault");
+  // The first attempt still stands before the gate.
+  const { requestId } = await app.call("sample", body);
+  app.engine.gates.open("sample");
+  expect(await app.result(requestId)).toHaveProperty("sequences");
+  const metrics = await (await app.handle(new Request("http://localhost/metrics"))).text();
+  expect(metrics).toContain("tinker_pending_samples 0");
+  expect(app.logLines.join("\n")).not.toContain("cannot record a sample");
 });
 
 it("samples again after a restart what had not finished, with the same seed", async () => {

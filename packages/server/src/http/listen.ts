@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { getRequestListener } from "@hono/node-server";
+import { noteArrived } from "./arrived-bodies.js";
 
 /** A port that is listened on. */
 export interface Listening {
@@ -21,7 +22,10 @@ export async function listen(
   host: string,
   port: number,
 ): Promise<Listening> {
-  const listener = getRequestListener(answer);
+  const listener = getRequestListener((request, { incoming }) => {
+    noteArrived(request, (incoming as WithBody).rawBody);
+    return answer(request);
+  });
   const server = createServer((incoming, outgoing) => {
     // A moment later what came together with the head is there too.
     queueMicrotask(() => {
@@ -45,10 +49,14 @@ export async function listen(
   };
 }
 
-/** Hands a body that has arrived as a whole to the adapter, which would make a stream to read it otherwise. */
-function takeBody(incoming: IncomingMessage & { rawBody?: Buffer }): void {
-  if (incoming.complete && incoming.readableLength > 0)
-    incoming.rawBody = incoming.read() as Buffer;
+/** What the adapter knows of a request; it makes no stream of a body that is there. */
+type WithBody = IncomingMessage & { rawBody?: Buffer };
+
+/** Takes a body that has arrived as a whole; that it has ended Node says only later. */
+function takeBody(incoming: WithBody): void {
+  const declaredBytes = Number(incoming.headers["content-length"] ?? 0);
+  if (declaredBytes === 0 || incoming.readableLength !== declaredBytes) return;
+  incoming.rawBody = incoming.read() as Buffer;
 }
 
 function urlOf(host: string, address: ReturnType<Server["address"]>): string {

@@ -4,6 +4,7 @@ import type { ReceivedPass } from "../decoding/received-pass.js";
 import { ApiError } from "../errors/api-error.js";
 import type { ServerLimits } from "../limits.js";
 import type { Clock } from "../time/clock.js";
+import { arrivedBody } from "./arrived-bodies.js";
 import type { BodyRoom } from "./body-budget.js";
 import type { BodyRules } from "./body-rules.js";
 import { pacedBody, smallBody } from "./paced-body.js";
@@ -74,7 +75,7 @@ export async function receive(
   if (declaredBytes > maxBytes) throw tooLarge(maxBytes);
   // Nearly all bodies are small; the stream of one takes longer to make than to read.
   if (declaredBytes > 0 && declaredBytes <= smallBytes) {
-    const whole = await smallBody(request, clock);
+    const whole = arrivedBody(request) ?? (await smallBody(request, clock));
     if (!rules.isSignal) room.take(whole.length);
     return [whole];
   }

@@ -4,7 +4,7 @@ import { FairTurns } from "../queue/fair-turns.js";
 import type { QueueNote } from "../queue/queue-note.js";
 import { gone } from "../errors/api-error.js";
 import type { CheckpointKind } from "../store/checkpoints-table.js";
-import type { Model } from "../store/models-table.js";
+import type { Model, ModelStanding } from "../store/models-table.js";
 import type { RequestHead } from "../store/requests-table.js";
 
 /** States that are written at the same time. */
@@ -15,6 +15,7 @@ export class ModelLanes {
   readonly #parts: RunnerParts;
   readonly #lanes = new Map<string, ModelLane>();
   readonly #runners = new Map<string, ModelRunner>();
+  readonly #standings = new Map<string, ModelStanding>();
   #isPaused = false;
 
   constructor(parts: Omit<RunnerParts, "onEnded" | "turns">) {
@@ -45,12 +46,18 @@ export class ModelLanes {
     });
     this.#lanes.set(modelId, lane);
     this.#runners.set(modelId, runner);
+    this.#standings.set(modelId, model);
     if (this.#parts.context.store.logs.isPaused(modelId)) lane.hold("paused in the studio");
     return lane;
   }
 
   get(modelId: string): ModelLane | undefined {
     return this.#lanes.get(modelId);
+  }
+
+  /** Whose a model is that has a lane, without asking the store. One that is just ending may be among them. */
+  standing(modelId: string): ModelStanding | undefined {
+    return this.#standings.get(modelId);
   }
 
   note(request: RequestHead): QueueNote {
@@ -65,6 +72,7 @@ export class ModelLanes {
     await lane.stop(`model ${modelId} has ended: ${reason}`);
     this.#lanes.delete(modelId);
     this.#runners.delete(modelId);
+    this.#standings.delete(modelId);
   }
 
   /** Saves the weights of a model between two of its requests; returns the path. */

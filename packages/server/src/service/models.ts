@@ -47,7 +47,8 @@ export class Models {
   async submit(caller: Principal, request: ModelRequest): Promise<string> {
     const { modelId, seq, kind, payload } = request;
     const { models } = this.#context.store;
-    const model = ownedBy(caller, modelId, models.standing(modelId));
+    const standing = this.#lanes.standing(modelId) ?? models.standing(modelId);
+    const model = ownedBy(caller, modelId, standing);
     this.#refuseEnded(model);
     this.#sessions.touch(model.sessionId, caller);
     if (seq !== null && seq < 1) {

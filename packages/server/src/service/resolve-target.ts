@@ -3,11 +3,11 @@ import type { Checkpoints } from "../checkpoints/checkpoints.js";
 import type { BaseModels } from "../engine-host/base-models.js";
 import type { SampleTarget } from "../engine-host/sample-target.js";
 import { badRequest, notFound } from "../errors/api-error.js";
-import type { Store } from "../store/store.js";
+import type { KnownSamplers } from "./known-samplers.js";
 
 /** Where addresses are looked up. */
 export interface Addressees {
-  readonly store: Store;
+  readonly samplers: KnownSamplers;
   readonly bases: BaseModels;
   readonly checkpoints: Checkpoints;
 }
@@ -27,7 +27,7 @@ export function resolveTarget(parts: Addressees, address: Address, owner: string
 }
 
 function samplerTarget(parts: Addressees, samplerId: string, owner: string): SampleTarget {
-  const sampler = parts.store.samplers.get(samplerId);
+  const sampler = parts.samplers.get(samplerId);
   if (sampler?.owner !== owner) throw notFound(`sampling session ${samplerId}`);
   const { sessionId, baseModel, modelPath } = sampler;
   const checkpoint = modelPath === null ? null : parts.checkpoints.readable(modelPath, [owner]);

@@ -72,6 +72,16 @@ export class SampleQueue {
     this.#startMore();
   }
 
+  /** Takes a request in that is being accepted; when it is not, it is given up and comes to nothing. */
+  begin(entry: QueuedSample, accepted: Promise<void>): void {
+    const { requestId } = entry.request;
+    accepted.catch((error: unknown) => {
+      const running = this.#running.get(requestId);
+      if (running?.entry === entry) running.abort.abort(error);
+    });
+    this.add(entry);
+  }
+
   /** What goes on in it. */
   view(): {
     runningSequences: number;
@@ -157,6 +167,12 @@ export class SampleQueue {
     outcome?: SampleOutcome,
   ): Promise<void> {
     const { ledger, store, clock, logger } = this.#context;
+    const isAccepted = await ledger.accepted(request).then(
+      () => true,
+      () => false,
+    );
+    // Whoever sent it has been told.
+    if (!isAccepted) return this.#forgetPending(request.owner);
     const finishedAt = clock.now();
     const settled: Settled = outcome
       ? { state: "done", resultType: "SampleResponse", bytes: outcome.bytes }

@@ -119,9 +119,9 @@ export class Samples {
           throw tooMany(`${pending} sample requests are waiting; slow down`, 1000);
         }
       },
-      (arriving) => {
+      (arriving, accepted) => {
         isBegun = isSmall && this.queue.hasPlace(arriving) && !ledger.find(requestId);
-        if (isBegun) this.queue.add({ request: arriving, numSamples, order, target });
+        if (isBegun) this.queue.begin({ request: arriving, numSamples, order, target }, accepted);
       },
     );
     if (head && !isBegun) this.queue.add({ request: head, numSamples, order });
