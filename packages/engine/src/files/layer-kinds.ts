@@ -36,6 +36,11 @@ export function layerKind({ layerKinds }: ModelConfig, layer: number): LayerKind
   return layerKinds?.[layer] ?? plainKind;
 }
 
+/** The window of every layer. */
+export function layerWindows(config: ModelConfig): readonly (number | null)[] {
+  return Array.from({ length: config.layers }, (_, layer) => layerKind(config, layer).window);
+}
+
 /** A text that is the same for layers of the same kind. */
 export function kindKey({ window, rotation }: LayerKind): string {
   return `${rotation ?? "unrotated"}/${window ?? "all"}`;

@@ -1,5 +1,5 @@
 import type { LayerKind, ModelConfig } from "../files/model-config.js";
-import { Dim } from "../graph/dim.js";
+import { Dim, type DimLike } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
 import {
   cachedAttention,
@@ -15,26 +15,28 @@ import { at } from "../util/at.js";
 import type { SequenceRows } from "./sampling-projector.js";
 import { attentionScale, type AttentionInputs } from "./transformer.js";
 
-/** Places for tokens in a cache. */
-const capacity = Dim.symbol("capacity");
+/** Name of something that layers of a window have to themselves. */
+export function ofWindow(name: string, window: number | null): string {
+  return window === null ? name : `${name}.${window}`;
+}
 
 /** The width of a head in a cache: heads are filled up with zeros to what the runtime takes. */
 export function cachedHeadWidth({ headDim }: ModelConfig): number {
   return Math.ceil(headDim / headStep) * headStep;
 }
 
-/** How far the sequences of a batch go; the same for all layers. */
-export interface CacheExtent {
+/** How far the sequences of a batch go in the caches of a window; the same for all of its layers. */
+interface CacheExtent {
   readonly lastPlaces: Tensor;
   readonly longest: Tensor;
 }
 
-/** Declares the extent of a batch. */
-export function declareCacheExtent(graph: Graph, { sequences }: SequenceRows): CacheExtent {
-  return {
-    lastPlaces: graph.input("lastPlaces", [sequences], "int32"),
-    longest: graph.input("longest", [1], "int32"),
+function extentOf(graph: Graph, { sequences }: SequenceRows, window: number | null): CacheExtent {
+  const input = (name: string, size: DimLike): Tensor => {
+    const own = ofWindow(name, window);
+    return graph.inputs.get(own) ?? graph.input(own, [size], "int32");
   };
+  return { lastPlaces: input("lastPlaces", sequences), longest: input("longest", 1) };
 }
 
 /** Attention of a layer's new tokens, [tokens, heads * headDim], and its caches extended by them. */
@@ -43,14 +45,14 @@ export function attendToCache(
   config: ModelConfig,
   { window }: LayerKind,
   { query, key, value }: AttentionInputs,
-  extent: CacheExtent,
   rows: SequenceRows,
   prefix: string,
 ): { readonly attended: Tensor; readonly keys: Tensor; readonly values: Tensor } {
   const { heads, kvHeads, headDim } = config;
   const { sequences, newTokens } = rows;
   const width = cachedHeadWidth(config);
-  const cacheShape = [sequences, kvHeads, capacity, width];
+  const places = Dim.symbol(ofWindow("capacity", window));
+  const cacheShape = [sequences, kvHeads, places, width];
   const bySequence = (values: Tensor, count: number): Tensor =>
     reshape(fillHeads(values, count, headDim, width), [sequences, newTokens, count * width]);
   const { attended, keys, values } = cachedAttention({
@@ -59,7 +61,7 @@ export function attendToCache(
     value: bySequence(value, kvHeads),
     cachedKeys: graph.input(`${prefix}keys`, cacheShape),
     cachedValues: graph.input(`${prefix}values`, cacheShape),
-    ...extent,
+    ...extentOf(graph, rows, window),
     scale: attentionScale(config),
     window,
   });

@@ -1,6 +1,8 @@
-import type { PortValues, Program } from "../execution/program.js";
+import type { PortData, PortValues, Program } from "../execution/program.js";
+import { layerWindows } from "../files/layer-kinds.js";
 import type { CompiledGraph } from "../graph/compile.js";
 import type { DimBindings } from "../graph/dim.js";
+import { ofWindow } from "../model/cached-attention.js";
 import { embedTokens } from "../model/embed-tokens.js";
 import type { WeightFeeds } from "../model/model-weights.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
@@ -280,11 +282,14 @@ export class Decoder {
         rotary.row(length - newTokens + token, wholeTokens ?? length),
       ),
     );
-    const own = {
-      positions: int64From(positions),
-      lastPlaces: Int32Array.from(lengths, (length) => length - 1),
-      longest: Int32Array.of(longest),
-    };
+    const own: Record<string, PortData> = { positions: int64From(positions) };
+    const capacities: Record<string, number> = {};
+    for (const window of new Set(layerWindows(this.#model.config))) {
+      const held = lengths.map((length, row) => length - cache.left(window, row));
+      own[ofWindow("lastPlaces", window)] = Int32Array.from(held, (count) => count - 1);
+      own[ofWindow("longest", window)] = Int32Array.of(Math.max(...held));
+      capacities[ofWindow("capacity", window)] = cache.places(window);
+    }
     return {
       feeds: [adapters.feeds, rotary.feeds, own],
       rotary,
@@ -292,7 +297,7 @@ export class Decoder {
       sizes: {
         sequences,
         newTokens,
-        capacity: cache.capacity,
+        ...capacities,
         rank: adapters.rank,
         positions: rotary.rows,
       },

@@ -49,8 +49,11 @@ export class DeviceLayers {
       const { layers } = await this.#resident.weights();
       const factors = await this.factors(adapters);
       const tables = await this.#resident.rotary(rotary);
-      const { lastPlaces, longest, ...others } = input.own;
-      const own = { lastPlaces, longest, ...(await scope.place(others)) };
+      // How far sequences go is read by the processor.
+      const extents = Object.entries(input.own).filter(([, data]) => data instanceof Int32Array);
+      const others = Object.entries(input.own).filter(([, data]) => !(data instanceof Int32Array));
+      const placed = await scope.place(Object.fromEntries(others));
+      const own = { ...Object.fromEntries(extents), ...placed };
       let { hidden } = await scope.place({ hidden: input.embedded });
       for (let layer = 0; layer < config.layers; layer++) {
         const like = this.#firstLike(layer);

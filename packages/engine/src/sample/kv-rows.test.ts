@@ -89,4 +89,50 @@ describe("KvRows", () => {
     write(longer, 0, [1, 2, 3]);
     expect(() => rows.copyRow(longer, 0, 0)).toThrow("full");
   });
+
+  it("lets tokens go that have left the window of a layer, some at a time, and copies the others", () => {
+    const windowed = { layers: 2, kvHeads: 1, headWidth: 1, windows: [null, 100] };
+    const rows = new KvRows(windowed, 500, 1);
+    expect([rows.places(null), rows.places(100)]).toEqual([500, 228]);
+    const fill = (target: KvRows, until: number): void => {
+      while (target.length(0) < until) {
+        const token = target.length(0);
+        for (const [layer, window] of [null, 100].entries()) {
+          const place = token - target.left(window, 0);
+          for (const array of [target.keys(layer, 1), target.values(layer, 1)]) {
+            (array as Float32Array)[place] = token;
+          }
+        }
+        target.extend(0, 1);
+      }
+    };
+    const held = (target: KvRows): number[] => {
+      const count = target.length(0) - target.left(100, 0);
+      return [...(target.values(1, 1) as Float32Array).subarray(0, count)];
+    };
+    const from = (first: number, end: number): number[] =>
+      Array.from({ length: end - first }, (_, index) => first + index);
+    fill(rows, 163);
+    expect(held(rows)).toEqual(from(0, 163));
+    fill(rows, 164);
+    expect(held(rows)).toEqual(from(64, 164));
+    fill(rows, 300);
+    expect(held(rows)).toEqual(from(192, 300));
+    expect((rows.keys(0, 1) as Float32Array).subarray(0, 300)).toEqual(
+      Float32Array.from(from(0, 300)),
+    );
+    const copy = rows.resized(2, 1);
+    expect(held(copy)).toEqual(from(192, 300));
+    // Block by block, as a prompt that is known.
+    const blocks = new KvRows(windowed, 500, 1);
+    const source = new KvRows(windowed, 500, 1);
+    for (let end = 64; end <= 320; end += 64) {
+      fill(source, end);
+      const block = new KvRows(windowed, 64, 1);
+      block.appendFrom(source, 0, end - 64, 64, 0);
+      blocks.appendFrom(block, 0, 0, 64, 0);
+      expect(held(blocks)).toEqual(held(source));
+    }
+    expect(() => copy.appendFrom(rows, 0, 0, 200, 1)).toThrow("left a window");
+  });
 });

@@ -1,10 +1,13 @@
-import type { KvArray, KvMemory } from "./kv-memory.js";
+import type { CopiedHead, KvArray, KvMemory } from "./kv-memory.js";
+import { heldFrom, windowPlaces } from "./kv-window.js";
 
 /** Sizes of a model's keys and values. */
 export interface KvShape {
   readonly layers: number;
   readonly kvHeads: number;
   readonly headWidth: number;
+  /** Tokens that each layer sees, null for all. @default all, in every layer */
+  readonly windows?: readonly (number | null)[];
 }
 
 /** Bytes that keys and values of one token take. */
@@ -14,7 +17,10 @@ export function kvBytesPerToken({ layers, kvHeads, headWidth }: KvShape): number
 
 /**
  * Cached keys and values of several sequences, laid out as the decoder reads them: per layer
- * [rows, kvHeads, capacity, headWidth], used rows first. Places without a token hold anything.
+ * [rows, kvHeads, places, headWidth], used rows first. Places without a token hold anything.
+ *
+ * A layer with a window has places for what it sees: tokens that have left it go, some at a time. In memory of a
+ * device, where tokens cannot be moved within an array, every layer keeps all of them.
  */
 export class KvRows {
   readonly shape: KvShape;
@@ -26,28 +32,35 @@ export class KvRows {
   readonly #taken: readonly KvArray[];
   readonly #lengths: Int32Array;
   readonly #memory: KvMemory | undefined;
+  /** Of every layer; null where all tokens are kept. */
+  readonly #windows: readonly (number | null)[];
 
   /** The memory comes from `memory` and goes back with `release`; without one it is the processor's. */
   constructor(shape: KvShape, capacity: number, rowCapacity: number, memory?: KvMemory) {
     this.shape = shape;
     this.capacity = capacity;
     this.rowCapacity = rowCapacity;
-    const size = rowCapacity * this.#rowSize();
-    const places = Array.from({ length: 2 * shape.layers }, (_, index) => index * size);
-    if (memory?.copy === undefined) {
-      // One array, not one of each layer: what is large enough the system hands out page by page, and places that no
-      // token ever takes cost nothing. Smaller ones the C library would cut from what others left, and clear.
-      const length = places.length * size;
-      const whole = memory?.take(length) ?? new Float32Array(length);
-      if (!(whole instanceof Float32Array)) throw new Error("the cache lies on a device");
-      this.#arrays = places.map((start) => whole.subarray(start, start + size));
-      this.#taken = [whole];
-    } else {
-      this.#arrays = places.map(() => memory.take(size));
-      this.#taken = this.#arrays;
-    }
     this.#lengths = new Int32Array(rowCapacity);
     this.#memory = memory;
+    const isOnDevice = memory?.copy !== undefined;
+    const windows = isOnDevice ? [] : (shape.windows ?? []);
+    this.#windows = Array.from({ length: shape.layers }, (_, layer) => windows[layer] ?? null);
+    const sizes = [...this.#windows, ...this.#windows].map(
+      (window) => rowCapacity * this.#rowSize(window),
+    );
+    if (isOnDevice) {
+      this.#arrays = sizes.map((size) => memory.take(size));
+      this.#taken = this.#arrays;
+      return;
+    }
+    // One array, not one of each layer: what is large enough the system hands out page by page, and places that no
+    // token ever takes cost nothing. Smaller ones the C library would cut from what others left, and clear.
+    const length = sizes.reduce((sum, size) => sum + size, 0);
+    const whole = memory?.take(length) ?? new Float32Array(length);
+    if (!(whole instanceof Float32Array)) throw new Error("the cache lies on a device");
+    let end = 0;
+    this.#arrays = sizes.map((size) => whole.subarray(end, (end += size)));
+    this.#taken = [whole];
   }
 
   /** Gives the memory back; the store must not be used any more. */
@@ -62,12 +75,22 @@ export class KvRows {
 
   /** Keys of the first `rows` rows. */
   keys(layer: number, rows: number): KvArray {
-    return this.#firstRows(this.#of("keys", layer), rows);
+    return this.#firstRows("keys", layer, rows);
   }
 
   /** Values of the first `rows` rows. */
   values(layer: number, rows: number): KvArray {
-    return this.#firstRows(this.#of("values", layer), rows);
+    return this.#firstRows("values", layer, rows);
+  }
+
+  /** Places for tokens that a row has in layers of a window. */
+  places(window: number | null): number {
+    return windowPlaces(this.#kept(window), this.capacity);
+  }
+
+  /** Tokens of a row that have left the caches of a window. */
+  left(window: number | null, row: number): number {
+    return heldFrom(this.length(row), this.#kept(window));
   }
 
   /** Tokens in each of the first `rows` rows. */
@@ -77,7 +100,12 @@ export class KvRows {
 
   /** Counts tokens that were written behind those of a row. */
   extend(row: number, count: number): void {
-    this.#lengths[row] = this.#endAfter(row, count);
+    const [length, end] = [this.length(row), this.#endAfter(row, count)];
+    for (const [layer, window] of this.#windows.entries()) {
+      const [first, next] = [heldFrom(length, window), heldFrom(end, window)];
+      if (next > first) this.#move(layer, row, next - first, end - next);
+    }
+    this.#lengths[row] = end;
   }
 
   /** Empties a row. */
@@ -87,27 +115,17 @@ export class KvRows {
 
   /** Appends tokens of a row of this or another store to a row. */
   appendFrom(source: KvRows, from: number, start: number, count: number, row: number): void {
-    const { kvHeads, headWidth } = this.shape;
-    const place = this.length(row);
+    const length = this.length(row);
     const end = this.#endAfter(row, count);
-    const heads = Array.from({ length: kvHeads }, (_, head) => ({
-      from: (from * kvHeads + head) * source.capacity + start,
-      to: (row * kvHeads + head) * this.capacity + place,
-    }));
-    // Only memory of a device knows how to copy what lies there.
-    const memory = this.#memory?.copy === undefined ? source.#memory : this.#memory;
-    for (let layer = 0; layer < this.shape.layers; layer++) {
-      for (const kind of ["keys", "values"] as const) {
-        const [input, output] = [source.#of(kind, layer), this.#of(kind, layer)];
-        if (input instanceof Float32Array && output instanceof Float32Array) {
-          for (const { from: first, to } of heads) {
-            const part = input.subarray(first * headWidth, (first + count) * headWidth);
-            output.set(part, to * headWidth);
-          }
-        } else {
-          memory?.copy?.(input, output, heads, count, headWidth);
-        }
-      }
+    for (const [layer, window] of this.#windows.entries()) {
+      const [first, next] = [heldFrom(length, window), heldFrom(end, window)];
+      if (next > first && length > next) this.#move(layer, row, next - first, length - next);
+      // Of the new tokens those that are seen from the end on.
+      const skipped = Math.max(0, next - length);
+      const held = start + skipped - source.left(window, from);
+      if (held < 0) throw new RangeError("tokens that have left a window cannot be copied");
+      const place = { from: held, to: length + skipped - next };
+      this.#copy(source, layer, { from, to: row }, place, count - skipped);
     }
     this.#lengths[row] = end;
   }
@@ -131,6 +149,42 @@ export class KvRows {
     return end;
   }
 
+  /** Copies tokens from some place on to some place of a row. */
+  #copy(source: KvRows, layer: number, row: CopiedHead, place: CopiedHead, count: number): void {
+    const { kvHeads, headWidth } = this.shape;
+    const heads = Array.from({ length: kvHeads }, (_, head) => ({
+      from: (row.from * kvHeads + head) * source.#layerPlaces(layer) + place.from,
+      to: (row.to * kvHeads + head) * this.#layerPlaces(layer) + place.to,
+    }));
+    // Only memory of a device knows how to copy what lies there.
+    const memory = this.#memory?.copy === undefined ? source.#memory : this.#memory;
+    for (const kind of ["keys", "values"] as const) {
+      const [input, output] = [source.#of(kind, layer), this.#of(kind, layer)];
+      if (input instanceof Float32Array && output instanceof Float32Array) {
+        for (const { from, to } of heads) {
+          const part = input.subarray(from * headWidth, (from + count) * headWidth);
+          output.set(part, to * headWidth);
+        }
+      } else {
+        memory?.copy?.(input, output, heads, count, headWidth);
+      }
+    }
+  }
+
+  /** Lets the first tokens of a row go from the caches of a layer; `count` stay. */
+  #move(layer: number, row: number, gone: number, count: number): void {
+    this.#copy(this, layer, { from: row, to: row }, { from: gone, to: 0 }, count);
+  }
+
+  /** The window that layers of one have here. */
+  #kept(window: number | null): number | null {
+    return this.#windows.includes(window) ? window : null;
+  }
+
+  #layerPlaces(layer: number): number {
+    return windowPlaces(this.#windows[layer] ?? null, this.capacity);
+  }
+
   #of(kind: "keys" | "values", layer: number): KvArray {
     const { layers } = this.shape;
     const array =
@@ -140,11 +194,13 @@ export class KvRows {
   }
 
   /** Arrays of a device are not divided: programs read the beginning. */
-  #firstRows(array: KvArray, rows: number): KvArray {
-    return array instanceof Float32Array ? array.subarray(0, rows * this.#rowSize()) : array;
+  #firstRows(kind: "keys" | "values", layer: number, rows: number): KvArray {
+    const array = this.#of(kind, layer);
+    if (!(array instanceof Float32Array)) return array;
+    return array.subarray(0, rows * this.#rowSize(this.#windows[layer] ?? null));
   }
 
-  #rowSize(): number {
-    return this.shape.kvHeads * this.capacity * this.shape.headWidth;
+  #rowSize(window: number | null): number {
+    return this.shape.kvHeads * windowPlaces(window, this.capacity) * this.shape.headWidth;
   }
 }

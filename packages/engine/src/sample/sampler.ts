@@ -1,6 +1,7 @@
 import { EngineError } from "../errors.js";
 import { BufferPool } from "../execution/buffer-pool.js";
 import { cachedHeadWidth } from "../model/cached-attention.js";
+import { layerWindows } from "../files/layer-kinds.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import { usualLength } from "../model/rotary-tables.js";
 import type { FairTurns } from "../util/fair-turns.js";
@@ -68,7 +69,8 @@ export class Sampler {
     this.#model = model;
     this.#options = options;
     this.#turns = turns;
-    this.#shape = { layers, kvHeads, headWidth: cachedHeadWidth(model.config) };
+    const windows = layerWindows(model.config);
+    this.#shape = { layers, kvHeads, headWidth: cachedHeadWidth(model.config), windows };
     this.#decoder = new Decoder(model, options);
     this.#memory =
       this.#decoder.memory ?? new BufferPool(Math.min(options.kvBytes, freelyKeptBytes));

@@ -5,7 +5,7 @@ import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import { gatherRows, logSoftmax, multiply, reduceSum, softmax } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
-import { attendToCache, declareCacheExtent } from "../../model/cached-attention.js";
+import { attendToCache } from "../../model/cached-attention.js";
 import { declareLayerWeights, declareRotation, declareWeight } from "../../model/layer-inputs.js";
 import type { WeightFeeds } from "../../model/model-weights.js";
 import { membershipOf, samplingProjector, sequenceRows } from "../../model/sampling-projector.js";
@@ -53,7 +53,6 @@ export function decoderPart(
   const indices = Array.from({ length: part.end - part.first }, (_, index) => part.first + index);
   const kinds = indices.map((layer) => layerKind(config, layer));
   const rotation = declareRotation(graph, config, kinds, tokens);
-  const extent = declareCacheExtent(graph, rows);
   let hidden = graph.input("hidden", [tokens, config.hiddenSize]);
   const outputs: Record<string, Tensor> = {};
   const stored: Record<string, Float32Array | Int8Array> = {};
@@ -66,15 +65,7 @@ export function decoderPart(
     }
     const project = samplingProjector(graph, config, sites, membership, prefix);
     const inputs = attentionInputs(config, kind, tensors, project, hidden, rotation);
-    const { attended, keys, values } = attendToCache(
-      graph,
-      config,
-      kind,
-      inputs,
-      extent,
-      rows,
-      prefix,
-    );
+    const { attended, keys, values } = attendToCache(graph, config, kind, inputs, rows, prefix);
     outputs[ofLayer(layer, "extendedKeys")] = keys;
     outputs[ofLayer(layer, "extendedValues")] = values;
     hidden = layerOutputs(config, tensors, project, hidden, attended);
