@@ -50,6 +50,10 @@ describe.each(isFull ? views : views.slice(0, 1))("8, 56, 57: every screen, $nam
         .poll(() => tab.page.locator("main").innerText(), { timeout: 20_000, message: path })
         .toMatch(shown);
       if (await tab.isTooWide()) wrong.push([path, "moves sideways"]);
+      const cut = await tab.page.evaluate(
+        `[...document.querySelectorAll(".cards")].filter((table) => table.scrollWidth > table.parentElement.clientWidth).length`,
+      );
+      if (cut !== 0) wrong.push([path, `${String(cut)} lists are cut`]);
       for (const found of await tab.violations()) wrong.push([path, found]);
       const nameless = await tab.page
         .locator("table:not(:has(caption), [aria-label], [aria-labelledby])")

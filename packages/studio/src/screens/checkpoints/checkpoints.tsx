@@ -122,7 +122,7 @@ export function Checkpoints() {
         </p>
       ) : (
         <div class="card scroll-x">
-          <table class="table checkpoints">
+          <table class="table cards checkpoints">
             <caption class="unseen">Checkpoints</caption>
             <thead>
               <tr>

@@ -195,7 +195,7 @@ function Totals({ slots }: { readonly slots: readonly StudioSlot[] }) {
 function Lanes({ lanes }: { readonly lanes: readonly StudioLane[] }) {
   return (
     <section class="card scroll-x" aria-label="Lanes">
-      <table class="table">
+      <table class="table cards">
         <caption class="unseen">Queues of the models</caption>
         <thead>
           <tr>
@@ -222,7 +222,7 @@ function Lanes({ lanes }: { readonly lanes: readonly StudioLane[] }) {
                 </a>
                 {!lane.isLive && <span class="muted small"> not in memory</span>}
               </td>
-              <td class="tabular">
+              <td class="tabular" data-label="doing">
                 {lane.running ? (
                   <>
                     {lane.running.kind}
@@ -235,8 +235,10 @@ function Lanes({ lanes }: { readonly lanes: readonly StudioLane[] }) {
                   "–"
                 )}
               </td>
-              <td class="number">{count(lane.waiting)}</td>
-              <td class="tabular">
+              <td class="number" data-label="waiting">
+                {count(lane.waiting)}
+              </td>
+              <td class="tabular" data-label="oldest waits">
                 {lane.oldestAt === null ? "–" : span(now.value - lane.oldestAt)}
               </td>
               <td>{lane.note && <Name>{lane.note.reason ?? lane.note.state}</Name>}</td>
@@ -259,7 +261,7 @@ function Sessions({
   const isAway = connection.value.state === "waiting";
   return (
     <section class="card scroll-x" aria-label="Sessions">
-      <table class="table">
+      <table class="table cards">
         <caption class="unseen">Sessions</caption>
         <thead>
           <tr>
@@ -285,9 +287,13 @@ function Sessions({
               <td class="mono">
                 <Name>{session.id}</Name>
               </td>
-              <td>{session.client ? <Name>{session.client}</Name> : "–"}</td>
-              <td class="tabular">{ago(session.lastSeenAt, now.value)}</td>
-              <td class="number">{count(session.models.length)}</td>
+              <td data-label="client">{session.client ? <Name>{session.client}</Name> : "–"}</td>
+              <td class="tabular" data-label="seen">
+                {ago(session.lastSeenAt, now.value)}
+              </td>
+              <td class="number" data-label="models">
+                {count(session.models.length)}
+              </td>
               <td>
                 <button
                   type="button"
@@ -368,7 +374,7 @@ function Usage() {
       </div>
       {failure.value && <Failure failure={failure.value} what="the usage" retry={reload} />}
       <div class="scroll-x">
-        <table class="table">
+        <table class="table cards">
           <caption class="unseen">Usage</caption>
           <thead>
             <tr>
@@ -403,13 +409,13 @@ function Usage() {
                 <td>
                   <Name>{row.baseModel}</Name>
                 </td>
-                <td class="number" title={count(row.trainingTokens)}>
+                <td class="number" data-label="trained" title={count(row.trainingTokens)}>
                   {short(row.trainingTokens)}
                 </td>
-                <td class="number" title={count(row.prefillTokens)}>
+                <td class="number" data-label="prefill" title={count(row.prefillTokens)}>
                   {short(row.prefillTokens)}
                 </td>
-                <td class="number" title={count(row.sampledTokens)}>
+                <td class="number" data-label="sampled" title={count(row.sampledTokens)}>
                   {short(row.sampledTokens)}
                 </td>
               </tr>

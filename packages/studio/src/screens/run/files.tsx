@@ -55,7 +55,7 @@ export function FilesTab({ run }: { readonly run: StudioRunDetail }) {
         {run.checkpoints.length === 0 ? (
           <p class="padded muted">No checkpoints yet.</p>
         ) : (
-          <table class="table">
+          <table class="table cards">
             <caption class="unseen">Checkpoints</caption>
             <thead>
               <tr>
@@ -76,11 +76,19 @@ export function FilesTab({ run }: { readonly run: StudioRunDetail }) {
                   <td>
                     <Name>{one.name}</Name>
                   </td>
-                  <td>{one.kind}</td>
-                  <td class="number">{one.step === null ? "–" : count(one.step)}</td>
-                  <td class="number">{figure(numberOrNull(one.nll))}</td>
-                  <td class="number">{bytes(one.sizeBytes)}</td>
-                  <td class="tabular muted">{moment(one.createdAt)}</td>
+                  <td data-label="kind">{one.kind}</td>
+                  <td class="number" data-label="step">
+                    {one.step === null ? "–" : count(one.step)}
+                  </td>
+                  <td class="number" data-label="nll">
+                    {figure(numberOrNull(one.nll))}
+                  </td>
+                  <td class="number" data-label="size">
+                    {bytes(one.sizeBytes)}
+                  </td>
+                  <td class="tabular" data-label="saved">
+                    {moment(one.createdAt)}
+                  </td>
                   <td>
                     <a href={link("playground", { columns: one.path })}>chat</a>
                   </td>
