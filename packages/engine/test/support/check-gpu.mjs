@@ -34,8 +34,7 @@ async function count() {
   const signal = new AbortController().signal;
   const model = await LoadedModel.load(
     config,
-    initialWeights(config, 1),
-    null,
+    { weights: initialWeights(config, 1), folder: null, isLasting: false },
     { threads: 2, device: gpuDevice() },
     planMemory(2 ** 30, 2 ** 20, 0),
     new FairTurns(),
