@@ -152,20 +152,29 @@ export class PointsTable {
     );
   }
 
-  /** The points of a chunk; times only where they are wanted. */
-  columns(seriesId: number, number: number, withTimes: boolean): Columns | undefined {
-    const row = this.#database
+  /** The points of so many chunks from one on, by their numbers; times only where they are wanted. */
+  columns(
+    seriesId: number,
+    first: number,
+    count: number,
+    withTimes: boolean,
+  ): Map<number, Columns> {
+    const rows = this.#database
       .sql(
-        `SELECT x, value${withTimes ? ", at" : ""} FROM series_chunks
-         WHERE series_id = ? AND number = ?`,
+        `SELECT number, x, value${withTimes ? ", at" : ""} FROM series_chunks
+         WHERE series_id = ? AND number >= ? AND number < ?`,
       )
-      .first(seriesId, number);
-    if (!row) return undefined;
-    return {
-      x: floats(row["x"]),
-      value: floats(row["value"]),
-      at: withTimes ? floats(row["at"]) : noFloats,
-    };
+      .all(seriesId, first, first + count);
+    return new Map(
+      rows.map((row) => [
+        Number(row["number"]),
+        {
+          x: floats(row["x"]),
+          value: floats(row["value"]),
+          at: withTimes ? floats(row["at"]) : noFloats,
+        },
+      ]),
+    );
   }
 
   putChunk(seriesId: number, chunk: ChunkRow, columns: Columns): void {

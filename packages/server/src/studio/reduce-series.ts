@@ -193,12 +193,20 @@ class Walker {
         continue;
       }
       const points = this.#points(stretch);
+      // Most points lie in the bucket of the one before.
+      let bucket = 0;
+      let start = Number.NaN;
+      let end = Number.NaN;
       for (let place = 0; place < points.x.length; place++) {
         const x = points.x[place]!;
         const value = points.value[place]!;
         smoother?.add(x, value);
         if (x < from || x > to) continue;
-        const bucket = Math.floor(x / width) - first;
+        if (!(x >= start && x < end)) {
+          bucket = Math.floor(x / width) - first;
+          start = (first + bucket) * width;
+          end = start + width;
+        }
         if (smoothed) smoothed[bucket] = forTheEye(smoother.value);
         if (!Number.isFinite(value)) {
           marks.note(bucket, value);

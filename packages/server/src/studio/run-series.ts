@@ -136,13 +136,13 @@ function chunkBlocks(store: Store, seriesId: number, count: number): Block[] {
   // Numbers of series that were removed are given again.
   const series = `${store.points.removals} ${seriesId}`;
   const blocks: Block[] = [];
+  const read = readerOf(store, seriesId);
   let left = count;
   for (const [index, known] of chunks.entries()) {
     if (left <= 0) break;
     const size = Math.min(left, known.count);
     left -= size;
-    const columns = (withTimes: boolean): Columns =>
-      firstOf(size, store.points.columns(seriesId, known.number, withTimes));
+    const columns = (withTimes: boolean): Columns => firstOf(size, read(known.number, withTimes));
     if (index < chunks.length - 1 && size === known.count) {
       blocks.push({ ...known, known, series, columns });
     } else {
@@ -152,6 +152,27 @@ function chunkBlocks(store: Store, seriesId: number, count: number): Block[] {
     }
   }
   return blocks;
+}
+
+/** Chunks that are read at a time: whoever reads one mostly reads those behind it. */
+const readAhead = 16;
+
+/** Reads chunks; those that were read ahead are forgotten once they have been asked for. */
+function readerOf(
+  store: Store,
+  seriesId: number,
+): (number: number, withTimes: boolean) => Columns | undefined {
+  let ahead = new Map<number, Columns>();
+  let hasTimes = false;
+  return (number, withTimes) => {
+    if (!ahead.has(number) || hasTimes !== withTimes) {
+      ahead = store.points.columns(seriesId, number, readAhead, withTimes);
+      hasTimes = withTimes;
+    }
+    const found = ahead.get(number);
+    ahead.delete(number);
+    return found;
+  };
 }
 
 function firstOf(count: number, columns: Columns | undefined): Columns {
