@@ -22,6 +22,11 @@ it("gives the same change the same name, and another one another, also of equal 
   expect(codeChanges(moved)["a.py"]).toBe(change("-x\n+y"));
 });
 
+it("tells no more of very many files than a page can show", () => {
+  const text = Array.from({ length: 300 }, (_, index) => diff(`${index}.py`, "+x")).join("");
+  expect(Object.keys(codeChanges(text))).toHaveLength(200);
+});
+
 it("finds nothing in what is no diff", () => {
   expect(codeChanges("")).toEqual({});
   expect(codeChanges("<b>some</b> text\n@ nothing")).toEqual({});
