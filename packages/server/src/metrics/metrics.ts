@@ -5,6 +5,9 @@ import { Timeline } from "./timeline.js";
 /** How often the event loop is looked at. */
 const sampleMs = 10;
 
+/** Until then whoever shares the core with this process has read its answer. */
+const pauseMs = 10;
+
 const secondBounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300];
 
 /** The numbers this server keeps about itself. */
@@ -61,9 +64,9 @@ export class Metrics {
     );
   }
 
-  /** Counts something in a later turn: whoever waits for an answer does not wait for the counting. */
+  /** Counts something in a pause: whoever waits for an answer does not wait for the counting. */
   later(note: () => void): void {
-    if (this.#notes.length === 0) setImmediate(() => this.#catchUp());
+    if (this.#notes.length === 0) setTimeout(() => this.#catchUp(), pauseMs).unref();
     this.#notes.push(note);
   }
 

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { createHash, hash, timingSafeEqual } from "node:crypto";
 import {
   Datum,
   encodeJson,
@@ -53,7 +53,7 @@ export function identityOf(kind: string, canonical: Uint8Array): Uint8Array {
 
 /** SHA-256 of bytes. */
 export function digestOf(bytes: Uint8Array): Uint8Array {
-  return createHash("sha256").update(bytes).digest();
+  return hash("sha256", bytes, "buffer");
 }
 
 /** SHA-256 of a result; that of a large one is computed elsewhere than on the event loop. */

@@ -82,6 +82,7 @@ it("lets work begin before the commit, and tells its outcome after it", async ()
       finished = ledger.finish(head, done(Buffer.from([2])), facts, () => {
         expect(isCommitted).toBe(true);
       });
+      return true;
     },
   );
   await finished;
@@ -90,8 +91,9 @@ it("lets work begin before the commit, and tells its outcome after it", async ()
 
 it("has no outcome for work on a request that is refused or known", async () => {
   const finished: Promise<unknown>[] = [];
-  const begin = (head: RequestHead): void => {
+  const begin = (head: RequestHead): boolean => {
     finished.push(ledger.finish(head, done(Buffer.from([2])), facts).catch(String));
+    return true;
   };
   const refuse = () => {
     throw new Error("no");

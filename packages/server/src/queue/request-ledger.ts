@@ -14,6 +14,7 @@ import type {
   RequestKind,
   Settled,
 } from "../store/requests-table.js";
+import type { CommitTime } from "../store/group-commit.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
 import { checkedPayload, digestOf, resultDigest, type StoredPayload } from "./canonical-payload.js";
@@ -67,13 +68,13 @@ export class RequestLedger {
   /**
    * Accepts a request. `admit` runs inside the transaction, for new requests only: it refuses by
    * throwing and writes what has to exist together with the request. `begin` may have work on it begun
-   * while it is being committed.
+   * while it is being committed, and says whether it has.
    * Returns the head of a new request, or null when it had been accepted before.
    */
   async accept(
     draft: RequestDraft,
     admit: () => void,
-    begin: (head: RequestHead, accepted: Promise<void>) => void = () => {},
+    begin: (head: RequestHead, accepted: Promise<void>) => boolean = () => false,
   ): Promise<RequestHead | null> {
     if (isLarge(draft.payload) && this.#isKnown(draft)) return null;
     const payload = await storeContent(draft.payload, this.#store.blobs);
@@ -88,11 +89,15 @@ export class RequestLedger {
     };
     let isNew = false;
     try {
-      const writing = this.#store.write(() => {
+      const record = (): boolean => {
         if (this.#isKnown(draft)) return false;
         admit();
         this.#store.requests.insert(head, payload, draft.digest);
         return true;
+      };
+      let write!: (time: CommitTime) => void;
+      const writing = new Promise<boolean>((resolve) => {
+        write = (time) => resolve(this.#store.write(record, time));
       });
       const accepted = writing.then((isWritten) => {
         if (!isWritten) throw new Error(`request ${head.requestId} was accepted before`);
@@ -100,7 +105,7 @@ export class RequestLedger {
       });
       accepted.catch(() => {});
       this.#accepting.set(head, accepted);
-      begin(head, accepted);
+      write(begin(head, accepted) ? "in a pause" : "next");
       isNew = await writing;
     } finally {
       if (!isNew && payload.blob !== null) await this.#store.blobs.remove([payload.blob]);

@@ -39,13 +39,16 @@ const gatherBytes = 1024 * 1024;
 /** Beyond this, what comes is left out. */
 const maxWaitingBytes = 16 * 1024 * 1024;
 
+/** Until then their requests have been answered: who shares the core with this process has read the answer. */
+const pauseMs = 10;
+
 /** More than this are made at once: they hold on to the whole requests they come from. */
 const maxFresh = 8;
 
 /**
  * Puts exhibits on disk behind everything that somebody waits for.
  *
- * - They are made in a turn of their own, after the answer of the request that they come from.
+ * - They are made in a pause, after the answer of the request that they come from.
  * - Those of many steps share a transaction; whoever wants to read them calls `settled` first.
  * - To lose some is no harm: what cannot be kept in time is left out, and a crash takes the last second.
  */
@@ -75,7 +78,7 @@ export class ExhibitKeeper {
   /** Takes exhibits in; `make` is called soon, so that what it holds on to is let go. */
   add(place: ExhibitPlace, make: () => PreparedExhibits): void {
     if (this.#waitingBytes >= maxWaitingBytes) return;
-    if (this.#fresh.length === 0) setImmediate(() => this.#makeReady());
+    if (this.#fresh.length === 0) this.#clock.after(pauseMs, () => this.#makeReady());
     this.#fresh.push({ place, make });
     if (this.#fresh.length >= maxFresh) this.#makeReady();
   }

@@ -81,10 +81,10 @@ export class Models {
       },
       (arriving, accepted) => {
         const lane = this.#lanes.get(modelId);
-        if (!pass || !lane?.waitsFor(seq) || !passes.keep(requestId, pass)) return;
-        isBegun = true;
+        if (!pass || !lane?.waitsFor(seq) || !passes.keep(requestId, pass)) return false;
         accepted.catch(() => passes.forget(requestId));
         lane.begin(arriving, accepted);
+        return (isBegun = true);
       },
     );
     if (!head || isBegun) return requestId;

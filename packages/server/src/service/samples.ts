@@ -91,11 +91,12 @@ export class Samples {
   ): Promise<string> {
     const { limits, ledger } = this.#context;
     const target = this.#admit(caller, request);
-    const samplerId = request.samplingSessionId;
-    const requestId =
-      samplerId === null || request.seqId === null
-        ? looseRequestId(caller.owner, idempotencyKey)
-        : samplerRequestId(samplerId, request.seqId);
+    const { samplingSessionId: samplerId, seqId } = request;
+    const place = samplerId !== null && seqId !== null ? ([samplerId, seqId] as const) : null;
+    const requestId = place
+      ? samplerRequestId(...place)
+      : looseRequestId(caller.owner, idempotencyKey);
+    const isNext = place !== null && this.#parts.samplers.isNext(...place);
     const payload = canonicalJson("SampleRequest", request);
     const isSmall = payload.length <= smallBytes && this.queue.pendingCount < maxKept;
     const { numSamples } = request;
@@ -120,8 +121,10 @@ export class Samples {
         }
       },
       (arriving, accepted) => {
-        isBegun = isSmall && this.queue.hasPlace(arriving) && !ledger.find(requestId);
+        const mayBegin = isSmall && this.queue.hasPlace(arriving);
+        isBegun = mayBegin && (isNext || !ledger.find(requestId));
         if (isBegun) this.queue.begin({ request: arriving, numSamples, order, target }, accepted);
+        return isBegun;
       },
     );
     if (head && !isBegun) this.queue.add({ request: head, numSamples, order });

@@ -105,3 +105,25 @@ it("rejects everything of a transaction whose commit fails, and goes on with the
   await commits.write(() => insert("c"));
   expect(names()).toEqual(["c"]);
 });
+
+it("lets a write wait that has time, and takes it into the transaction of one that has none", async () => {
+  const before = committed();
+  const order: string[] = [];
+  const patient = commits
+    .write(() => insert("patient"), "in a pause")
+    .then(() => order.push("patient"));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(names()).toEqual([]);
+  await commits.write(() => insert("urgent")).then(() => order.push("urgent"));
+  await patient;
+  expect(names()).toEqual(["patient", "urgent"]);
+  expect(order).toEqual(["patient", "urgent"]);
+  expect(committed() - before).toBe(1);
+});
+
+it("commits a write that has time by itself when nothing else comes", async () => {
+  await commits.write(() => insert("patient"), "in a pause");
+  expect(names()).toEqual(["patient"]);
+  await commits.write(() => insert("next"), "in a pause");
+  expect(names()).toEqual(["next", "patient"]);
+});

@@ -12,9 +12,21 @@ const budgetMs = 8;
 /** Most writes in one transaction: all their answers are made in the turn that follows its commit. */
 const maxActions = 64;
 
+/** How long a write waits that has time: longer than it takes another thread to begin its work. */
+const pauseMs = 1;
+
+/**
+ * When a write is committed.
+ *
+ * - `next`: at the end of this turn of the event loop
+ * - `in a pause`: a moment later, unless another write comes before. For work that goes on meanwhile: a thread that
+ *   was called is often put on the core of the one that has called it, and gets it when that one sleeps.
+ */
+export type CommitTime = "next" | "in a pause";
+
 /**
  * Writes of one turn of the event loop share one transaction, so that thousands of acknowledgements
- * cost a handful of commits.
+ * cost a handful of commits. Those that have time join the next one.
  *
  * - A write's promise resolves only after its commit: what was acknowledged is on disk.
  * - Actions run one after the other in the order of the calls; each sees what those before it wrote.
@@ -25,16 +37,18 @@ export class GroupCommit {
   readonly #database: SqlDatabase;
   #queue: Action[] = [];
   #isScheduled = false;
+  #pause: NodeJS.Timeout | undefined;
 
   constructor(database: SqlDatabase) {
     this.#database = database;
   }
 
   /** Runs `action` inside the next transaction. */
-  write<T>(action: () => T): Promise<T> {
+  write<T>(action: () => T, time: CommitTime = "next"): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({ run: action, resolve: (value) => resolve(value as T), reject });
-      this.#schedule();
+      if (time === "next") this.#schedule();
+      else this.#pause ??= setTimeout(() => this.#schedule(), pauseMs);
     });
   }
 
@@ -44,6 +58,8 @@ export class GroupCommit {
   }
 
   #schedule(): void {
+    clearTimeout(this.#pause);
+    this.#pause = undefined;
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     setImmediate(() => {

@@ -5,7 +5,7 @@ import { BlobFiles } from "./blob-files.js";
 import { CheckpointsTable } from "./checkpoints-table.js";
 import { makeDataDirectory } from "./data-directory.js";
 import { DataLock } from "./data-lock.js";
-import { GroupCommit } from "./group-commit.js";
+import { GroupCommit, type CommitTime } from "./group-commit.js";
 import { ExhibitsTable } from "./exhibits-table.js";
 import { JournalTable } from "./journal-table.js";
 import { LogsTable } from "./logs-table.js";
@@ -90,8 +90,8 @@ export class Store {
   }
 
   /** Runs `action` in the next transaction; resolves when that is committed. */
-  write<T>(action: () => T): Promise<T> {
-    return this.#commits.write(action);
+  write<T>(action: () => T, time?: CommitTime): Promise<T> {
+    return this.#commits.write(action, time);
   }
 
   /** Commits what is queued and lets go of the directory. */
