@@ -24,6 +24,9 @@ export interface SampleOutcome {
   readonly usage: readonly Usage[];
 }
 
+/** What the queue works with. */
+type QueueContext = Pick<Context, "store" | "ledger" | "clock" | "logger" | "limits">;
+
 /**
  * Accepted sample requests on their way through the engine.
  *
@@ -32,7 +35,7 @@ export interface SampleOutcome {
  *   than the bound runs alone.
  */
 export class SampleQueue {
-  readonly #context: Context;
+  readonly #context: QueueContext;
   readonly #sample: (entry: QueuedSample, signal: AbortSignal) => Promise<SampleOutcome>;
   readonly #waiting = new FairQueue<QueuedSample>();
   readonly #running = new Map<string, { entry: QueuedSample; abort: AbortController }>();
@@ -42,7 +45,7 @@ export class SampleQueue {
   #whenIdle: (() => void) | undefined;
 
   constructor(
-    context: Context,
+    context: QueueContext,
     sample: (entry: QueuedSample, signal: AbortSignal) => Promise<SampleOutcome>,
   ) {
     this.#context = context;
