@@ -4,8 +4,16 @@ class MalformedMessage extends Error {}
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 const [varint, fixed64, delimited, fixed32] = [0, 1, 2, 5];
 
-/** How a field is read once its number is known. */
-export type FieldReaders = Readonly<Record<number, (reader: MessageReader) => void>>;
+/** A kind of message: what one without fields is, and how each field is read into it, by its number. */
+export interface MessageForm<T> {
+  readonly empty: () => T;
+  readonly fields: Readonly<Record<number, (reader: MessageReader, message: T) => void>>;
+}
+
+/** Reads a message. */
+export function readMessage<T>(bytes: Uint8Array, form: MessageForm<T>): T {
+  return new MessageReader(bytes).read(form);
+}
 
 /**
  * Reads a protobuf message field by field. Values of bytes are views on the message, nothing is copied; fields
@@ -13,24 +21,27 @@ export type FieldReaders = Readonly<Record<number, (reader: MessageReader) => vo
  */
 export class MessageReader {
   readonly #bytes: Uint8Array;
-  readonly #view: DataView;
   #position = 0;
+  /** Where the message ends that is being read: the whole one, or one inside. */
+  #limit: number;
   #form = 0;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#limit = bytes.length;
   }
 
-  /** Calls the reader of every field that has one. */
-  read(fields: FieldReaders): void {
-    while (this.#position < this.#bytes.length) {
+  /** Reads what is left, with the reader of every field that has one. */
+  read<T>({ empty, fields }: MessageForm<T>): T {
+    const message = empty();
+    while (this.#position < this.#limit) {
       const tag = this.#varint32() >>> 0;
       this.#form = tag & 7;
       const start = this.#position;
-      fields[tag >>> 3]?.(this);
+      fields[tag >>> 3]?.(this, message);
       if (this.#position === start) this.#skip();
     }
+    return message;
   }
 
   /** A signed 32-bit number, a boolean or an enumeration. */
@@ -56,7 +67,8 @@ export class MessageReader {
   double(set: (value: number) => void): void {
     if (this.#form !== fixed64) return;
     this.#need(8);
-    const value = this.#view.getFloat64(this.#position, true);
+    const { buffer, byteOffset } = this.#bytes;
+    const value = new DataView(buffer, byteOffset + this.#position, 8).getFloat64(0, true);
     this.#position += 8;
     set(value);
   }
@@ -76,8 +88,14 @@ export class MessageReader {
   }
 
   /** A message inside. */
-  message<T>(read: (bytes: Uint8Array) => T, set: (value: T) => void): void {
-    this.bytes((value) => set(read(value)));
+  message<T>(form: MessageForm<T>, set: (value: T) => void): void {
+    if (this.#form !== delimited) return;
+    const end = this.#end();
+    const outer = this.#limit;
+    this.#limit = end;
+    const value = this.read(form);
+    this.#limit = outer;
+    set(value);
   }
 
   #skip(): void {
@@ -95,7 +113,7 @@ export class MessageReader {
   }
 
   #need(count: number): number {
-    if (this.#position + count > this.#bytes.length) {
+    if (this.#position + count > this.#limit) {
       throw new MalformedMessage("the message is cut off");
     }
     return count;

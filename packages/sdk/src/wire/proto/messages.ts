@@ -1,5 +1,5 @@
 import { setOwn } from "../../schema/set-own.js";
-import { MessageReader, type FieldReaders } from "./message-reader.js";
+import { readMessage, type MessageForm, type MessageReader } from "./message-reader.js";
 
 /*
  * The messages of proto/tinker_public.proto that are read, as plain objects. Numbers are those of that file; the
@@ -14,30 +14,34 @@ export const StopReason = { stop: 0, length: 1 } as const;
 
 const none: Uint8Array = new Uint8Array();
 
-function reader<T>(create: () => T, fields: (message: T) => FieldReaders) {
-  return (bytes: Uint8Array): T => {
-    const message = create();
-    new MessageReader(bytes).read(fields(message));
-    return message;
+/** An entry of a map. */
+interface Entry<V> {
+  key: string;
+  value: V;
+}
+
+function entryForm<V>(
+  empty: () => V,
+  read: (r: MessageReader, set: (value: V) => void) => void,
+): MessageForm<Entry<V>> {
+  return {
+    empty: () => ({ key: "", value: empty() }),
+    fields: {
+      1: (r, m) => r.string((value) => (m.key = value)),
+      2: (r, m) => read(r, (value) => (m.value = value)),
+    },
   };
 }
 
-/** Reads an entry of a map into it. */
-function entry<V>(
-  map: Record<string, V>,
-  empty: () => V,
-  value: (r: MessageReader, set: (value: V) => void) => void,
-) {
-  return (bytes: Uint8Array): void => {
-    let key = "";
-    let found = empty();
-    new MessageReader(bytes).read({
-      1: (r) => r.string((text) => (key = text)),
-      2: (r) => value(r, (read) => (found = read)),
-    });
-    setOwn(map, key, found);
-  };
+/** Puts the entry that is being read into a map. */
+function intoMap<V>(r: MessageReader, form: MessageForm<Entry<V>>, map: Record<string, V>): void {
+  r.message(form, ({ key, value }) => setOwn(map, key, value));
 }
+
+const numberEntry = entryForm(
+  () => 0,
+  (r, set) => r.double(set),
+);
 
 /** The most probable tokens of every position, of a prompt or of what was sampled. */
 export interface TopkMessage {
@@ -47,15 +51,15 @@ export interface TopkMessage {
   promptLength: number;
 }
 
-const readTopk = reader<TopkMessage>(
-  () => ({ tokenIds: none, logprobs: none, k: 0, promptLength: 0 }),
-  (m) => ({
-    1: (r) => r.bytes((value) => (m.tokenIds = value)),
-    2: (r) => r.bytes((value) => (m.logprobs = value)),
-    3: (r) => r.uint32((value) => (m.k = value)),
-    4: (r) => r.uint32((value) => (m.promptLength = value)),
-  }),
-);
+const topkForm: MessageForm<TopkMessage> = {
+  empty: () => ({ tokenIds: none, logprobs: none, k: 0, promptLength: 0 }),
+  fields: {
+    1: (r, m) => r.bytes((value) => (m.tokenIds = value)),
+    2: (r, m) => r.bytes((value) => (m.logprobs = value)),
+    3: (r, m) => r.uint32((value) => (m.k = value)),
+    4: (r, m) => r.uint32((value) => (m.promptLength = value)),
+  },
+};
 
 /** One sampled sequence. */
 export interface SequenceMessage {
@@ -65,15 +69,15 @@ export interface SequenceMessage {
   topLogprobs: TopkMessage | undefined;
 }
 
-const readSequence = reader<SequenceMessage>(
-  () => ({ stopReason: 0, tokens: none, logprobs: undefined, topLogprobs: undefined }),
-  (m) => ({
-    1: (r) => r.int32((value) => (m.stopReason = value)),
-    2: (r) => r.bytes((value) => (m.tokens = value)),
-    3: (r) => r.bytes((value) => (m.logprobs = value)),
-    1001: (r) => r.message(readTopk, (value) => (m.topLogprobs = value)),
-  }),
-);
+const sequenceForm: MessageForm<SequenceMessage> = {
+  empty: () => ({ stopReason: 0, tokens: none, logprobs: undefined, topLogprobs: undefined }),
+  fields: {
+    1: (r, m) => r.int32((value) => (m.stopReason = value)),
+    2: (r, m) => r.bytes((value) => (m.tokens = value)),
+    3: (r, m) => r.bytes((value) => (m.logprobs = value)),
+    1001: (r, m) => r.message(topkForm, (value) => (m.topLogprobs = value)),
+  },
+};
 
 /** A sample result. */
 export interface SampleResponseMessage {
@@ -83,20 +87,23 @@ export interface SampleResponseMessage {
   promptCacheHitTokens: number;
 }
 
-export const readSampleResponse = reader<SampleResponseMessage>(
-  () => ({
+const sampleResponseForm: MessageForm<SampleResponseMessage> = {
+  empty: () => ({
     sequences: [],
     promptLogprobs: undefined,
     topkPromptLogprobs: undefined,
     promptCacheHitTokens: 0,
   }),
-  (m) => ({
-    1: (r) => r.message(readSequence, (value) => m.sequences.push(value)),
-    2: (r) => r.bytes((value) => (m.promptLogprobs = value)),
-    3: (r) => r.message(readTopk, (value) => (m.topkPromptLogprobs = value)),
-    4: (r) => r.int32((value) => (m.promptCacheHitTokens = value)),
-  }),
-);
+  fields: {
+    1: (r, m) => r.message(sequenceForm, (value) => m.sequences.push(value)),
+    2: (r, m) => r.bytes((value) => (m.promptLogprobs = value)),
+    3: (r, m) => r.message(topkForm, (value) => (m.topkPromptLogprobs = value)),
+    4: (r, m) => r.int32((value) => (m.promptCacheHitTokens = value)),
+  },
+};
+
+export const readSampleResponse = (bytes: Uint8Array): SampleResponseMessage =>
+  readMessage(bytes, sampleResponseForm);
 
 /** A sparse matrix. */
 export interface SparseCsrMessage {
@@ -105,14 +112,14 @@ export interface SparseCsrMessage {
   colIndices: Uint8Array;
 }
 
-const readSparseCsr = reader<SparseCsrMessage>(
-  () => ({ values: none, crowIndices: none, colIndices: none }),
-  (m) => ({
-    1: (r) => r.bytes((value) => (m.values = value)),
-    2: (r) => r.bytes((value) => (m.crowIndices = value)),
-    3: (r) => r.bytes((value) => (m.colIndices = value)),
-  }),
-);
+const sparseCsrForm: MessageForm<SparseCsrMessage> = {
+  empty: () => ({ values: none, crowIndices: none, colIndices: none }),
+  fields: {
+    1: (r, m) => r.bytes((value) => (m.values = value)),
+    2: (r, m) => r.bytes((value) => (m.crowIndices = value)),
+    3: (r, m) => r.bytes((value) => (m.colIndices = value)),
+  },
+};
 
 /** A tensor of a training request. */
 export interface TensorMessage {
@@ -126,12 +133,15 @@ export interface TensorMessage {
 
 const emptyTensor = (): TensorMessage => ({ encoding: { case: undefined }, dtype: 0, shape: [] });
 
-const readTensorMessage = reader<TensorMessage>(emptyTensor, (m) => ({
-  1: (r) => r.bytes((value) => (m.encoding = { case: "dense", value })),
-  2: (r) => r.message(readSparseCsr, (value) => (m.encoding = { case: "sparseCsr", value })),
-  3: (r) => r.int32((value) => (m.dtype = value)),
-  4: (r) => r.int64((value) => m.shape.push(value)),
-}));
+const tensorForm: MessageForm<TensorMessage> = {
+  empty: emptyTensor,
+  fields: {
+    1: (r, m) => r.bytes((value) => (m.encoding = { case: "dense", value })),
+    2: (r, m) => r.message(sparseCsrForm, (value) => (m.encoding = { case: "sparseCsr", value })),
+    3: (r, m) => r.int32((value) => (m.dtype = value)),
+    4: (r, m) => r.int64((value) => m.shape.push(value)),
+  },
+};
 
 /** One field of the outputs of several datums. */
 export interface BatchedTensorMessage {
@@ -148,12 +158,15 @@ const emptyBatch = (): BatchedTensorMessage => ({
   trailingShape: [],
 });
 
-const readBatchedTensor = reader<BatchedTensorMessage>(emptyBatch, (m) => ({
-  1: (r) => r.bytes((value) => (m.data = value)),
-  2: (r) => r.bytes((value) => (m.offsets = value)),
-  3: (r) => r.int32((value) => (m.dtype = value)),
-  4: (r) => r.int64((value) => m.trailingShape.push(value)),
-}));
+const batchedTensorForm: MessageForm<BatchedTensorMessage> = {
+  empty: emptyBatch,
+  fields: {
+    1: (r, m) => r.bytes((value) => (m.data = value)),
+    2: (r, m) => r.bytes((value) => (m.offsets = value)),
+    3: (r, m) => r.int32((value) => (m.dtype = value)),
+    4: (r, m) => r.int64((value) => m.trailingShape.push(value)),
+  },
+};
 
 /** The outputs of datums with equal layout. */
 export interface ArrayRecordMessage {
@@ -162,17 +175,16 @@ export interface ArrayRecordMessage {
   numDatums: bigint;
 }
 
-const readArrayRecord = reader<ArrayRecordMessage>(
-  () => ({ typeTag: "", fields: {}, numDatums: 0n }),
-  (m) => {
-    const addField = entry(m.fields, emptyBatch, (r, set) => r.message(readBatchedTensor, set));
-    return {
-      1: (r) => r.string((value) => (m.typeTag = value)),
-      2: (r) => r.bytes(addField),
-      3: (r) => r.int64((value) => (m.numDatums = value)),
-    };
+const fieldEntry = entryForm(emptyBatch, (r, set) => r.message(batchedTensorForm, set));
+
+const arrayRecordForm: MessageForm<ArrayRecordMessage> = {
+  empty: () => ({ typeTag: "", fields: {}, numDatums: 0n }),
+  fields: {
+    1: (r, m) => r.string((value) => (m.typeTag = value)),
+    2: (r, m) => intoMap(r, fieldEntry, m.fields),
+    3: (r, m) => r.int64((value) => (m.numDatums = value)),
   },
-);
+};
 
 /** The result of a pass. */
 export interface ForwardBackwardOutputMessage {
@@ -181,21 +193,17 @@ export interface ForwardBackwardOutputMessage {
   metrics: Record<string, number>;
 }
 
-export const readForwardBackwardOutput = reader<ForwardBackwardOutputMessage>(
-  () => ({ lossFnOutputType: "", lossFnOutputs: [], metrics: {} }),
-  (m) => {
-    const addMetric = entry(
-      m.metrics,
-      () => 0,
-      (r, set) => r.double(set),
-    );
-    return {
-      1: (r) => r.string((value) => (m.lossFnOutputType = value)),
-      2: (r) => r.message(readArrayRecord, (value) => m.lossFnOutputs.push(value)),
-      3: (r) => r.bytes(addMetric),
-    };
+const forwardBackwardOutputForm: MessageForm<ForwardBackwardOutputMessage> = {
+  empty: () => ({ lossFnOutputType: "", lossFnOutputs: [], metrics: {} }),
+  fields: {
+    1: (r, m) => r.string((value) => (m.lossFnOutputType = value)),
+    2: (r, m) => r.message(arrayRecordForm, (value) => m.lossFnOutputs.push(value)),
+    3: (r, m) => intoMap(r, numberEntry, m.metrics),
   },
-);
+};
+
+export const readForwardBackwardOutput = (bytes: Uint8Array): ForwardBackwardOutputMessage =>
+  readMessage(bytes, forwardBackwardOutputForm);
 
 /** One piece of an input. */
 export interface ChunkMessage {
@@ -212,30 +220,30 @@ interface ImageMessage {
   expectedTokens: number | undefined;
 }
 
-const readText = reader(
-  () => ({ tokens: none }),
-  (m) => ({ 1: (r) => r.bytes((value) => (m.tokens = value)) }),
-);
-const readImage = reader<ImageMessage>(
-  () => ({ data: none, format: "", expectedTokens: undefined }),
-  (m) => ({
-    1: (r) => r.bytes((value) => (m.data = value)),
-    2: (r) => r.string((value) => (m.format = value)),
-    3: (r) => r.int32((value) => (m.expectedTokens = value)),
-  }),
-);
-const readDmel = reader(
-  () => ({ dmel: none }),
-  (m) => ({ 1: (r) => r.bytes((value) => (m.dmel = value)) }),
-);
-const readChunkMessage = reader<ChunkMessage>(
-  () => ({ chunk: { case: undefined } }),
-  (m) => ({
-    1: (r) => r.message(readText, (value) => (m.chunk = { case: "encodedText", value })),
-    2: (r) => r.message(readImage, (value) => (m.chunk = { case: "image", value })),
-    3: (r) => r.message(readDmel, (value) => (m.chunk = { case: "dmel", value })),
-  }),
-);
+const textForm: MessageForm<{ tokens: Uint8Array }> = {
+  empty: () => ({ tokens: none }),
+  fields: { 1: (r, m) => r.bytes((value) => (m.tokens = value)) },
+};
+const imageForm: MessageForm<ImageMessage> = {
+  empty: () => ({ data: none, format: "", expectedTokens: undefined }),
+  fields: {
+    1: (r, m) => r.bytes((value) => (m.data = value)),
+    2: (r, m) => r.string((value) => (m.format = value)),
+    3: (r, m) => r.int32((value) => (m.expectedTokens = value)),
+  },
+};
+const dmelForm: MessageForm<{ dmel: Uint8Array }> = {
+  empty: () => ({ dmel: none }),
+  fields: { 1: (r, m) => r.bytes((value) => (m.dmel = value)) },
+};
+const chunkForm: MessageForm<ChunkMessage> = {
+  empty: () => ({ chunk: { case: undefined } }),
+  fields: {
+    1: (r, m) => r.message(textForm, (value) => (m.chunk = { case: "encodedText", value })),
+    2: (r, m) => r.message(imageForm, (value) => (m.chunk = { case: "image", value })),
+    3: (r, m) => r.message(dmelForm, (value) => (m.chunk = { case: "dmel", value })),
+  },
+};
 
 /** One training example. */
 export interface DatumMessage {
@@ -243,18 +251,15 @@ export interface DatumMessage {
   lossFnInputs: Record<string, TensorMessage>;
 }
 
-const readDatumMessage = reader<DatumMessage>(
-  () => ({ modelInput: [], lossFnInputs: {} }),
-  (m) => {
-    const addInput = entry(m.lossFnInputs, emptyTensor, (r, set) =>
-      r.message(readTensorMessage, set),
-    );
-    return {
-      1: (r) => r.message(readChunkMessage, (value) => m.modelInput.push(value)),
-      2: (r) => r.bytes(addInput),
-    };
+const inputEntry = entryForm(emptyTensor, (r, set) => r.message(tensorForm, set));
+
+const datumForm: MessageForm<DatumMessage> = {
+  empty: () => ({ modelInput: [], lossFnInputs: {} }),
+  fields: {
+    1: (r, m) => r.message(chunkForm, (value) => m.modelInput.push(value)),
+    2: (r, m) => intoMap(r, inputEntry, m.lossFnInputs),
   },
-);
+};
 
 /** A training request. */
 export interface ForwardBackwardRequestMessage {
@@ -266,21 +271,24 @@ export interface ForwardBackwardRequestMessage {
   forwardOnly: boolean;
 }
 
-export const readForwardBackwardRequest = reader<ForwardBackwardRequestMessage>(
-  () => ({ modelId: "", seqId: 0, data: [], lossFn: "", lossFnConfig: {}, forwardOnly: false }),
-  (m) => {
-    const addSetting = entry(
-      m.lossFnConfig,
-      () => 0,
-      (r, set) => r.double(set),
-    );
-    return {
-      1: (r) => r.string((value) => (m.modelId = value)),
-      2: (r) => r.int32((value) => (m.seqId = value)),
-      3: (r) => r.message(readDatumMessage, (value) => m.data.push(value)),
-      4: (r) => r.string((value) => (m.lossFn = value)),
-      5: (r) => r.bytes(addSetting),
-      6: (r) => r.int32((value) => (m.forwardOnly = value !== 0)),
-    };
+const forwardBackwardRequestForm: MessageForm<ForwardBackwardRequestMessage> = {
+  empty: () => ({
+    modelId: "",
+    seqId: 0,
+    data: [],
+    lossFn: "",
+    lossFnConfig: {},
+    forwardOnly: false,
+  }),
+  fields: {
+    1: (r, m) => r.string((value) => (m.modelId = value)),
+    2: (r, m) => r.int32((value) => (m.seqId = value)),
+    3: (r, m) => r.message(datumForm, (value) => m.data.push(value)),
+    4: (r, m) => r.string((value) => (m.lossFn = value)),
+    5: (r, m) => intoMap(r, numberEntry, m.lossFnConfig),
+    6: (r, m) => r.int32((value) => (m.forwardOnly = value !== 0)),
   },
-);
+};
+
+export const readForwardBackwardRequest = (bytes: Uint8Array): ForwardBackwardRequestMessage =>
+  readMessage(bytes, forwardBackwardRequestForm);
