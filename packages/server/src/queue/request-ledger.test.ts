@@ -89,6 +89,26 @@ it("lets work begin before the commit, and tells its outcome after it", async ()
   expect(await ledger.outcome("r")).toMatchObject({ state: "done" });
 });
 
+it("commits a request without a pause once its work is done", async () => {
+  let begun: RequestHead | undefined;
+  const accepting = ledger.accept(
+    draft(Buffer.from([1])),
+    () => {},
+    (head) => {
+      begun = head;
+      return true;
+    },
+  );
+  const turns = async (count: number): Promise<void> => {
+    for (let turn = 0; turn < count; turn++) await new Promise((next) => setImmediate(next));
+  };
+  await turns(1);
+  void ledger.finish(begun!, done(Buffer.from([2])), facts);
+  await turns(4);
+  expect(store.requests.head("r")).toMatchObject({ state: "done" });
+  await accepting;
+});
+
 it("has no outcome for work on a request that is refused or known", async () => {
   const finished: Promise<unknown>[] = [];
   const begin = (head: RequestHead): boolean => {

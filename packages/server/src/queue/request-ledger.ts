@@ -115,7 +115,9 @@ export class RequestLedger {
 
   /** Resolves when a request that may have been begun early is accepted; rejects when it never will be. */
   async accepted(head: object): Promise<void> {
-    await this.#accepting.get(head);
+    const accepting = this.#accepting.get(head);
+    if (accepting) this.#store.hurry();
+    await accepting;
   }
 
   /** Takes a request in that was accepted before this process started. */

@@ -127,3 +127,12 @@ it("commits a write that has time by itself when nothing else comes", async () =
   await commits.write(() => insert("next"), "in a pause");
   expect(names()).toEqual(["next", "patient"]);
 });
+
+it("commits a write that has time in the same turn when somebody waits for it", async () => {
+  commits.hurry();
+  const written = commits.write(() => insert("patient"), "in a pause");
+  commits.hurry();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(names()).toEqual(["patient"]);
+  await written;
+});

@@ -52,6 +52,11 @@ export class GroupCommit {
     });
   }
 
+  /** Lets nothing wait for a pause any longer: somebody waits for it. */
+  hurry(): void {
+    if (this.#pause !== undefined) this.#schedule();
+  }
+
   /** Resolves when everything written so far is committed. */
   async flush(): Promise<void> {
     await this.write(() => {});

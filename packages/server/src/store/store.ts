@@ -94,6 +94,11 @@ export class Store {
     return this.#commits.write(action, time);
   }
 
+  /** Commits soon what has been waiting for a pause. */
+  hurry(): void {
+    this.#commits.hurry();
+  }
+
   /** Commits what is queued and lets go of the directory. */
   async close(): Promise<void> {
     await this.#commits.flush();
