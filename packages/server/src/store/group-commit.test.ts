@@ -121,6 +121,16 @@ it("lets a write wait that has time, and takes it into the transaction of one th
   expect(committed() - before).toBe(1);
 });
 
+it("has no transaction of its own for a write that has time behind one that has none", async () => {
+  const before = committed();
+  const urgent = commits.write(() => insert("urgent"));
+  const patient = commits.write(() => insert("patient"), "in a pause");
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(names()).toEqual(["patient", "urgent"]);
+  await Promise.all([urgent, patient]);
+  expect(committed() - before).toBe(1);
+});
+
 it("commits a write that has time by itself when nothing else comes", async () => {
   await commits.write(() => insert("patient"), "in a pause");
   expect(names()).toEqual(["patient"]);

@@ -48,7 +48,7 @@ export class GroupCommit {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({ run: action, resolve: (value) => resolve(value as T), reject });
       if (time === "next") this.#schedule();
-      else this.#pause ??= setTimeout(() => this.#schedule(), pauseMs);
+      else if (!this.#isScheduled) this.#pause ??= setTimeout(() => this.#schedule(), pauseMs);
     });
   }
 
