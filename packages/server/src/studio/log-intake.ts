@@ -1,34 +1,28 @@
 import { logsPath, type LogsAnswer } from "tinker-ts/wire";
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Core } from "../core.js";
-import { checkJsonParts } from "../decoding/json-parts.js";
-import { ApiError, badRequest, notFound } from "../errors/api-error.js";
+import { ApiError, notFound } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import { jsonResponse } from "../http/answers.js";
 import type { OpenBody } from "../http/read-body.js";
-import { chooseExhibits } from "../recording/choose-exhibits.js";
-import type { PreparedExhibits } from "../recording/data-exhibits.js";
-import type { ExhibitContent, ExhibitHead } from "../recording/exhibit-content.js";
-import { toNumber, toPlain } from "../recording/numbers.js";
-import type { LogChange, LogRecord } from "../store/logs-table.js";
-import type { Plain } from "../store/points-table.js";
-import type { Store } from "../store/store.js";
 import { inTurns } from "./in-turns.js";
+import {
+  finiteOf,
+  isTexts,
+  lineError,
+  numberOf,
+  readLines,
+  textOf,
+  timeOf,
+  valuesOf,
+  type Fields,
+  type Line,
+} from "./log-lines.js";
+import { loggedExhibits } from "./logged-exhibits.js";
 import { LoggedSteps } from "./logged-steps.js";
 import { kindOf } from "./run-kind.js";
 import { controlsOf } from "./studio.js";
-
-type Fields = Readonly<Record<string, unknown>>;
-
-/** A line that has been looked at. */
-interface Line {
-  readonly number: number;
-  readonly run: string;
-  readonly writer: string;
-  readonly n: number;
-  readonly kind: string;
-  readonly fields: Fields;
-}
+import { ToldRun } from "./told-run.js";
 
 /** Lines of one transaction, by run, and the place of the line behind them. */
 interface TakenLines {
@@ -36,28 +30,11 @@ interface TakenLines {
   readonly end: number;
 }
 
-const idForm = /^[\w.-]{1,100}$/;
-const maxLines = 10_000;
 /** Longest time that a transaction takes lines before it commits. */
 const partMs = 8;
-const maxMetrics = 2000;
 /** Metrics that an attempt may have; each is a series of its own. */
 const maxKeys = 10_000;
-// What a column of text cannot hold: NUL, and halves of characters.
-const keyForm = /^[^\0\p{Cs}]{1,300}$/u;
-/** Times that a date can be made of. */
-const lastTimeMs = 8.64e15;
-const kinds = new Set([
-  "open",
-  "watch",
-  "metrics",
-  "rollouts",
-  "examples",
-  "checkpoint",
-  "span",
-  "text",
-  "close",
-]);
+const exhibitKinds = { rollouts: "rollout", examples: "datum" } as const;
 
 /** Takes what loggers tell: `POST /api/v1/logs`. */
 export function logsPage(core: Core, authenticator: Authenticator, openBody: OpenBody): ExtraPage {
@@ -77,55 +54,6 @@ export function logsPage(core: Core, authenticator: Authenticator, openBody: Ope
       }
     },
   };
-}
-
-/** A run while a batch tells of it: read once, written once. */
-class ToldRun {
-  readonly #store: Store;
-  readonly #writers = new Map<string, { lastN: number; attempt: number }>();
-  readonly #told = new Set<string>();
-  #log: LogRecord;
-  #change: LogChange = {};
-
-  constructor(store: Store, log: LogRecord) {
-    this.#store = store;
-    this.#log = log;
-  }
-
-  /** The run as it is after what was told so far. */
-  get log(): LogRecord {
-    return this.#log;
-  }
-
-  set(change: LogChange): void {
-    Object.assign(this.#change, change);
-    this.#log = { ...this.#log, ...change };
-  }
-
-  writer(name: string): { lastN: number; attempt: number } | undefined {
-    const known = this.#writers.get(name) ?? this.#store.logs.writer(this.#log.logId, name);
-    if (known) this.#writers.set(name, known);
-    return known;
-  }
-
-  setWriter(name: string, lastN: number, attempt: number): void {
-    this.#writers.set(name, { lastN, attempt });
-    this.#told.add(name);
-  }
-
-  /** The last line of each writer that is known. */
-  get stored(): Record<string, number> {
-    return Object.fromEntries([...this.#writers].map(([name, { lastN }]) => [name, lastN]));
-  }
-
-  write(): void {
-    const { logs } = this.#store;
-    logs.change(this.#log.logId, this.#change);
-    for (const name of this.#told) {
-      const { lastN, attempt } = this.#writers.get(name)!;
-      logs.setWriter(this.#log.logId, name, lastN, attempt);
-    }
-  }
 }
 
 /**
@@ -306,7 +234,7 @@ export class LogIntake {
         return this.#metrics(owner, run, line, attempt, after);
       case "rollouts":
       case "examples": {
-        const exhibits = this.#exhibits(line);
+        const exhibits = loggedExhibits(line, recorder.capture);
         const step = numberOf(line, "step");
         const split = typeof fields["split"] === "string" ? fields["split"].slice(0, 100) : "train";
         const [modelId = null] = store.logs.models(logId);
@@ -402,149 +330,6 @@ export class LogIntake {
       recorder.hub.publish(owner, `run:${logId}`, event);
     });
   }
-
-  #exhibits(line: Line): PreparedExhibits | null {
-    const { recorder } = this.#core.context;
-    if (recorder.capture === "off") return null;
-    const given = line.fields[line.kind];
-    if (!Array.isArray(given) || given.some((one) => typeof one !== "object" || one === null)) {
-      throw lineError(line, line.kind, "must be a list of objects");
-    }
-    const all = (given as Fields[]).map((one) => toExhibit(one));
-    const seed = `${line.run}:${String(line.fields["step"])}`;
-    const kept =
-      recorder.capture === "all"
-        ? all.map((_, index) => index)
-        : chooseExhibits(
-            all.map(({ head: { nll, reward, advantage } }) => ({
-              nll: toNumber(nll) ?? null,
-              reward: toNumber(reward) ?? null,
-              advantage: toNumber(advantage) ?? null,
-            })),
-            seed,
-          );
-    return {
-      heads: kept.map((index) => all[index]!.head),
-      contents: kept.map((index) => all[index]!.content),
-      seen: all.length,
-    };
-  }
-}
-
-/** The numbers of a line, by metric; what is no number stays in the logger's own files. */
-function valuesOf(line: Line): Record<string, Plain> {
-  const { metrics } = line.fields;
-  if (typeof metrics !== "object" || metrics === null || Array.isArray(metrics)) {
-    throw lineError(line, "metrics", "must be an object of numbers");
-  }
-  const entries = Object.entries(metrics);
-  if (entries.length > maxMetrics) {
-    throw lineError(line, "metrics", `at most ${maxMetrics} in a line, got ${entries.length}`);
-  }
-  const bad = entries.find(([key]) => !keyForm.test(key))?.[0];
-  if (bad !== undefined) {
-    const name = JSON.stringify(bad.slice(0, 40));
-    throw lineError(line, "metrics", `the name ${name} must have 1 to 300 whole characters`);
-  }
-  // From entries, because a key may be called __proto__.
-  return Object.fromEntries(
-    entries.flatMap(([key, given]): [string, Plain][] => {
-      const value = typeof given === "boolean" ? Number(given) : toNumber(given);
-      return value === undefined ? [] : [[key, toPlain(value)]];
-    }),
-  );
-}
-
-/** When something was, in milliseconds; undefined where it does not say, or says what cannot be. */
-function timeOf({ time }: Fields): number | undefined {
-  const ms = Math.round((toNumber(time) ?? Number.NaN) * 1000);
-  return Math.abs(ms) <= lastTimeMs ? ms : undefined;
-}
-
-const exhibitKinds = { rollouts: "rollout", examples: "datum" } as const;
-
-function toExhibit(one: Fields): { head: ExhibitHead; content: ExhibitContent } {
-  const tokens = numbersOf(one["tokens"]) ?? [];
-  const sized = (name: string): number[] | undefined => {
-    const values = numbersOf(one[name]);
-    return values && values.length === tokens.length ? values : undefined;
-  };
-  const mask = sized("mask");
-  const weights = sized("weights");
-  const logprobs = sized("logprobs");
-  const isTrained = (place: number): boolean =>
-    weights ? weights[place] !== 0 : mask ? mask[place] !== 0 : place > 0;
-  const trained = tokens.map((_, place) => place).filter(isTrained);
-  const sum = logprobs && trained.reduce((total, place) => total + logprobs[place]!, 0);
-  const advantage = toNumber(one["advantage"]);
-  const advantages =
-    sized("advantages") ??
-    (advantage === undefined
-      ? undefined
-      : tokens.map((_, place) => (isTrained(place) ? advantage : 0)));
-  const { text, messages, metrics, logs, model, stop } = one;
-  const reward = toNumber(one["reward"]);
-  return {
-    head: {
-      group: toNumber(one["group"]) ?? null,
-      index: toNumber(one["index"]) ?? 0,
-      reward: reward === undefined ? null : toPlain(reward),
-      advantage: advantage === undefined ? null : toPlain(advantage),
-      nll: sum === undefined || trained.length === 0 ? null : toPlain(-sum / trained.length),
-      tokenCount: tokens.length,
-      trainedCount: trained.length,
-      stopReason: typeof stop === "string" ? stop : null,
-    },
-    content: {
-      columns: {
-        tokens,
-        weight: weights,
-        mask,
-        ...(weights ? { logprob: logprobs } : { samplerLogprob: logprobs }),
-        advantage: advantages,
-        entropy: sized("entropies"),
-      },
-      extra: { text, messages, metrics, logs, model },
-    },
-  };
-}
-
-/** Reads lines, with a pause behind each. */
-function* readLines(text: string): Generator<void, Line[], void> {
-  const rows = text.split("\n");
-  const lines: Line[] = [];
-  for (const [index, row] of rows.entries()) {
-    if (row.trim() === "") continue;
-    checkJsonParts(row);
-    const number = index + 1;
-    let fields: unknown;
-    try {
-      fields = JSON.parse(row);
-    } catch {
-      throw badRequest(`line ${number}`, "is not JSON");
-    }
-    if (typeof fields !== "object" || fields === null || Array.isArray(fields)) {
-      throw badRequest(`line ${number}`, "must be a JSON object");
-    }
-    const { run, writer, n, kind } = fields as Fields;
-    const line = { number, run, writer, n, kind, fields } as Line;
-    if (typeof run !== "string" || !idForm.test(run)) {
-      throw lineError(line, "run", "must have 1 to 100 letters, digits, dots, dashes");
-    }
-    if (typeof writer !== "string" || !idForm.test(writer)) {
-      throw lineError(line, "writer", "must have 1 to 100 letters, digits, dots, dashes");
-    }
-    if (!Number.isSafeInteger(n) || (n as number) < 1) {
-      throw lineError(line, "n", "must be the count of the line, from 1");
-    }
-    if (typeof kind !== "string" || !kinds.has(kind)) {
-      throw lineError(line, "kind", `must be one of ${[...kinds].join(", ")}`);
-    }
-    lines.push(line);
-    yield;
-  }
-  if (lines.length > maxLines) throw badRequest("body", `at most ${maxLines} lines at a time`);
-  return lines;
 }
 
 /** A refusal of a batch of which something is stored already. */
@@ -556,36 +341,6 @@ function afterParts(error: ApiError, { number }: Line): ApiError {
 
 function notOpened(line: Line): ApiError {
   return lineError(line, "kind", "the first line of a writer must be of kind open");
-}
-
-function lineError({ number }: Pick<Line, "number">, field: string, problem: string): ApiError {
-  return badRequest(`line ${number}`, `${field}: ${problem}`);
-}
-
-function textOf(line: Line, field: string): string {
-  const value = line.fields[field];
-  if (typeof value === "string") return value;
-  throw lineError(line, field, "must be text");
-}
-
-function numberOf(line: Line, field: string): number {
-  const value = finiteOf(line.fields[field]);
-  if (value !== undefined) return value;
-  throw lineError(line, field, "must be a finite number");
-}
-
-/** A number that a column can hold; JSON may say 1e999. */
-function finiteOf(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
-}
-
-function numbersOf(value: unknown): number[] | undefined {
-  if (!Array.isArray(value)) return undefined;
-  return value.map((one) => toNumber(one) ?? Number.NaN);
-}
-
-function isTexts(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every((one) => typeof one === "string");
 }
 
 function isStatus(status: unknown): status is string {
