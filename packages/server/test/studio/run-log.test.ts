@@ -87,7 +87,7 @@ describe("lines of a logger", () => {
       open(1, "w1", { tags: ["sft"], group: "sweep", config }),
       metrics(2, 0, { train_mean_nll: 2.5, word: "text", "progress/done_frac": 0.5 }),
       metrics(3, 1, { train_mean_nll: "NaN", "test/nll": "Infinity" }),
-      { ...head(4), kind: "text", text: "hello", level: "warning" },
+      { ...head(4), kind: "text", text: "hello", level: "warning", time: 1700000000.5 },
       { ...head(5), kind: "checkpoint", name: "000001", step: 1, sampler: "tinker://a/b/c" },
       { ...head(6), kind: "span", step: 1, spans: [{ name: "s", start: 0, end: 1 }] },
       { ...head(7), kind: "close", dropped: 3 },
@@ -114,7 +114,7 @@ describe("lines of a logger", () => {
     expect([...nll!.nan!]).toEqual([0, 1]);
     expect([...test!.plusInfinity!]).toEqual([1]);
     const { lines: text } = await getStudio<StudioLog>(app, "runs/r1/log");
-    expect(text).toMatchObject([{ n: 0, level: "warning", text: "hello" }]);
+    expect(text).toMatchObject([{ n: 0, at: 1_700_000_000_500, level: "warning", text: "hello" }]);
     expect(await getStudio(app, "runs/r1/spans")).toMatchObject({ steps: [{ step: 1 }] });
   });
 
@@ -278,6 +278,7 @@ describe("lines of a logger", () => {
     const { exhibits, seen } = await ask();
     expect(seen).toBe(20);
     expect(exhibits[0]).toMatchObject({ reward: 5, group: 1, index: 3, nll: 1, trainedCount: 2 });
+    expect(exhibits[0]!.stopReason).toBe("stop");
     expect(await getStudio(app, `exhibits/${exhibits[0]!.id}`)).toMatchObject({
       tokens: { weight: [0, 1, 1], samplerLogprob: [0, -0.5, -1.5], advantage: [0, 0.5, 0.5] },
     });
