@@ -13,7 +13,7 @@ import { extraPages } from "./handlers/pages.js";
 import { refusedRequests } from "./handlers/refused-requests.js";
 import { refusalResponse } from "./http/answers.js";
 import { promptBytes } from "./http/body-rules.js";
-import { receive, type OpenBody } from "./http/read-body.js";
+import { receive, type OpenJson } from "./http/read-body.js";
 import { errorResponse } from "./openai/openai-error.js";
 import { isOpenAiPath, openAiPages } from "./openai/pages.js";
 import { createHttpApp } from "./http/app.js";
@@ -94,14 +94,15 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   const links = new SignedLinks(secret, clock);
   const budget = new BodyBudget(limits.maxBodiesBytes);
   const turns = new TurnBudget();
-  const openBody: OpenBody = async (request, owner) => {
+  const openJson: OpenJson = async (request, owner, form) => {
     const maxBytes = Math.min(promptBytes, limits.maxBodyBytes);
     const rules = { maxBytes, maxDecompressedBytes: maxBytes, isSignal: false };
     const room = budget.open(owner);
     try {
       const parts = await receive({ limits, decoder, turns, clock }, request, rules, room);
+      const texts = await decoder.readJson(parts, form, owner);
       await turns.enter();
-      return { bytes: Buffer.concat(parts), release: () => room.release() };
+      return { texts, release: () => room.release() };
     } catch (error) {
       room.release();
       throw error;
@@ -115,7 +116,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
       ...studioPages({
         core,
         authenticator,
-        openBody,
+        openJson,
         version,
         logFolders: options.logFolders ?? [],
         remote: options.remote ?? null,
@@ -123,7 +124,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
         corsOrigins: options.corsOrigins ?? [],
         threads: options.threads,
       }),
-      ...openAiPages({ core, authenticator, openBody, aliases: options.aliases ?? {} }),
+      ...openAiPages({ core, authenticator, openJson, aliases: options.aliases ?? {} }),
     ],
     authenticator,
     limits,

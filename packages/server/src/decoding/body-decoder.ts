@@ -1,7 +1,8 @@
 import { ModelInput, type WireValue } from "tinker-ts/wire";
 import type { BodyForm } from "./body-form.js";
-import { decodeBody } from "./decode-body.js";
+import { decodeBody, joined } from "./decode-body.js";
 import { DecodingThreads } from "./decoding-threads.js";
+import { readJsonTexts, type JsonTextForm } from "./json-text.js";
 
 /** Bodies up to this size are decoded at once: handing them over would take longer. */
 const smallBytes = 64 * 1024;
@@ -12,17 +13,28 @@ export class BodyDecoder {
 
   /** Decodes a body that has arrived in parts; those are used up. */
   async decode(parts: readonly Uint8Array[], form: BodyForm, owner: string): Promise<unknown> {
-    const sizeBytes = parts.reduce((sum, { length }) => sum + length, 0);
-    if (sizeBytes <= smallBytes && !form.isCompressed) {
-      return decodeBody(parts.length === 1 ? parts[0]! : Buffer.concat(parts), form);
-    }
+    if (isSmall(parts) && !form.isCompressed) return decodeBody(joined(parts), form);
     const value = await this.#threads.run(owner, { kind: "body", parts, form }, parts);
     return form.typeName === "SampleRequest" ? revivedSample(value as FlatSample) : value;
+  }
+
+  /** The texts of JSON in a body that has arrived in parts; those are used up. */
+  async readJson(
+    parts: readonly Uint8Array[],
+    form: JsonTextForm,
+    owner: string,
+  ): Promise<readonly string[]> {
+    if (isSmall(parts)) return readJsonTexts(joined(parts), form);
+    return (await this.#threads.run(owner, { kind: "json", parts, form }, parts)) as string[];
   }
 
   close(): Promise<void> {
     return this.#threads.close();
   }
+}
+
+function isSmall(parts: readonly Uint8Array[]): boolean {
+  return parts.reduce((sum, { length }) => sum + length, 0) <= smallBytes;
 }
 
 type FlatSample = Omit<WireValue<"SampleRequest">, "prompt"> & {

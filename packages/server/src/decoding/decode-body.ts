@@ -20,6 +20,12 @@ const maxTags = 1000;
 /** Pieces of text and inputs of a loss that a datum of a large pass may have on average. */
 const maxPartsPerDatum = 16;
 
+/** A body that has arrived in parts. */
+export function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const [first, ...others] = parts;
+  return first && others.length === 0 ? first : Buffer.concat(parts);
+}
+
 /** Unpacks and decodes a body: a pass to what is kept of it, everything else to the value of its type. */
 export async function decodeBody(received: Uint8Array, form: BodyForm): Promise<unknown> {
   const bytes = form.isCompressed ? await unpack(received, form.limits) : received;

@@ -3,10 +3,12 @@ import type { ProtoTypeName } from "tinker-ts/wire";
 import type { StoredPayload } from "../queue/canonical-payload.js";
 import type { BodyForm } from "./body-form.js";
 import type { ChatText } from "./chat-text.js";
+import type { JsonTextForm } from "./json-text.js";
 
 /** Work for the thread; bytes are handed over. */
 export type ThreadWork =
   | { readonly kind: "body"; readonly parts: readonly Uint8Array[]; readonly form: BodyForm }
+  | { readonly kind: "json"; readonly parts: readonly Uint8Array[]; readonly form: JsonTextForm }
   | { readonly kind: "pass"; readonly stored: StoredPayload }
   | { readonly kind: "result"; readonly typeName: ProtoTypeName; readonly bytes: Uint8Array }
   | {

@@ -5,8 +5,9 @@ import { ApiError } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
 import { checkedPayload } from "../queue/canonical-payload.js";
 import { encodeChatText } from "./chat-text.js";
-import { decodeBody } from "./decode-body.js";
+import { decodeBody, joined } from "./decode-body.js";
 import { decodePass, inSharedMemory } from "./engine-pass.js";
+import { readJsonTexts } from "./json-text.js";
 import type { ThreadAnswer, ThreadOrder, ThreadWork } from "./messages.js";
 import type { ReceivedPass } from "./received-pass.js";
 import { UndecodableBody } from "./undecodable-body.js";
@@ -34,6 +35,8 @@ async function carryOut(work: ThreadWork): Promise<Done> {
   switch (work.kind) {
     case "body":
       return body(work);
+    case "json":
+      return { value: readJsonTexts(joined(work.parts), work.form), owned: [] };
     case "pass":
       return { value: inSharedMemory(decodePass(checkedPayload(work.stored))), owned: [] };
     case "result": {
@@ -66,9 +69,7 @@ async function tokenizerOf(folder: string): Promise<Tokenizer> {
 }
 
 async function body({ parts, form }: ThreadWork & { kind: "body" }): Promise<Done> {
-  const [first, ...others] = parts;
-  const bytes = first && others.length === 0 ? first : Buffer.concat(parts);
-  const value = await decodeBody(bytes, form);
+  const value = await decodeBody(joined(parts), form);
   if (form.typeName === "SampleRequest") {
     // Objects of classes do not survive the way between threads.
     const { prompt, ...rest } = value as WireValue<"SampleRequest">;

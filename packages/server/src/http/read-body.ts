@@ -1,5 +1,6 @@
 import type { WireTypeName, WireValue } from "tinker-ts/wire";
 import type { BodyDecoder } from "../decoding/body-decoder.js";
+import type { JsonTextForm } from "../decoding/json-text.js";
 import type { ReceivedPass } from "../decoding/received-pass.js";
 import { ApiError } from "../errors/api-error.js";
 import type { ServerLimits } from "../limits.js";
@@ -29,14 +30,14 @@ export interface ExpectedBody {
   readonly owner: string;
 }
 
-/** A body that has arrived; it counts as one of its owner's until it is let go. */
-export interface ArrivedBody {
-  readonly bytes: Uint8Array;
+/** The texts of JSON in a body that has arrived; it counts as one of its owner's until it is let go. */
+export interface JsonBody {
+  readonly texts: readonly string[];
   readonly release: () => void;
 }
 
-/** Receives a body within the limits of the server. */
-export type OpenBody = (request: Request, owner: string) => Promise<ArrivedBody>;
+/** Receives JSON within the limits of the server. */
+export type OpenJson = (request: Request, owner: string, form: JsonTextForm) => Promise<JsonBody>;
 
 /** Reads, decompresses and decodes the body of a request; refuses what is too large before reading it. */
 export async function readBody(

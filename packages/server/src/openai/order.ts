@@ -28,6 +28,14 @@ export function toOrder(
 ): SampleOrder {
   const { prompt, promptLogprobs, constraint, param } = options;
   const { vocabSize, contextLength } = facts;
+  const room = contextLength - prompt.length;
+  if (room < (options.maxTokens === 0 ? 0 : 1)) {
+    throw invalid(
+      param,
+      `the prompt has ${prompt.length} tokens, which leaves no room in the model's context of ${contextLength}`,
+      "context_length_exceeded",
+    );
+  }
   const bad = prompt.findIndex((token) => token >= vocabSize);
   if (bad >= 0) {
     throw invalid(
@@ -40,14 +48,6 @@ export function toOrder(
   }
   for (const token of request.stopTokenIds) checkToken(token, vocabSize, "stop_token_ids");
   for (const token of request.logprobTokens) checkToken(token, vocabSize, "logprob_token_ids");
-  const room = contextLength - prompt.length;
-  if (room < (options.maxTokens === 0 ? 0 : 1)) {
-    throw invalid(
-      param,
-      `the prompt has ${prompt.length} tokens, which leaves no room in the model's context of ${contextLength}`,
-      "context_length_exceeded",
-    );
-  }
   return {
     prompt,
     numSamples: request.n,

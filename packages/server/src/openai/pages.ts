@@ -1,10 +1,9 @@
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
 import type { Core } from "../core.js";
-import { checkJsonParts } from "../decoding/json-parts.js";
 import { ApiError } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
-import type { OpenBody } from "../http/read-body.js";
+import type { OpenJson } from "../http/read-body.js";
 import { chatCompletion, prepareChat } from "./chat-completion.js";
 import { completion } from "./completion.js";
 import { toApiError } from "./failure.js";
@@ -21,7 +20,7 @@ import { newRequestId, wholeAnswer, type OpenAiCall, type OpenAiParts } from "./
 export interface OpenAiPagesParts {
   readonly core: Core;
   readonly authenticator: Authenticator;
-  readonly openBody: OpenBody;
+  readonly openJson: OpenJson;
   readonly aliases: Aliases;
 }
 
@@ -72,12 +71,13 @@ export function openAiPages(given: OpenAiPagesParts): ExtraPage[] {
     }));
   const post = (path: string, answer: Answer): ExtraPage[] =>
     page("POST", path, async (request, call) => {
-      const { bytes, release } = await given.openBody(request, call.caller.owner);
+      checkMediaType(request);
+      const { texts, release } = await given.openJson(request, call.caller.owner, "whole");
       // A stream may have begun to be answered while its request still waits.
       const streams: Promise<unknown>[] = [];
       const streaming = (work: Promise<unknown>) => streams.push(work);
       try {
-        return await answer(new Fields(parseBody(request, bytes)), { ...call, streaming });
+        return await answer(new Fields(parseBody(texts)), { ...call, streaming });
       } finally {
         void Promise.allSettled(streams).then(release);
       }
@@ -121,18 +121,18 @@ function authenticate(authenticator: Authenticator, request: Request): Principal
   throw new ApiError(401, `${problem}; send a valid key as a bearer token`);
 }
 
-function parseBody(request: Request, bytes: Uint8Array) {
+function checkMediaType(request: Request): void {
   const mediaType = request.headers.get("content-type") ?? "";
   if (!/^application\/json\b/i.test(mediaType)) {
     throw new ApiError(415, "the body must be JSON, with content-type: application/json");
   }
+}
+
+function parseBody([text = ""]: readonly string[]) {
   let json: unknown;
   try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    checkJsonParts(text);
     json = JSON.parse(text);
   } catch (error) {
-    if (error instanceof ApiError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     throw new OpenAiError(400, `the body is not JSON: ${reason}`);
   }

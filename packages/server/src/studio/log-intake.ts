@@ -4,7 +4,7 @@ import type { Core } from "../core.js";
 import { ApiError, notFound } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import { jsonResponse } from "../http/answers.js";
-import type { OpenBody } from "../http/read-body.js";
+import type { OpenJson } from "../http/read-body.js";
 import { inTurns } from "./in-turns.js";
 import {
   finiteOf,
@@ -37,7 +37,7 @@ const maxKeys = 10_000;
 const exhibitKinds = { rollouts: "rollout", examples: "datum" } as const;
 
 /** Takes what loggers tell: `POST /api/v1/logs`. */
-export function logsPage(core: Core, authenticator: Authenticator, openBody: OpenBody): ExtraPage {
+export function logsPage(core: Core, authenticator: Authenticator, openJson: OpenJson): ExtraPage {
   const intake = new LogIntake(core);
   return {
     method: "POST",
@@ -46,9 +46,9 @@ export function logsPage(core: Core, authenticator: Authenticator, openBody: Ope
     async answer(request) {
       const caller = authenticator.identify(credentialOf(request.headers));
       if (!caller) throw new ApiError(401, "put a valid key into the header X-API-Key");
-      const { bytes, release } = await openBody(request, caller.owner);
+      const { texts, release } = await openJson(request, caller.owner, "lines");
       try {
-        return jsonResponse(await intake.take(caller.owner, Buffer.from(bytes).toString()));
+        return jsonResponse(await intake.take(caller.owner, texts));
       } finally {
         release();
       }
@@ -76,11 +76,11 @@ export class LogIntake {
     this.#steps = new LoggedSteps(core.context.store);
   }
 
-  async take(owner: string, text: string): Promise<LogsAnswer> {
+  async take(owner: string, texts: readonly string[]): Promise<LogsAnswer> {
     const before = this.#underWay.get(owner);
     const taking = (async () => {
       await before?.catch(() => {});
-      return this.#take(owner, await inTurns(readLines(text)));
+      return this.#take(owner, await inTurns(readLines(texts)));
     })();
     this.#underWay.set(owner, taking);
     try {

@@ -11,10 +11,9 @@ import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
 import type { Core } from "../core.js";
 import { ApiError, badRequest } from "../errors/api-error.js";
-import { checkJsonParts } from "../decoding/json-parts.js";
 import { bytesResponse, emptyResponse, jsonResponse } from "../http/answers.js";
 import type { ExtraPage } from "../http/app.js";
-import type { OpenBody } from "../http/read-body.js";
+import type { OpenJson } from "../http/read-body.js";
 import { StudioPage } from "./assets.js";
 import { checkpointRows } from "./checkpoint-rows.js";
 import { seriesCsv } from "./csv.js";
@@ -41,7 +40,7 @@ import { Studio } from "./studio.js";
 export interface StudioPagesParts {
   readonly core: Core;
   readonly authenticator: Authenticator;
-  readonly openBody: OpenBody;
+  readonly openJson: OpenJson;
   readonly version: string;
   /** Folders of runs that others have written. */
   readonly logFolders: readonly string[];
@@ -74,11 +73,11 @@ const maxSeries = 2000;
 
 /** The page of the studio, its files and its data. */
 export function studioPages(parts: StudioPagesParts): ExtraPage[] {
-  const { core, authenticator, openBody, version, threads } = parts;
+  const { core, authenticator, openJson, version, threads } = parts;
   const readObject = async (request: Request, owner: string) => {
-    const { bytes, release } = await openBody(request, owner);
+    const { texts, release } = await openJson(request, owner, "whole");
     try {
-      return toObject(bytes);
+      return toObject(texts);
     } finally {
       release();
     }
@@ -318,7 +317,7 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
   const known = Object.entries(handlers) as [StudioRouteName, StudioHandler][];
 
   return [
-    logsPage(core, authenticator, openBody),
+    logsPage(core, authenticator, openJson),
     openPage("hello", hello),
     openPage("login", login),
     ...known.map(([name, answer]) => dataPage(name, answer)),
@@ -384,10 +383,8 @@ function timeIn(query: URLSearchParams, name: string): number | null {
   return time;
 }
 
-function toObject(bytes: Uint8Array): Record<string, unknown> {
-  if (bytes.length === 0) return {};
-  const text = Buffer.from(bytes).toString();
-  checkJsonParts(text);
+function toObject([text = ""]: readonly string[]): Record<string, unknown> {
+  if (text === "") return {};
   let value: unknown;
   try {
     value = parseJson(text);

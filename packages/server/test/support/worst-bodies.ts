@@ -75,6 +75,31 @@ export async function worstBodies(
       bytes: Buffer.from(`${question}"messages":${"[".repeat(2e6)}${"]".repeat(2e6)}}`),
       headers: json,
     },
+    {
+      name: "numbers of a completion",
+      path: "../../v1/completions",
+      bytes: Buffer.from(`${question}"prompt":${list("1", 4e6)}}`),
+      headers: json,
+    },
+    {
+      name: "as many numbers as are taken",
+      path: "../../v1/completions",
+      bytes: Buffer.from(`${question}"prompt":${list("1", 599e3)}}`),
+      headers: json,
+    },
+    {
+      name: "as many empty messages",
+      path: "../../v1/chat/completions",
+      bytes: Buffer.from(`${question}"messages":${list("{}", 175e3)}}`),
+      headers: json,
+    },
+    {
+      name: "a long text of other letters",
+      path: "../../v1/completions",
+      bytes: Buffer.from(`${question}"prompt":"${"ж".repeat(megabytes(2))}"}`),
+      headers: json,
+    },
+    { name: "empty lines of a log", path: "logs", bytes: Buffer.alloc(4e6, "\n"), headers: json },
     { name: "many tags", path: "create_session", bytes: Buffer.from(session), headers: json },
     {
       name: "telemetry",

@@ -1,6 +1,6 @@
 import { invalid, unsupported } from "../openai-error.js";
 import { readModel } from "./chat-request.js";
-import type { Fields, Json } from "./fields.js";
+import { toTokens, type Fields, type Json } from "./fields.js";
 import { readResponseFormat, type ResponseFormat } from "./response-format.js";
 import {
   readMaxTokens,
@@ -73,8 +73,5 @@ function readPrompt(given: Json, path: string): PromptInput {
   }
   if (!Array.isArray(given)) throw invalid(path, "must be a text or a list of tokens");
   if (given.length === 0) throw invalid(path, "is empty");
-  return (given as readonly Json[]).map((token, index) => {
-    if (typeof token === "number" && Number.isSafeInteger(token) && token >= 0) return token;
-    throw invalid(`${path}[${index}]`, "must be a token id");
-  });
+  return toTokens(given, path);
 }

@@ -94,15 +94,26 @@ export class Fields {
 
   /** A list of whole numbers from 0. */
   tokens(name: string): readonly number[] | undefined {
-    return this.list(name)?.map((value, index) => {
-      if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
-      throw invalid(`${this.at(name)}[${index}]`, "must be a token id");
-    });
+    const list = this.list(name);
+    return list && toTokens(list, this.at(name));
   }
 
   #wrong(name: string, value: Json, wanted: string): Error {
     return invalid(this.at(name), `must be ${wanted}, got ${brief(value)}`);
   }
+}
+
+const lastToken = 2 ** 31 - 1;
+
+/** A list, if it is one of tokens; prompts of them are long, so it is not copied. */
+export function toTokens(list: readonly Json[], path: string): readonly number[] {
+  for (let index = 0; index < list.length; index++) {
+    const token = list[index];
+    if (Number.isInteger(token) && (token as number) >= 0 && (token as number) <= lastToken)
+      continue;
+    throw invalid(`${path}[${index}]`, "must be a token id");
+  }
+  return list as readonly number[];
 }
 
 function brief(value: Json): string {
