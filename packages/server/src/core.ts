@@ -2,6 +2,7 @@ import path from "node:path";
 import { Checkpoints } from "./checkpoints/checkpoints.js";
 import { StateFolders } from "./checkpoints/state-folders.js";
 import type { Context } from "./context/context.js";
+import { Grammars } from "./decoding/grammars.js";
 import { PassDecoder } from "./decoding/pass-decoder.js";
 import { PromptEncoder } from "./decoding/prompt-encoder.js";
 import { BaseModels, type BaseModelOptions } from "./engine-host/base-models.js";
@@ -78,10 +79,21 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const metrics = new Metrics();
   const ledger = new RequestLedger(store, clock, logger, metrics);
   const passes = new PassDecoder();
+  const grammars = new Grammars();
   const prompts = new PromptEncoder();
   const hub = new EventHub();
   const recorder = new Recorder({ store, clock, logger, limits, hub }, options.recording);
-  const context: Context = { store, ledger, passes, clock, logger, limits, metrics, recorder };
+  const context: Context = {
+    store,
+    ledger,
+    passes,
+    grammars,
+    clock,
+    logger,
+    limits,
+    metrics,
+    recorder,
+  };
 
   const folders = new StateFolders(path.join(options.dataDir, "checkpoints"), loadKit);
   const bases = new BaseModels(
@@ -167,7 +179,13 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       ]);
       ledger.seal();
       await recorder.close();
-      await Promise.all([bases.close(), passes.close(), prompts.close(), futures.noteFetched()]);
+      await Promise.all([
+        bases.close(),
+        passes.close(),
+        grammars.close(),
+        prompts.close(),
+        futures.noteFetched(),
+      ]);
       metrics.close();
       await store.close();
     },

@@ -67,7 +67,7 @@ export class Automaton {
       bytes: rule.kind === "text" ? encoder.encode(rule.text) : new Uint8Array(),
       isIn: rule.kind === "byte" ? membership(rule.ranges) : new Uint8Array(),
     }));
-    this.#longest = 1 + Math.max(0, ...this.#rules.map(({ bytes }) => bytes.length));
+    this.#longest = this.#rules.reduce((most, { bytes }) => Math.max(most, bytes.length + 1), 1);
     const bottom = { id: 0, rule: -1, place: 0 };
     this.#bottom = Object.assign(bottom, { parent: bottom as unknown as Frame });
     const reached = new Reached();

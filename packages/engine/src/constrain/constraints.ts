@@ -1,3 +1,4 @@
+import { EngineError } from "../errors.js";
 import { Constraint } from "./constraint.js";
 import type { Grammar } from "./grammar.js";
 import { makeTokenTable, type TokenTable } from "./token-table.js";
@@ -10,8 +11,8 @@ export class Constraints {
   readonly #vocabSize: number;
   readonly #bytesOf: (token: number) => Uint8Array;
   readonly #special: ReadonlySet<number>;
-  /** Longest unused first. */
-  readonly #known = new Map<string, Constraint>();
+  /** Or why there is none. Longest unused first. */
+  readonly #known = new Map<string, Constraint | EngineError>();
   /** By the special tokens that count as text. */
   readonly #tables = new Map<string, TokenTable>();
 
@@ -27,15 +28,27 @@ export class Constraints {
   }
 
   /** The constraint of a grammar. */
-  get(grammar: Grammar, textTokens: readonly number[]): Constraint {
-    const key = JSON.stringify([grammar, textTokens]);
-    const constraint =
-      this.#known.get(key) ?? new Constraint(grammar, this.#table(textTokens), this.#bytesOf);
+  get(given: Grammar | string, textTokens: readonly number[]): Constraint {
+    const text = typeof given === "string" ? given : JSON.stringify(given);
+    const key = `${textTokens.join(",")} ${text}`;
+    const constraint = this.#known.get(key) ?? this.#make(text, textTokens);
     this.#known.delete(key);
     this.#known.set(key, constraint);
     const [oldest] = this.#known.keys();
     if (this.#known.size > kept && oldest !== undefined) this.#known.delete(oldest);
+    if (constraint instanceof EngineError) throw constraint;
     return constraint;
+  }
+
+  /** Finding out that a grammar cannot be followed takes as long as following it: that is remembered as well. */
+  #make(text: string, textTokens: readonly number[]): Constraint | EngineError {
+    try {
+      const grammar = JSON.parse(text) as Grammar;
+      return new Constraint(grammar, this.#table(textTokens), this.#bytesOf);
+    } catch (error) {
+      if (error instanceof EngineError) return error;
+      throw error;
+    }
   }
 
   #table(textTokens: readonly number[]): TokenTable {

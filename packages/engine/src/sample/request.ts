@@ -54,7 +54,8 @@ export interface SampleOptions {
 
 /** What the texts of samples must follow. */
 export interface SampleConstraint {
-  readonly grammar: Grammar;
+  /** Or its JSON text, which comes to the engine's thread more quickly. */
+  readonly grammar: Grammar | string;
   /** Special tokens that the grammar means when it spells them; others never come. @default [] */
   readonly textTokens?: readonly number[];
 }

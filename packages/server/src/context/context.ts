@@ -1,3 +1,4 @@
+import type { Grammars } from "../decoding/grammars.js";
 import type { PassDecoder } from "../decoding/pass-decoder.js";
 import type { ServerLimits } from "../limits.js";
 import type { Logger } from "../log/logger.js";
@@ -12,6 +13,7 @@ export interface Context {
   readonly store: Store;
   readonly ledger: RequestLedger;
   readonly passes: PassDecoder;
+  readonly grammars: Grammars;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limits: ServerLimits;

@@ -10,6 +10,8 @@ const smallBytes = 64 * 1024;
 /** Unpacks and decodes bodies: small ones at once, all others in a thread. */
 export class BodyDecoder {
   readonly #threads = new DecodingThreads();
+  /** The last lines of each owner that a thread reads: it reads those that come later behind them. */
+  readonly #lines = new Map<string, Promise<unknown>>();
 
   /** Decodes a body that has arrived in parts; those are used up. */
   async decode(parts: readonly Uint8Array[], form: BodyForm, owner: string): Promise<unknown> {
@@ -18,14 +20,24 @@ export class BodyDecoder {
     return form.typeName === "SampleRequest" ? revivedSample(value as FlatSample) : value;
   }
 
-  /** The texts of JSON in a body that has arrived in parts; those are used up. */
+  /**
+   * The texts of JSON in a body that has arrived in parts; those are used up. Lines of an owner are read in the
+   * order in which they came: a log is told in it.
+   */
   async readJson(
     parts: readonly Uint8Array[],
     form: JsonTextForm,
     owner: string,
   ): Promise<readonly string[]> {
-    if (isSmall(parts)) return readJsonTexts(joined(parts), form);
-    return (await this.#threads.run(owner, { kind: "json", parts, form }, parts)) as string[];
+    const before = form === "lines" ? this.#lines.get(owner) : undefined;
+    if (isSmall(parts) && !before) return readJsonTexts(joined(parts), form);
+    const reading = this.#threads.run(owner, { kind: "json", parts, form }, parts);
+    if (form === "lines") this.#lines.set(owner, reading);
+    try {
+      return (await reading) as string[];
+    } finally {
+      if (this.#lines.get(owner) === reading) this.#lines.delete(owner);
+    }
   }
 
   close(): Promise<void> {

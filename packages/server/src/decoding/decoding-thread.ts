@@ -7,9 +7,6 @@ import { UndecodableBody } from "./undecodable-body.js";
 /** Memory of the thread; what unfolds to more is refused. */
 const heapMegabytes = 3072;
 
-/** Longest work on one thing. */
-const maxWorkMs = 30_000;
-
 /** A thread without work for this long ends, and its memory with it. */
 const idleMs = 20_000;
 
@@ -31,10 +28,12 @@ export class DecodingThread {
   #running: { id: number; job: Job; timeout: NodeJS.Timeout } | undefined;
   #idle: NodeJS.Timeout | undefined;
   #nextId = 0;
+  readonly #maxWorkMs: number;
   readonly #onFree: () => void;
 
   /** `onFree` is called whenever it is done with something. */
-  constructor(onFree: () => void) {
+  constructor(maxWorkMs: number, onFree: () => void) {
+    this.#maxWorkMs = maxWorkMs;
     this.#onFree = onFree;
   }
 
@@ -47,7 +46,7 @@ export class DecodingThread {
     clearTimeout(this.#idle);
     const id = this.#nextId++;
     const tooLong = new ApiError(413, "it takes too long to read; send fewer data per request");
-    const timeout = setTimeout(() => void this.end(tooLong), maxWorkMs).unref();
+    const timeout = setTimeout(() => void this.end(tooLong), this.#maxWorkMs).unref();
     this.#running = { id, job, timeout };
     const worker = (this.#worker ??= this.#open());
     const order: ThreadOrder = { id, work: job.work };

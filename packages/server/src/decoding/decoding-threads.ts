@@ -16,11 +16,14 @@ export class DecodingThreads {
   readonly #served = new Map<DecodingThread, string>();
   #isClosed = false;
 
-  /** `maxThreads` is the number of owners whose things are decoded at the same time. */
-  constructor(maxThreads = 3) {
+  /**
+   * `maxThreads` is the number of owners whose things are decoded at the same time, `maxWorkMs` the longest work
+   * on one thing.
+   */
+  constructor(maxThreads = 3, maxWorkMs = 30_000) {
     this.#threads = Array.from(
       { length: maxThreads },
-      () => new DecodingThread(() => this.#startMore()),
+      () => new DecodingThread(maxWorkMs, () => this.#startMore()),
     );
   }
 

@@ -1,6 +1,7 @@
 import type { RequestPlace } from "tinker-ts/wire";
 import type { ProtoTypeName } from "tinker-ts/wire";
 import type { StoredPayload } from "../queue/canonical-payload.js";
+import type { AnswerShape } from "../structure/answer-grammar.js";
 import type { BodyForm } from "./body-form.js";
 import type { ChatText } from "./chat-text.js";
 import type { JsonTextForm } from "./json-text.js";
@@ -18,6 +19,7 @@ export type ThreadWork =
       readonly texts: readonly string[];
       readonly addSpecialTokens: boolean;
     }
+  | { readonly kind: "grammar"; readonly shape: AnswerShape }
   | { readonly kind: "chat"; readonly folder: string; readonly chat: ChatText };
 
 /** Work with its number. */

@@ -4,9 +4,12 @@ import type { Tokenizer } from "@tinker-ts/hub";
 import { ApiError } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
 import { checkedPayload } from "../queue/canonical-payload.js";
+import { answerGrammar, type AnswerShape } from "../structure/answer-grammar.js";
+import { SchemaRefusal } from "../structure/schema-refusal.js";
 import { encodeChatText } from "./chat-text.js";
 import { decodeBody, joined } from "./decode-body.js";
 import { decodePass, inSharedMemory } from "./engine-pass.js";
+import type { MadeGrammar } from "./grammars.js";
 import { readJsonTexts } from "./json-text.js";
 import type { ThreadAnswer, ThreadOrder, ThreadWork } from "./messages.js";
 import type { ReceivedPass } from "./received-pass.js";
@@ -50,10 +53,21 @@ async function carryOut(work: ThreadWork): Promise<Done> {
       const value = texts.map((text) => tokenizer.encode(text, { addSpecialTokens }));
       return { value, owned: [] };
     }
+    case "grammar":
+      return { value: madeGrammar(work.shape), owned: [] };
     case "chat": {
       const template = await (await tokenizerOf(work.folder)).chatTemplate();
       return { value: encodeChatText(template, work.chat), owned: [] };
     }
+  }
+}
+
+function madeGrammar(shape: AnswerShape): MadeGrammar {
+  try {
+    return { grammar: JSON.stringify(answerGrammar(shape)) };
+  } catch (error) {
+    if (error instanceof SchemaRefusal) return { problem: error.message };
+    throw error;
   }
 }
 

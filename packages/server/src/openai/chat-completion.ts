@@ -47,12 +47,13 @@ export async function prepareChat(
     request,
     format.thinking,
   );
-  const constraint = answerConstraint(
-    tokenizer,
-    { format, startsThinking: prompt.startsThinking, mayThink: mayThink(format, prompt) },
-    request.format,
-    request,
-  );
+  const { startsThinking } = prompt;
+  const { grammars } = parts.core.context;
+  const constraint = await answerConstraint(grammars, caller.owner, tokenizer, {
+    start: { format, startsThinking, mayThink: mayThink(format, prompt) },
+    format: request.format,
+    tools: request,
+  });
   const order = toOrder(request, model.text, model.facts, {
     prompt: prompt.tokens,
     maxTokens: request.maxTokens,

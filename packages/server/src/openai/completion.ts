@@ -32,11 +32,12 @@ export async function completion(
   call: OpenAiCall,
 ): Promise<Response> {
   const model = await openModel(parts, request.model, call.caller);
-  const constraint = answerConstraint(
-    model.text.tokenizer,
-    { format: { calls: "tagged", thinking: null }, startsThinking: false, mayThink: false },
-    request.format,
-  );
+  const { grammars } = parts.core.context;
+  const constraint = await answerConstraint(grammars, call.caller.owner, model.text.tokenizer, {
+    start: { format: { calls: "tagged", thinking: null }, startsThinking: false, mayThink: false },
+    format: request.format,
+    tools: { tools: [], choice: "none", isParallel: true },
+  });
   // With `echo` the prompt's own log-probabilities are part of the answer.
   const echoed = request.echo && request.logprobs !== null ? request.logprobs : null;
   const prompts = await tokensOf(parts, request, model, call);

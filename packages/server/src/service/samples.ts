@@ -4,6 +4,7 @@ import { decodeJson, encodeProto, type WireInput, type WireValue } from "tinker-
 import type { Principal } from "../auth/principal.js";
 import type { Context } from "../context/context.js";
 import { runSample, type SamplerParts } from "../engine-host/sample-runner.js";
+import type { SampleOrder } from "../engine-port/engine-port.js";
 import type { SampleTarget } from "../engine-host/sample-target.js";
 import { badRequest, conflict, tooMany } from "../errors/api-error.js";
 import { canonicalJson, identityOf } from "../queue/canonical-payload.js";
@@ -13,6 +14,7 @@ import { looseRequestId, samplerRequestId } from "./request-ids.js";
 import { resolveTarget, pathTarget, type Addressees } from "./resolve-target.js";
 import { checkSampleRequest, toSampleOrder, toSampleResponse } from "./sample-order.js";
 import { SampleQueue, type QueuedSample, type SampleOutcome } from "./sample-queue.js";
+import { hasSchema, schemaConstraint } from "./sampling-extensions.js";
 import type { Sessions } from "./sessions.js";
 
 type SampleRequest = WireValue<"SampleRequest">;
@@ -91,6 +93,8 @@ export class Samples {
   ): Promise<string> {
     const { limits, ledger } = this.#context;
     const target = this.#admit(caller, request);
+    // A schema that cannot be followed is told of at once, too.
+    if (hasSchema(request.samplingParams)) await this.#constraint(caller.owner, request);
     const { samplingSessionId: samplerId, seqId } = request;
     const place = samplerId !== null && seqId !== null ? ([samplerId, seqId] as const) : null;
     const requestId = place
@@ -138,7 +142,11 @@ export class Samples {
     const seeded = withSeed(request, randomUUID());
     return async (onToken, signal) => {
       const facts = await this.#parts.bases.find(target.baseModel);
-      const [result] = await this.direct.run(caller, target, [toSampleOrder(seeded, facts)], {
+      const order = {
+        ...toSampleOrder(seeded, facts),
+        ...(await this.#constraint(caller.owner, request)),
+      };
+      const [result] = await this.direct.run(caller, target, [order], {
         signal,
         route: "stream_sample",
         onToken: (_, event) => onToken(event),
@@ -166,7 +174,7 @@ export class Samples {
     const target = known ?? resolveTarget(this.#parts, request, head.owner);
     if (target.checkpoint) this.#parts.checkpoints.noteUse(target.checkpoint);
     const seeded = withSeed(request, head.requestId);
-    const { result, usage } = await this.#sample(target, seeded, { signal });
+    const { result, usage } = await this.#sample(target, head.owner, seeded, signal);
     return {
       bytes: encodeProto("SampleResponse", toSampleResponse(result)),
       account: {
@@ -181,12 +189,14 @@ export class Samples {
 
   async #sample(
     target: SampleTarget,
+    owner: string,
     request: SampleRequest,
-    options: { signal: AbortSignal; onToken?: OnToken },
+    signal: AbortSignal,
   ): Promise<{ result: SampleResult; usage: Usage[] }> {
     const facts = await this.#parts.bases.find(target.baseModel);
     const order = toSampleOrder(request, facts);
-    const result = await runSample(this.#parts, target, { ...order, ...options });
+    const constraint = await this.#constraint(owner, request);
+    const result = await runSample(this.#parts, target, { ...order, ...constraint, signal });
     const cached = result.promptCacheHitTokens;
     const sampled = result.samples.reduce((sum, { tokens }) => sum + tokens.length, 0);
     return {
@@ -197,6 +207,15 @@ export class Samples {
         { kind: "sampling_sample", amount: sampled },
       ],
     };
+  }
+
+  /** What a sample must look like, if its request says so. */
+  async #constraint(
+    owner: string,
+    { samplingParams }: SampleRequest,
+  ): Promise<Pick<SampleOrder, "constraint">> {
+    if (!hasSchema(samplingParams)) return {};
+    return schemaConstraint(this.#context.grammars, owner, samplingParams);
   }
 
   /** Finds out in the background what checking requests for this model needs. */

@@ -1,8 +1,9 @@
 import type { WireValue } from "tinker-ts/wire";
+import type { Grammars } from "../decoding/grammars.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
 import { badRequest } from "../errors/api-error.js";
-import { schemaGrammar } from "../structure/json-schema.js";
-import { SchemaRefusal } from "../structure/schema-refusal.js";
+
+type SamplingParams = WireValue<"SamplingParams">;
 
 type Extensions = Pick<
   SampleOrder,
@@ -13,7 +14,6 @@ type Extensions = Pick<
   | "logitBias"
   | "minTokens"
   | "topLogprobs"
-  | "constraint"
 >;
 
 const path = "sampling_params.extensions";
@@ -29,19 +29,15 @@ const numbers = {
 
 const whole = new Set(["min_tokens", "top_logprobs"]);
 
-/** What a sample request asks for beyond the Tinker API; refuses what is not known or out of its bounds. */
-export function readExtensions(
-  { unknownFields }: WireValue<"SamplingParams">,
-  vocabSize = Infinity,
-): Extensions {
-  const given = unknownFields?.["extensions"];
-  if (given === undefined || given === null) return {};
-  if (typeof given !== "object" || Array.isArray(given))
-    throw badRequest(path, "must be an object");
+/**
+ * What a sample request asks for beyond the Tinker API; refuses what is not known or out of its bounds. A schema
+ * takes longer: see `schemaConstraint`.
+ */
+export function readExtensions(params: SamplingParams, vocabSize = Infinity): Extensions {
   const order: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(given as Record<string, unknown>)) {
-    if (name === "schema") order["constraint"] = { grammar: grammarOf(value) };
-    else if (name === "logit_bias") order["logitBias"] = biasOf(value, vocabSize);
+  for (const [name, value] of Object.entries(extensionsOf(params))) {
+    if (name === "schema") continue;
+    if (name === "logit_bias") order["logitBias"] = biasOf(value, vocabSize);
     else if (Object.hasOwn(numbers, name)) {
       const [field, min, max] = numbers[name as keyof typeof numbers];
       if (typeof value !== "number" || !(value >= min && value <= max)) {
@@ -56,13 +52,27 @@ export function readExtensions(
   return order;
 }
 
-function grammarOf(schema: unknown) {
-  try {
-    return schemaGrammar(schema);
-  } catch (error) {
-    if (error instanceof SchemaRefusal) throw badRequest(`${path}.schema`, error.message);
-    throw error;
-  }
+/** What texts a sample may have, where its request has a schema. */
+export async function schemaConstraint(
+  grammars: Grammars,
+  owner: string,
+  params: SamplingParams,
+): Promise<Pick<SampleOrder, "constraint">> {
+  const { schema } = extensionsOf(params);
+  const made = await grammars.make(owner, { json: { schema }, calls: null, thinking: null });
+  if ("problem" in made) throw badRequest(`${path}.schema`, made.problem);
+  return { constraint: { grammar: made.grammar } };
+}
+
+/** Whether a request has a schema. */
+export function hasSchema(params: SamplingParams): boolean {
+  return "schema" in extensionsOf(params);
+}
+
+function extensionsOf({ unknownFields }: SamplingParams): Readonly<Record<string, unknown>> {
+  const given = unknownFields?.["extensions"] ?? {};
+  if (typeof given === "object" && !Array.isArray(given)) return given as Record<string, unknown>;
+  throw badRequest(path, "must be an object");
 }
 
 function biasOf(value: unknown, vocabSize: number): ReadonlyMap<number, number> {

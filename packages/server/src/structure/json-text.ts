@@ -32,6 +32,7 @@ const maxDigits = 15;
 export class JsonText {
   readonly #builder: GrammarBuilder;
   #any: RuleId | undefined;
+  #char: RuleId | undefined;
 
   constructor(builder: GrammarBuilder) {
     this.#builder = builder;
@@ -68,6 +69,10 @@ export class JsonText {
 
   /** One character of a string, as it is or escaped. */
   get char(): RuleId {
+    return (this.#char ??= this.#makeChar());
+  }
+
+  #makeChar(): RuleId {
     const builder = this.#builder;
     const hex = builder.byte([0x30, 0x39], [0x41, 0x46], [0x61, 0x66]);
     // No halves of characters: they would have to come in pairs.

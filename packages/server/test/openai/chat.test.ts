@@ -182,6 +182,7 @@ describe("how tokens are drawn", () => {
       ["seed", 1.5],
       ["stream", "yes"],
       ["stop_token_ids", ["a"]],
+      ["stop_token_ids", [2 ** 32]],
       ["reasoning_effort", "huge"],
     ];
     for (const [name, value] of wrong) {
@@ -215,6 +216,8 @@ describe("how tokens are drawn", () => {
     expect([unknown.status, unknown.json.error.param]).toEqual([400, "logit_bias.99999"]);
     expect((await real.chat({ logit_bias: { x: 1 } })).status).toBe(400);
     expect((await real.chat({ logit_bias: { 1: 101 } })).status).toBe(400);
+    const many = Object.fromEntries(Array.from({ length: 16_385 }, (_, id) => [id, 0]));
+    expect((await real.chat({ logit_bias: many })).json.error.message).toContain("more than 16384");
   });
 
   it("28: ends loops by penalties, which do not count the prompt", async () => {

@@ -47,6 +47,27 @@ describe("tokens for training", () => {
   });
 });
 
+describe("lists of tokens", () => {
+  it("are bounded, and so are the tokens in them", async () => {
+    const { status, json } = await real.chat({
+      stop_token_ids: Array.from({ length: 4097 }, () => 1),
+    });
+    expect([status, json.error.message]).toEqual([
+      400,
+      "stop_token_ids: has more than 4096 tokens",
+    ]);
+    // Cut to 32 bits it would be token 5.
+    const wide = await real.post("/v1/completions", { model: "m", prompt: [1, 2 ** 32 + 5] });
+    expect([wide.status, wide.json.error.param]).toEqual([400, "prompt[1]"]);
+    const numbers = Array.from({ length: 300_002 }, () => 1);
+    const long = await real.post("/v1/completions", { model: "m", prompt: numbers });
+    expect([long.status, long.json.error.message]).toEqual([
+      413,
+      expect.stringContaining("more than 300000 entries"),
+    ]);
+  });
+});
+
 describe("long texts", () => {
   const text = "The cat sat on the mat. <|im_end|> ".repeat(180);
 

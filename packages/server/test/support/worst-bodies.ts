@@ -13,6 +13,16 @@ const json = { "content-type": "application/json" };
 const proto = { "content-type": "application/x-protobuf" };
 const zstd = { "content-encoding": "zstd" };
 
+/** A short schema in which every level says the one below it twice, in a way that cannot be shared. */
+export function unfoldingSchema(levels: number): object {
+  const again = (level: number) => ({ $ref: `#/$defs/level${level}`, type: "object" });
+  const definitions = Array.from({ length: levels }, (_, level) => {
+    const properties = level === 0 ? {} : { a: again(level - 1), b: again(level - 1) };
+    return [`level${level}`, { type: "object", properties }] as const;
+  });
+  return { $defs: Object.fromEntries(definitions), ...again(levels - 1) };
+}
+
 /** The worst that one key may send, within the default limits; `scale` makes the large ones smaller. */
 export async function worstBodies(
   modelId: string,
@@ -49,6 +59,14 @@ export async function worstBodies(
   // No two letters that are often together, which is what makes tokens of a text slowly.
   const letters = Buffer.from(Array.from({ length: megabytes(1) }, (_, n) => 97 + ((n * n) % 25)));
   const question = `{"model":${JSON.stringify(baseModel)},"max_tokens":1,`;
+  const demand = (schema: unknown): Uint8Array<ArrayBuffer> =>
+    Buffer.from(
+      `${question}"messages":[{"role":"user","content":"x"}],"response_format":${JSON.stringify({
+        type: "json_object",
+        schema,
+      })}}`,
+    );
+  const fields = Array.from({ length: 6000 }, (_, n) => [`field${n}`, { type: "string" }]);
   const path = "forward_backward";
   return [
     { name: "spaces, compressed", path, bytes: spaces, headers: { ...json, ...zstd } },
@@ -97,6 +115,18 @@ export async function worstBodies(
       name: "a long text of other letters",
       path: "../../v1/completions",
       bytes: Buffer.from(`${question}"prompt":"${"ж".repeat(megabytes(2))}"}`),
+      headers: json,
+    },
+    {
+      name: "a schema of many fields",
+      path: "../../v1/chat/completions",
+      bytes: demand({ type: "object", properties: Object.fromEntries(fields) }),
+      headers: json,
+    },
+    {
+      name: "a schema without end",
+      path: "../../v1/chat/completions",
+      bytes: demand(unfoldingSchema(40)),
       headers: json,
     },
     { name: "empty lines of a log", path: "logs", bytes: Buffer.alloc(4e6, "\n"), headers: json },

@@ -2,7 +2,7 @@ import type { ChatTemplate, Tokenizer } from "@tinker-ts/hub";
 import type { PromptEncoder, TextSource } from "../../decoding/prompt-encoder.js";
 import { invalid, OpenAiError } from "../openai-error.js";
 import type { ChatRequest } from "../request/chat-request.js";
-import type { ThinkingMarks } from "../sections/answer-format.js";
+import type { ThinkingMarks } from "../../structure/answer-grammar.js";
 
 /** A conversation as the model reads it. */
 export interface ChatPrompt {

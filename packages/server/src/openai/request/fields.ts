@@ -92,9 +92,10 @@ export class Fields {
     throw this.#wrong(name, value, "a list");
   }
 
-  /** A list of whole numbers from 0. */
-  tokens(name: string): readonly number[] | undefined {
+  /** A list of tokens, at most so many. */
+  tokens(name: string, most: number): readonly number[] | undefined {
     const list = this.list(name);
+    if (list && list.length > most) throw invalid(this.at(name), `has more than ${most} tokens`);
     return list && toTokens(list, this.at(name));
   }
 

@@ -31,6 +31,8 @@ export interface SamplingFields {
 const maxStops = 4;
 const maxChoices = 128;
 const maxTopLogprobs = 20;
+const maxBiases = 16_384;
+const maxListedTokens = 4096;
 
 /** What would change the meaning of an answer and is not done here. */
 const refused: Readonly<Record<string, string>> = {
@@ -83,12 +85,12 @@ export function readSampling(fields: Fields): SamplingFields {
     seed: readSeed(fields),
     n: fields.integer("n", 1, maxChoices) ?? 1,
     stop: readStop(fields),
-    stopTokenIds: fields.tokens("stop_token_ids") ?? [],
+    stopTokenIds: fields.tokens("stop_token_ids", maxListedTokens) ?? [],
     includesStop: fields.boolean("include_stop_str_in_output") ?? false,
     ignoresEos: fields.boolean("ignore_eos") ?? false,
     minTokens: fields.integer("min_tokens", 0, Number.MAX_SAFE_INTEGER) ?? 0,
     logprobsMode: fields.choice("logprobs_mode", ["raw", "processed"]) ?? "raw",
-    logprobTokens: fields.tokens("logprob_token_ids") ?? [],
+    logprobTokens: fields.tokens("logprob_token_ids", maxListedTokens) ?? [],
     promptLogprobs,
     returnsTokenIds: fields.boolean("return_token_ids") ?? false,
     namesTokensById: fields.boolean("return_tokens_as_token_ids") ?? false,
@@ -134,7 +136,9 @@ function readStop(fields: Fields): readonly string[] {
 function readBias(fields: Fields): ReadonlyMap<number, number> {
   const given = fields.object("logit_bias");
   const bias = new Map<number, number>();
-  for (const name of Object.keys(given?.json ?? {})) {
+  const names = Object.keys(given?.json ?? {});
+  if (names.length > maxBiases) throw invalid("logit_bias", `has more than ${maxBiases} tokens`);
+  for (const name of names) {
     if (!/^\d+$/.test(name)) throw invalid(`logit_bias.${name}`, "is not a token id");
     bias.set(Number(name), given?.number(name, -100, 100) ?? 0);
   }

@@ -1,17 +1,4 @@
-/** How a model writes calls. */
-export type CallFormat =
-  /** `<tool_call>{…}</tool_call>`, or tags inside the same marks. */
-  | "tagged"
-  /** The whole answer is a JSON object, or several with `;` between them. */
-  | "bare"
-  /** `[TOOL_CALLS]` and a list, or a name and its arguments. */
-  | "listed";
-
-/** How a model marks its thoughts. */
-export interface ThinkingMarks {
-  readonly open: string;
-  readonly close: string;
-}
+import type { CallFormat, ThinkingMarks } from "../../structure/answer-grammar.js";
 
 /** How a model writes, as far as its template shows. */
 export interface AnswerFormat {
