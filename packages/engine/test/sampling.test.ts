@@ -138,6 +138,8 @@ describe("sampling through an engine", () => {
     [{ seed: 0.5 }, "seed is 0.5"],
     [{ stopTokens: [400] }, "stopTokens is 400"],
     [{ stopStrings: [""] }, "stopStrings is an empty string"],
+    [{ stopStrings: Array.from({ length: 1025 }, () => "a") }, "stopStrings is 1025"],
+    [{ stopStrings: ["a".repeat(65_537)] }, "stopStrings is 65537 characters"],
   ])("refuses a request because of its %o", async (wrong, message) => {
     const request = model.sample({ prompt: [1], maxTokens: 1, ...wrong });
     await expect(request).rejects.toMatchObject({ name: "EngineError", category: "user" });

@@ -85,6 +85,7 @@ describe("what no model can do is refused at once", () => {
     [{ samplingParams: { maxTokens: 0 } }, "max_tokens"],
     [{ samplingParams: { temperature: -1 } }, "temperature"],
     [{ samplingParams: { topP: 0 } }, "top_p"],
+    [{ samplingParams: { stop: Array.from({ length: 1025 }, () => 1) } }, "stop: has 1025 entries"],
     [{ numSamples: 0 }, "num_samples"],
     [{ numSamples: 5000 }, "num_samples"],
     [{ topkPromptLogprobs: -1 }, "topk_prompt_logprobs"],

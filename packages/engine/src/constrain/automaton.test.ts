@@ -52,6 +52,13 @@ describe("following a text", () => {
     expect(follow(two, "abab")).toBeNull();
   });
 
+  it("refuses rules that are nested more deeply than calls can be", () => {
+    const rules = Array.from({ length: 50_000 }, (_, depth): Rule =>
+      depth === 0 ? { kind: "text", text: "x" } : { kind: "choice", items: [depth - 1] },
+    );
+    expect(() => new Automaton({ rules, start: rules.length - 1 })).toThrow("too deeply");
+  });
+
   it("keeps alternatives with a common beginning apart", () => {
     const choice = grammarOf(
       2,

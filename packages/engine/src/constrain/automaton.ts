@@ -71,7 +71,7 @@ export class Automaton {
     const bottom = { id: 0, rule: -1, place: 0 };
     this.#bottom = Object.assign(bottom, { parent: bottom as unknown as Frame });
     const reached = new Reached();
-    this.#enter(grammar.start, this.#bottom, reached);
+    unlessTooDeep(() => this.#enter(grammar.start, this.#bottom, reached));
     this.start = this.#intern(reached);
   }
 
@@ -85,7 +85,7 @@ export class Automaton {
     const known = state as KnownState;
     const next = known.next[byte];
     if (next !== undefined) return next;
-    const found = this.#find(known, byte);
+    const found = unlessTooDeep(() => this.#find(known, byte));
     known.next[byte] = found;
     return found;
   }
@@ -209,6 +209,19 @@ class Reached {
 
 /** Stacks that one byte may lead to; a grammar that begins with itself would have no end of them. */
 const maxStacks = 1500;
+
+/** Rules inside rules are followed by calls inside calls, of which there is not room for any number. */
+function unlessTooDeep<T>(follow: () => T): T {
+  try {
+    return follow();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new EngineError(
+      "invalid_constraint",
+      "the constraint is nested too deeply; make it simpler.",
+    );
+  }
+}
 
 function tooAmbiguous(): EngineError {
   return new EngineError(

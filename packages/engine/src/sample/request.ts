@@ -72,6 +72,8 @@ export interface CheckedSampleOptions extends Required<
 const maxSamples = 4096;
 const maxTopK = 1024;
 const maxPenalty = 100;
+/** Strings that every token is looked at for, and their characters. */
+const [maxStopStrings, maxStopCharacters] = [1024, 65_536];
 
 /** Checks sampling options and completes them. */
 export function checkSampleOptions(
@@ -111,6 +113,12 @@ export function checkSampleOptions(
   for (const token of checked.stopTokens) wholeNumber("stopTokens", token, 0, config.vocabSize - 1);
   if (checked.stopStrings.includes("")) {
     throw invalid("stopStrings", "an empty string", "strings of at least one character");
+  }
+  const { length: stops } = checked.stopStrings;
+  if (stops > maxStopStrings) throw invalid("stopStrings", stops, `at most ${maxStopStrings}`);
+  const characters = checked.stopStrings.reduce((sum, stop) => sum + stop.length, 0);
+  if (characters > maxStopCharacters) {
+    throw invalid("stopStrings", `${characters} characters`, `at most ${maxStopCharacters}`);
   }
   wholeNumber("topLogprobs", checked.topLogprobs, 0, maxTopK);
   wholeNumber("minTokens", checked.minTokens, 0, Number.MAX_SAFE_INTEGER);

@@ -83,12 +83,18 @@ export class SampleJob {
     return this.call.options.numSamples - this.#started;
   }
 
-  /** Starts the next sample, whose first token is drawn from the prompt's last position. */
-  startSample(contextLength: number): Sequence {
+  /** Starts the next sample, whose first token is drawn from the prompt's last position; fails if that cannot be done. */
+  startSample(contextLength: number): Sequence | undefined {
     const next = this.#prompt?.next;
     if (next === undefined) throw new Error("the prompt has not been read yet");
     const { options, adapter, text, constraint } = this.call;
-    const sequence = new Sequence(options, adapter, this.#started, contextLength, text, constraint);
+    let sequence: Sequence;
+    try {
+      sequence = new Sequence(options, adapter, this.#started, contextLength, text, constraint);
+    } catch (error) {
+      this.fail(error);
+      return undefined;
+    }
     this.#started += 1;
     const drawn = sequence.ended ? undefined : sequence.advance(next);
     if (drawn !== undefined) this.report([{ sequence, ...drawn }]);

@@ -19,6 +19,8 @@ import { at } from "../util/at.js";
 import { RandomStream } from "../util/random.js";
 import { noAdapter, type FrozenAdapter } from "./adapter-set.js";
 import { promptBlock } from "./prefix-cache.js";
+import { Constraint } from "../constrain/constraint.js";
+import { makeTokenTable } from "../constrain/token-table.js";
 import { checkSampleOptions, type SampleOptions } from "./request.js";
 import type { SampleCall, SampleResult } from "./sample-job.js";
 import { Sampler } from "./sampler.js";
@@ -61,6 +63,8 @@ describe.each(families)("sampling from %s", (family) => {
     };
   });
   afterAll(() => model.release());
+
+  const table = makeTokenTable(0, () => new Uint8Array());
 
   function sample(
     sampler: Sampler,
@@ -331,6 +335,24 @@ describe.each(families)("sampling from %s", (family) => {
     );
     const kept = sample(sampler, { prompt: [4, 5], maxTokens: 20, seed: 2 });
     await expect(cancelled).rejects.toThrow("enough");
+    expect((await kept).samples[0]?.tokens.length).toBe(20);
+  });
+
+  it("fails a request whose samples cannot be begun, and keeps the others going", async () => {
+    const sampler = newSampler(model);
+    const constraint = new Constraint(
+      { rules: [{ kind: "text", text: "a" }], start: 0 },
+      table,
+      () => {
+        throw new Error("never asked");
+      },
+    );
+    constraint.begin = () => {
+      throw new Error("cannot begin");
+    };
+    const failing = sample(sampler, { prompt: [1, 2, 3], maxTokens: 4 }, { constraint });
+    const kept = sample(sampler, { prompt: [4, 5], maxTokens: 20, seed: 2 });
+    await expect(failing).rejects.toThrow("cannot begin");
     expect((await kept).samples[0]?.tokens.length).toBe(20);
   });
 

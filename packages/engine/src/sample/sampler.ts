@@ -220,6 +220,7 @@ export class Sampler {
       while (job.prompt?.next !== undefined && job.waitingSamples > 0 && !job.settled) {
         if (this.#owners.size > 0 && !this.#fits(job.reservedTokens)) return;
         const sequence = job.startSample(this.#model.config.contextLength);
+        if (sequence === undefined) break;
         this.#owners.set(sequence, job);
         if (sequence.ended) this.#end(sequence);
         else this.#place(sequence, job.prompt.row, 0, this.#followers(job));

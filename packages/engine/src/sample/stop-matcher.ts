@@ -17,21 +17,25 @@ export class StopMatcher {
     const encoder = new TextEncoder();
     this.#stops = strings.map((string) => encoder.encode(string));
     this.#text = text;
-    this.#keepBytes = Math.max(0, ...this.#stops.map((stop) => stop.length - 1));
+    this.#keepBytes = this.#stops.reduce((most, stop) => Math.max(most, stop.length - 1), 0);
   }
 
   /** Adds a token; true when the text now contains a stop string. */
   push(token: number): boolean {
-    this.#tail.push(...this.#text.bytesOf(token));
-    const found = this.#stops.some((stop) => contains(this.#tail, stop));
+    const known = this.#tail.length;
+    for (const byte of this.#text.bytesOf(token)) this.#tail.push(byte);
+    const found = this.#stops.some((stop) => endsBehind(this.#tail, known, stop));
     this.#tail = this.#tail.slice(Math.max(0, this.#tail.length - this.#keepBytes));
     return found;
   }
 }
 
-function contains(text: readonly number[], part: Uint8Array): boolean {
-  for (let start = 0; start + part.length <= text.length; start++) {
-    if (part.every((byte, index) => text[start + index] === byte)) return true;
+/** Whether a text contains a part that ends behind what was known of it. */
+function endsBehind(text: readonly number[], known: number, part: Uint8Array): boolean {
+  for (let end = Math.max(known + 1, part.length); end <= text.length; end++) {
+    let left = part.length;
+    while (left > 0 && part[left - 1] === text[end - part.length + left - 1]) left--;
+    if (left === 0) return true;
   }
   return false;
 }

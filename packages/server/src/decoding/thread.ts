@@ -13,6 +13,7 @@ import type { MadeGrammar } from "./grammars.js";
 import { readJsonTexts } from "./json-text.js";
 import type { ThreadAnswer, ThreadOrder, ThreadWork } from "./messages.js";
 import type { ReceivedPass } from "./received-pass.js";
+import { checkValueParts } from "./value-parts.js";
 import { UndecodableBody } from "./undecodable-body.js";
 
 /* The thread that decodes what is large, one thing at a time. */
@@ -67,6 +68,9 @@ function madeGrammar(shape: AnswerShape): MadeGrammar {
     return { grammar: JSON.stringify(answerGrammar(shape)) };
   } catch (error) {
     if (error instanceof SchemaRefusal) return { problem: error.message };
+    // Schemas inside schemas are followed by calls inside calls.
+    if (error instanceof RangeError)
+      return { problem: "the schema is too much to follow; make it simpler" };
     throw error;
   }
 }
@@ -84,16 +88,15 @@ async function tokenizerOf(folder: string): Promise<Tokenizer> {
 
 async function body({ parts, form }: ThreadWork & { kind: "body" }): Promise<Done> {
   const value = await decodeBody(joined(parts), form);
-  if (form.typeName === "SampleRequest") {
-    // Objects of classes do not survive the way between threads.
-    const { prompt, ...rest } = value as WireValue<"SampleRequest">;
-    return { value: { ...rest, prompt: prompt.chunks }, owned: [] };
+  if (typeof value === "object" && value !== null && "payload" in value) {
+    const { decoded: _, ...kept } = value as ReceivedPass;
+    return { value: kept, owned: given(kept.payload).owned };
   }
-  if (typeof value !== "object" || value === null || !("payload" in value)) {
-    return { value, owned: [] };
-  }
-  const { decoded: _, ...kept } = value as ReceivedPass;
-  return { value: kept, owned: given(kept.payload).owned };
+  checkValueParts(value);
+  if (form.typeName !== "SampleRequest") return { value, owned: [] };
+  // Objects of classes do not survive the way between threads.
+  const { prompt, ...rest } = value as WireValue<"SampleRequest">;
+  return { value: { ...rest, prompt: prompt.chunks }, owned: [] };
 }
 
 /** Bytes that are alone in their memory can be given away. */

@@ -9,10 +9,12 @@ import { readExtensions } from "./sampling-extensions.js";
 type SampleRequest = WireValue<"SampleRequest">;
 
 const maxTopkPromptLogprobs = 1024;
+const maxStops = 1024;
 
 /** Checks what can be checked without knowing the model. */
 export function checkSampleRequest(request: SampleRequest, maxNumSamples: number): void {
   const { numSamples, topkPromptLogprobs: topk } = request;
+  checkStops(request.samplingParams);
   checkSamplingParams(request.samplingParams, "sampling_params");
   readExtensions(request.samplingParams);
   if (numSamples < 1 || numSamples > maxNumSamples) {
@@ -24,6 +26,15 @@ export function checkSampleRequest(request: SampleRequest, maxNumSamples: number
   if (textTokens(request.prompt, "prompt").length === 0) {
     throw badRequest("prompt", "is empty; send at least one token");
   }
+}
+
+/** Before each of them is looked at. */
+function checkStops({ stop }: WireValue<"SamplingParams">): void {
+  if (!Array.isArray(stop) || stop.length <= maxStops) return;
+  throw badRequest(
+    "sampling_params.stop",
+    `has ${stop.length} entries; at most ${maxStops} are taken`,
+  );
 }
 
 /** Turns a request into what the engine is asked for; refuses what this model cannot do. */

@@ -27,6 +27,8 @@ const numbers = {
   top_logprobs: ["topLogprobs", 0, 20],
 } as const satisfies Record<string, readonly [keyof Extensions, number, number]>;
 
+const maxBiases = 16_384;
+
 const whole = new Set(["min_tokens", "top_logprobs"]);
 
 /**
@@ -79,8 +81,12 @@ function biasOf(value: unknown, vocabSize: number): ReadonlyMap<number, number> 
   if (typeof value !== "object" || value === null) {
     throw badRequest(`${path}.logit_bias`, "must be an object of numbers by token id");
   }
+  const entries = Object.entries(value);
+  if (entries.length > maxBiases) {
+    throw badRequest(`${path}.logit_bias`, `has more than ${maxBiases} tokens`);
+  }
   return new Map(
-    Object.entries(value).map(([token, bias]: [string, unknown]) => {
+    entries.map(([token, bias]: [string, unknown]) => {
       const id = Number(token);
       const isToken = Number.isInteger(id) && id >= 0 && id < vocabSize;
       if (!isToken) throw badRequest(`${path}.logit_bias`, `${token} is not a token of the model`);

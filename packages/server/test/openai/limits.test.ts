@@ -47,6 +47,19 @@ describe("tokens for training", () => {
   });
 });
 
+describe("what is nested", () => {
+  it("is followed as far as calls can be, and refused beyond", async () => {
+    const nested = (levels: number) => ({
+      method: "POST",
+      body: `{"model":"m","temperature":${"[".repeat(levels)}${"]".repeat(levels)},"messages":[]}`,
+      headers: { "content-type": "application/json" },
+    });
+    const fetched = async (levels: number) =>
+      (await fetch(`${real.url}/v1/chat/completions`, nested(levels))).status;
+    expect([await fetched(990), await fetched(20_000)]).toEqual([400, 413]);
+  });
+});
+
 describe("lists of tokens", () => {
   it("are bounded, and so are the tokens in them", async () => {
     const { status, json } = await real.chat({

@@ -115,6 +115,7 @@ describe("answers of a demanded form", () => {
       [{ type: "object", properties: { a: { not: {} } } }, "not"],
       [{ type: "string", pattern: "(" }, "pattern"],
       [{ $ref: "#/$defs/x" }, "$ref"],
+      [{ enum: Array.from({ length: 50_000 }, (_, n) => n) }, "too large"],
     ];
     for (const [schema, keyword] of cases) {
       const { status, json } = await server.chat(withSchema(schema));

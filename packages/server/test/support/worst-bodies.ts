@@ -54,6 +54,10 @@ export async function worstBodies(
   const inputs = `{"target_tokens":{"data":[1],"dtype":"int64"}}`;
   const long = `[{"model_input":{"chunks":[{"tokens":${list("1", megabytes(100))}}]},"loss_fn_inputs":${inputs}}]`;
   const prompt = `{"base_model":"none","prompt":{"chunks":[{"tokens":${list("1", 4e6)}}]},"sampling_params":{}}`;
+  const sampleWith = (params: string): Uint8Array<ArrayBuffer> =>
+    Buffer.from(
+      `{"base_model":${JSON.stringify(baseModel)},"prompt":{"chunks":[{"type":"encoded_text","tokens":[1]}]},"sampling_params":{"max_tokens":1,${params}}}`,
+    );
   const strings = (sizeBytes: number) => list('""', sizeBytes);
   const session = `{"tags":${strings(190_000)},"user_metadata":{},"sdk_version":"x"}`;
   // No two letters that are often together, which is what makes tokens of a text slowly.
@@ -81,6 +85,18 @@ export async function worstBodies(
     { name: "millions of empty data", path, bytes: pass(list("{}", megabytes(60))), headers: json },
     { name: "nested lists", path, bytes: pass("[".repeat(megabytes(60))), headers: json },
     { name: "a long prompt", path: "asample", bytes: Buffer.from(prompt), headers: json },
+    {
+      name: "a sample with very many ends",
+      path: "asample",
+      bytes: sampleWith(`"stop":${list('"a"', 39e5)}`),
+      headers: json,
+    },
+    {
+      name: "a sample with objects for options",
+      path: "asample",
+      bytes: sampleWith(`"extensions":{"x":${list("{}", 39e5)}}`),
+      headers: json,
+    },
     {
       name: "a long text",
       path: "../../v1/completions",
@@ -130,6 +146,12 @@ export async function worstBodies(
       headers: json,
     },
     { name: "empty lines of a log", path: "logs", bytes: Buffer.alloc(4e6, "\n"), headers: json },
+    {
+      name: "metadata of many objects",
+      path: "create_session",
+      bytes: Buffer.from(`{"tags":[],"user_metadata":{"a":${list("{}", 19e4)}},"sdk_version":"x"}`),
+      headers: json,
+    },
     { name: "many tags", path: "create_session", bytes: Buffer.from(session), headers: json },
     {
       name: "telemetry",
