@@ -92,6 +92,7 @@ describe.each([
   { digits: 2, bits: 8, limit: 4e-5 },
   { digits: 1, bits: 7, limit: 2e-2 },
   { digits: 2, bits: 7, limit: 2e-4 },
+  { digits: 3, bits: 7, limit: 2e-6 },
 ] as const)("a product of $digits digits of $bits bits", ({ digits, bits, limit }) => {
   if (bits > exactBits) return it.skip("is not exact on this processor");
 
@@ -151,6 +152,37 @@ describe.each([
     }
     await program.release();
   });
+});
+
+it("writes a value anew for a weight that wants other digits", async () => {
+  const formats: readonly Int8Digits[] = [
+    { digits: 1, bits: 8 },
+    { digits: 1, bits: 7 },
+    { digits: 3, bits: 7 },
+  ];
+  const value = normals(5 * inputs, 13);
+  const separate: Float32Array[] = [];
+  for (const format of formats) {
+    const program = await productProgram(format);
+    separate.push((await run(program, value, normals(5 * outputs, 14))).product);
+    await program.release();
+  }
+  const graph = new Graph();
+  const shared = graph.input("value", [Dim.symbol("rows"), inputs]);
+  const transposed = graph.input("weight", [outputs, inputs], "int8");
+  const parts = { transposed, values: transpose(transposed, [1, 0]) };
+  const ofOutputs = graph.input("scale", [outputs]);
+  const products = formats.map((format) =>
+    int8Linear(shared, { ...parts, scale: ofOutputs, format, gradientFormat: format }),
+  );
+  const named = Object.fromEntries(products.map((product, i) => [`product${i}`, product]));
+  const compiled = compileGraph(graph, { outputs: named });
+  const program = await Program.create(compiled, { threads: 1, device: processor });
+  const together = formats.map(() => new Float32Array(5 * outputs));
+  const results = Object.fromEntries(together.map((product, i) => [`product${i}`, product]));
+  await program.run({ value, weight, scale }, results, { rows: 5 });
+  expect(together).toEqual(separate);
+  await program.release();
 });
 
 it("keeps the small entries of a gradient beside one large one if it has two digits", async () => {

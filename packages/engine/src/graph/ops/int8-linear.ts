@@ -15,7 +15,7 @@ export interface Int8Weight {
   /** How gradients are written. */
   readonly gradientFormat: Int8Digits;
   /**
-   * Whether both digits of a value meet the weight in one product, with the same result: it is read once
+   * Whether all digits of a value meet the weight in one product, with the same result: it is read once
    * then, which decides how long a product of few rows takes. @default false
    */
   readonly readOnce?: boolean;
@@ -23,13 +23,13 @@ export interface Int8Weight {
 
 /** How values are written in whole numbers before they are multiplied. */
 export interface Int8Digits {
-  /** Two are some 250 times as fine as one, and cost a second product. */
-  readonly digits: 1 | 2;
+  /** Each further one is 128 or 256 times as fine as the one before, and costs a product. */
+  readonly digits: 1 | 2 | 3;
   /** 7 where a processor's sums of products of 8 bits could overflow. */
   readonly bits: 7 | 8;
 }
 
-/** Rows in whole numbers: `scale * (digits[0] + digits[1] / step)`, where digits count from a zero point. */
+/** Rows in whole numbers: `scale` times the sum of `digits[i] / base ** i`, where digits count from a zero point. */
 interface QuantizedRows {
   readonly digits: readonly Tensor[];
   /** [rows, 1] */
@@ -77,13 +77,13 @@ function digitProducts(
   columnScale: Tensor,
   format: Int8Digits,
 ): { readonly sum: Tensor; readonly rowScale: Tensor } {
-  const products = digits.map((digit, index) =>
-    digitProduct(digit, matrix, index === 0 ? 1 : 1 / secondStep(format), columnScale, format),
+  const products = digits.map((digit, place) =>
+    digitProduct(digit, matrix, worth(place, format), columnScale, format),
   );
   return { sum: products.reduce((sum, product) => add(sum, product)), rowScale };
 }
 
-/** The same to the bit, with the second digits as further rows. */
+/** The same to the bit, with further digits as further rows: what a digit is worth is a power of two. */
 function stackedProduct(
   value: Tensor,
   matrix: Tensor,
@@ -94,9 +94,13 @@ function stackedProduct(
   if (rows.digits.length === 1) return digitProducts(rows, matrix, columnScale, format);
   const count = dimAt(value, 0);
   const product = digitProduct(stackedDigits(rows), matrix, 1, columnScale, format);
-  const [first, second] = split(product, 0, [count, count]);
-  if (first === undefined || second === undefined) throw new Error("a digit is missing");
-  return { sum: add(first, scale(second, 1 / secondStep(format))), rowScale: rows.scale };
+  const parts = split(
+    product,
+    0,
+    Array.from(rows.digits, () => count),
+  );
+  const sum = parts.reduce((total, part, place) => add(total, scale(part, worth(place, format))));
+  return { sum, rowScale: rows.scale };
 }
 
 function digitProduct(
@@ -140,7 +144,9 @@ const known = new WeakMap<Tensor, { readonly format: Int8Digits; readonly rows: 
 
 function quantizeRows(value: Tensor, format: Int8Digits, isShort: boolean): QuantizedRows {
   const found = known.get(value);
-  if (found?.format.digits === format.digits) return found.rows;
+  if (found?.format.digits === format.digits && found.format.bits === format.bits) {
+    return found.rows;
+  }
   const rows = writeRows(value, format, isShort);
   known.set(value, { format, rows });
   return rows;
@@ -152,24 +158,30 @@ function writeRows(value: Tensor, format: Int8Digits, isShort: boolean): Quantiz
   // A row of zeros has a scale of zero, which makes zeros of whatever its digits are.
   const rowScale = scale(largest(value, isShort), 1 / largestDigit(format));
   const zeros = expand(graph.byte(zeroPoint(format), [1]), [count]);
-  const write = (values: Tensor, steps: Tensor): Tensor =>
+  const write = (values: Tensor, step: Tensor): Tensor =>
     graph.applyOne({
       type: "QuantizeLinear",
-      inputs: [values, reshape(steps, [count]), zeros],
+      inputs: [values, reshape(step, [count]), zeros],
       attributes: { axis: 0 },
       shape: value.shape,
       dtype: "uint8",
     });
-  const first = write(value, rowScale);
-  if (format.digits === 1) return { digits: [first], scale: rowScale };
-  const read = graph.applyOne({
-    type: "DequantizeLinear",
-    inputs: [first, reshape(rowScale, [count]), zeros],
-    attributes: { axis: 0 },
-    shape: value.shape,
-  });
-  const second = write(subtract(value, read), scale(rowScale, 1 / secondStep(format)));
-  return { digits: [first, second], scale: rowScale };
+  const read = (digit: Tensor, step: Tensor): Tensor =>
+    graph.applyOne({
+      type: "DequantizeLinear",
+      inputs: [digit, reshape(step, [count]), zeros],
+      attributes: { axis: 0 },
+      shape: value.shape,
+    });
+  let [rest, step, digit] = [value, rowScale, write(value, rowScale)];
+  const digits = [digit];
+  while (digits.length < format.digits) {
+    rest = subtract(rest, read(digit, step));
+    step = scale(rowScale, worth(digits.length, format));
+    digit = write(rest, step);
+    digits.push(digit);
+  }
+  return { digits, scale: rowScale };
 }
 
 /** The largest absolute value of each row, [rows, 1]. */
@@ -206,9 +218,9 @@ function largestDigit({ bits }: Int8Digits): number {
 }
 
 /**
- * Steps of the second digit in one of the first: what the first leaves is half a step at most. A power of two
- * divides without rounding; the few values that are half a step larger are off by one.
+ * What a digit is worth in steps of the first. What is left after a digit is half a step at most; a power of two
+ * divides it without rounding, and the few values of 8 bits that are half a step larger are off by one.
  */
-function secondStep({ bits }: Int8Digits): number {
-  return 2 ** bits;
+function worth(place: number, { bits }: Int8Digits): number {
+  return 2 ** (-bits * place);
 }
