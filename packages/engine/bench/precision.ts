@@ -14,7 +14,7 @@ import { pythonWithTorch, startTorch } from "./torch.js";
 export const precisions = {
   f32: { weights: "f32" },
   "int8, one digit": { weights: "int8", activations: "int8" },
-  "int8, two digits": { weights: "int8", activations: "int16" },
+  "int8, 16 bits": { weights: "int8", activations: "int16" },
 } as const satisfies Record<string, PrecisionOptions>;
 
 const rank = 32;

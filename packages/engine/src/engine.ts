@@ -5,7 +5,7 @@ import { EngineError } from "./errors.js";
 import { chosenDevice, type DeviceChoice, type EngineDevice } from "./device-choice.js";
 import type { ModelConfig } from "./files/model-config.js";
 import type { NamedTensors } from "./files/peft/adapter.js";
-import type { Precision } from "./files/precision.js";
+import type { DigitCount, Precision } from "./files/precision.js";
 import { findModel } from "./find-model.js";
 import type { LoadProgress } from "./model/model-weights.js";
 import type { Int8Support } from "./model/int8-probe.js";
@@ -34,11 +34,16 @@ export interface PrecisionOptions {
    */
   readonly weights?: "f32" | "int8";
   /**
-   * How values are written before they meet int8 weights: in one digit of 8 bits, which is faster, or in
-   * two, which samples and training agree upon more closely.
+   * How values are written before they meet int8 weights: in one digit, which is faster, or in 16 bits, which
+   * samples and training agree upon more closely.
    * @default "int16"
    */
   readonly activations?: "int8" | "int16";
+  /**
+   * In how many digits that is, to go on with what another model was computed with.
+   * @default what `activations` takes on this processor: one, two of 8 bits, or three of 7
+   */
+  readonly digits?: DigitCount;
 }
 
 /** How a model is found and loaded. */
@@ -137,22 +142,28 @@ function positive(name: string, value: number): void {
   );
 }
 
-function precisionOf({ weights = "f32", activations }: PrecisionOptions): Precision {
+function precisionOf({ weights = "f32", activations, digits }: PrecisionOptions): Precision {
   oneOf("weights", weights, ["f32", "int8"]);
   if (activations !== undefined) oneOf("activations", activations, ["int8", "int16"]);
-  if (weights === "int8") return { weights, activations: activations ?? "int16" };
-  if (activations === undefined) return { weights };
+  if (digits !== undefined) oneOf("digits", digits, [1, 2, 3]);
+  if (weights === "int8") {
+    const written = { weights, activations: activations ?? "int16" } as const;
+    return digits === undefined ? written : { ...written, digits };
+  }
+  if (activations === undefined && digits === undefined) return { weights };
+  const [name, value] =
+    activations === undefined ? ["digits", digits] : ["activations", `"${activations}"`];
   throw new EngineError(
     "invalid_option",
-    `activations is "${activations}", which says how values meet int8 weights; ` +
-      'set weights to "int8" too, or leave activations out.',
+    `${name} is ${value}, which says how values meet int8 weights; ` +
+      `set weights to "int8" too, or leave ${name} out.`,
   );
 }
 
-function oneOf(name: string, value: string, known: readonly string[]): void {
+function oneOf<T extends string | number>(name: string, value: T, known: readonly T[]): void {
   if (known.includes(value)) return;
   throw new EngineError(
     "invalid_option",
-    `${name} is ${JSON.stringify(value)}; it must be ${known.map((one) => `"${one}"`).join(" or ")}.`,
+    `${name} is ${JSON.stringify(value)}; it must be ${known.map((one) => JSON.stringify(one)).join(" or ")}.`,
   );
 }

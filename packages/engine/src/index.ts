@@ -9,7 +9,7 @@ export {
   type Rotation,
 } from "./files/model-config.js";
 export { openModelFolder, readModelConfig, type ModelFolder } from "./files/model-folder.js";
-export type { Int8Precision, Precision } from "./files/precision.js";
+export type { DigitCount, Int8Precision, Precision } from "./files/precision.js";
 export { SafetensorsFile, type ReadBytesOptions } from "./files/safetensors.js";
 export {
   writeSafetensors,

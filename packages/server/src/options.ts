@@ -55,7 +55,7 @@ export interface AppOptions {
    */
   readonly weights?: WeightName | Readonly<Record<string, WeightName>>;
   /**
-   * How values meet int8 weights: in one digit of 8 bits, which is faster, or in two, which are as good as
+   * How values meet int8 weights: in one digit, which is faster, or in 16 bits, which are as good as
    * exact. @default TINKER_TS_ACTIVATIONS, else "int16"
    */
   readonly activations?: "int8" | "int16";
@@ -127,7 +127,10 @@ export function resolvePrecision(
   return {
     of: (model) => {
       const weights = own.get(model) ?? others;
-      return weights === "int8" ? { weights, activations } : { weights };
+      if (weights === "f32") return { weights };
+      return activations === "int8"
+        ? { weights, activations }
+        : { weights, activations, activationBits: 16 };
     },
     hasInt8,
   };

@@ -63,7 +63,8 @@ export const command = defineCommand({
     activations: {
       type: "string",
       choices: ["int8", "int16"],
-      description: "Digits that meet int8 weights: one is faster, two finer (int16 by default)",
+      description:
+        "What meets int8 weights: one digit is faster, 16 bits are finer (int16 by default)",
     },
     device: {
       type: "string",

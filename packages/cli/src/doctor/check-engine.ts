@@ -24,6 +24,6 @@ export async function checkEngine(): Promise<Finding> {
 function describeInt8({ digitBits, speedup, isUsed }: Int8Support): string {
   if (digitBits === null) return "not exact on this processor, 32 bits are used in their place";
   if (!isUsed) return "slower than 32 bits on this processor, which are used in their place";
-  const bits = digitBits === 7 ? ", with activations in 7 bits" : "";
-  return `products ${speedup.toFixed(1)} times as fast as in 32 bits${bits}`;
+  const digits = digitBits === 7 ? "three digits of 7 bits" : "two digits of 8 bits";
+  return `products ${speedup.toFixed(1)} times as fast as in 32 bits, int16 activations in ${digits}`;
 }

@@ -4,7 +4,7 @@ import { NativeCalls } from "../execution/native-calls.js";
 import type { Program, ProgramOptions } from "../execution/program.js";
 import { openModelFolder } from "../files/model-folder.js";
 import type { ModelConfig } from "../files/model-config.js";
-import type { Precision } from "../files/precision.js";
+import { digitsOf, type Precision } from "../files/precision.js";
 import { givenWeights } from "../model/given-weights.js";
 import { initialWeights } from "../model/initial-weights.js";
 import { noAdapter, type FrozenAdapter } from "../sample/adapter-set.js";
@@ -146,7 +146,8 @@ export class EngineCore {
     }
     const { digitBits, isUsed } = await this.#int8();
     if (!isUsed || digitBits === null) return config;
-    return { ...config, precision: { ...precision, digitBits } };
+    const digits = digitsOf({ ...precision, digitBits });
+    return { ...config, precision: { ...precision, digits, digitBits } };
   }
 
   #int8(): Promise<Int8Support> {

@@ -113,7 +113,10 @@ export class BaseModels {
   load(mentioned: string, runId?: string): Promise<LoadedModel> {
     const name = this.check(mentioned);
     const own = runId === undefined ? undefined : this.#options.precisionOf?.(runId);
-    const precision = own ?? this.precision(name);
+    return this.#loadIn(own ?? this.precision(name), name);
+  }
+
+  #loadIn(precision: RunPrecision, name: string): Promise<LoadedModel> {
     const key = JSON.stringify([name, precision]);
     return remember(this.#loaded, key, () => this.#loadNow(name, precision));
   }
@@ -194,7 +197,14 @@ export class BaseModels {
     const { folder } = await this.find(name);
     const startedAt = performance.now();
     const engine = await this.#startEngine();
-    const model = await engine.loadModel(folder, { ...precision, signal: this.#stopping.signal });
+    const { activationBits, ...written } = precision;
+    const hasTwoDigits = precision.activations === "int16" && activationBits === undefined;
+    if (hasTwoDigits && !(await hasShortDigits(engine))) {
+      // What 16 bits take is the same here: one model in memory serves runs from before and new ones.
+      return this.#loadIn({ ...precision, activationBits: 16 }, name);
+    }
+    const options = { ...written, ...(hasTwoDigits ? { digits: 2 as const } : {}) };
+    const model = await engine.loadModel(folder, { ...options, signal: this.#stopping.signal });
     const ms = performance.now() - startedAt;
     this.#logger.info("base model loaded", { model: name, ...model.precision, ms });
     if (model.precision.weights !== precision.weights) {
@@ -238,6 +248,12 @@ export class BaseModels {
     this.#logger.warn("the processor takes over", { reason: this.#takenOver });
     return kit.createEngine({ device: "cpu" });
   }
+}
+
+/** Whether two digits have fewer than 16 bits on this processor. */
+async function hasShortDigits(engine: EnginePort): Promise<boolean> {
+  const int8 = await engine.checkInt8?.();
+  return int8?.isUsed === true && int8.digitBits === 7;
 }
 
 /** Finds a model; a name that leads nowhere is the caller's mistake, not the server's. */

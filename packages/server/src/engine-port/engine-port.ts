@@ -25,7 +25,8 @@ export interface LoadedModel extends Pick<
 }
 
 /** The engine. */
-export interface EnginePort extends Pick<Engine, "close">, Partial<Pick<Engine, "device">> {
+export interface EnginePort
+  extends Pick<Engine, "close">, Partial<Pick<Engine, "device" | "checkInt8">> {
   loadModel(...options: Parameters<Engine["loadModel"]>): Promise<LoadedModel>;
 }
 

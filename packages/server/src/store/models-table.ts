@@ -17,6 +17,11 @@ export interface RunPrecision {
   readonly weights: "f32" | "int8";
   /** How values meet int8 weights. */
   readonly activations?: "int8" | "int16";
+  /**
+   * Bits that the digits of `int16` have together, at least. Runs that do not say so are from before, and have two
+   * digits on every processor.
+   */
+  readonly activationBits?: 16;
 }
 
 /**
