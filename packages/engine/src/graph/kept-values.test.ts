@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { differentiate } from "./differentiate.js";
 import { Graph } from "./graph.js";
 import { keptValues, type KeptKind } from "./kept-values.js";
-import { exp, linear, multiply, reshape, transpose } from "./ops/index.js";
+import { exp, linear, multiply, reshape, transpose, widened } from "./ops/index.js";
 
 /** `exp(x W^T) * exp(x W^T) W`, of which the gradient of x is wanted. */
 function build(kind: KeptKind) {
@@ -40,6 +40,21 @@ describe("keptValues", () => {
     const seed = { of: result, gradient: graph.input("seed", [4, 3]) };
     const kept = keptValues([result], differentiate([seed], [value]), "dear");
     expect(kept).toEqual([product, plain]);
+  });
+
+  it("does not keep a weight of 8 bits that was made wide", () => {
+    const graph = new Graph();
+    const value = graph.input("value", [2, 4]);
+    const transposed = graph.input("weight", [3, 4], "int8");
+    const scale = graph.input("scale", [3]);
+    const format = { digits: 3, bits: 7 } as const;
+    const weight = { transposed, values: transposed, scale, format, gradientFormat: format };
+    const product = linear(value, widened(weight));
+    const seed = { of: product, gradient: graph.input("gradient", product.shape) };
+    const gradients = differentiate([seed], [value]);
+    for (const kind of ["all", "dear"] as const) {
+      expect(keptValues([product], gradients, kind)).toEqual([]);
+    }
   });
 
   it("keeps the source of a view", () => {

@@ -1,7 +1,10 @@
 import type { GraphNode, Tensor } from "./tensor.js";
 
-/** Views, which the runtime makes for nothing: it is their source that is worth keeping. */
-const views: ReadonlySet<string> = new Set(["Reshape", "Identity"]);
+/**
+ * Views, which the runtime makes for nothing, and weights of 8 bits in 32, which are made while others are read: it is
+ * their source that is worth keeping.
+ */
+const views: ReadonlySet<string> = new Set(["Reshape", "Identity", "DequantizeLinear"]);
 
 /** Rearrangements of rows: dear to compute again, but less so than to keep beside what they rearrange. */
 const rearrangements: ReadonlySet<string> = new Set(["Transpose", "ScatterND", "Gather"]);

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { parseModelConfig } from "../files/model-config.js";
 import type { Int8Precision } from "../files/precision.js";
 import { Graph } from "../graph/graph.js";
-import { declareTrainedHead, declareWeight } from "./layer-inputs.js";
+import { declareLayerWeights, declareTrainedHead, declareTrainedLayer } from "./layer-inputs.js";
 
 const config = parseModelConfig({
   architectures: ["LlamaForCausalLM"],
@@ -19,19 +19,25 @@ const config = parseModelConfig({
 const int8 = { weights: "int8", activations: "int8" } as const;
 const int16 = { weights: "int8", activations: "int16" } as const;
 
-it.each<[Int8Precision, number, number]>([
-  [{ ...int8, digitBits: 8 }, 1, 1],
-  [{ ...int8, digitBits: 7 }, 1, 1],
-  [{ ...int16, digitBits: 8 }, 2, 2],
-  [{ ...int16, digitBits: 7 }, 3, 2],
-  [{ ...int16, digitBits: 7, digits: 2 }, 2, 2],
-])("%o are %i digits, and %i for gradients of layers", (precision, digits, ofGradients) => {
-  const weight = declareWeight(new Graph(), { ...config, precision }, "gate", [256, 128]);
-  const bits = precision.digitBits;
-  expect(weight).toMatchObject({
-    format: { digits, bits },
-    gradientFormat: { digits: ofGradients, bits },
-  });
-  const head = declareTrainedHead(new Graph(), { ...config, precision });
-  expect(head).toMatchObject({ format: { digits, bits }, gradientFormat: { digits: 2, bits } });
+it.each<[Int8Precision, number]>([
+  [{ ...int8, digitBits: 8 }, 1],
+  [{ ...int8, digitBits: 7 }, 1],
+  [{ ...int16, digitBits: 8 }, 2],
+  [{ ...int16, digitBits: 7 }, 3],
+  [{ ...int16, digitBits: 7, digits: 2 }, 2],
+])("%o are %i digits, for gradients of the head two", (precision, digits) => {
+  const computed = { ...config, precision };
+  const format = { digits, bits: precision.digitBits };
+  const { sites } = declareLayerWeights(new Graph(), computed, ["gate"]);
+  expect(sites("gate").weight).toMatchObject({ format, gradientFormat: format });
+  const head = declareTrainedHead(new Graph(), computed);
+  expect(head).toMatchObject({ format, gradientFormat: { ...format, digits: 2 } });
+});
+
+it("makes weights of layers wide for training where values would take three digits", () => {
+  const weightOf = (precision: Int8Precision) =>
+    declareTrainedLayer(new Graph(), { ...config, precision }, ["gate"]).sites("gate").weight;
+  expect(weightOf({ ...int16, digitBits: 7 })).toMatchObject({ dtype: "float32" });
+  expect(weightOf({ ...int16, digitBits: 8 })).toMatchObject({ format: { digits: 2 } });
+  expect(weightOf({ ...int8, digitBits: 7 })).toMatchObject({ format: { digits: 1 } });
 });

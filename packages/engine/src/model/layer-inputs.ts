@@ -4,6 +4,7 @@ import { Dim } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
 import {
   transpose,
+  widened,
   type Int8Digits,
   type Int8Weight,
   type RotaryTables,
@@ -35,6 +36,7 @@ export function declareLayerWeights(
   config: ModelConfig,
   keys: readonly LayerWeightKey[],
   prefix = "",
+  declare = declareWeight,
 ): LayerInputs {
   const specs = layerWeightSpecs(config, 0);
   const weights: { [K in LayerWeightKey]?: Tensor } = {};
@@ -42,7 +44,7 @@ export function declareLayerWeights(
   for (const key of keys) {
     const spec = specs[key];
     if (spec === undefined) continue;
-    const weight = declareWeight(graph, config, `${prefix}${key}`, spec.shape);
+    const weight = declare(graph, config, `${prefix}${key}`, spec.shape);
     if ("values" in weight) matrices.set(key, weight);
     else weights[key] = weight;
   }
@@ -72,15 +74,31 @@ export function declareWeight(
     values: transpose(transposed, [1, 0]),
     scale: graph.input(scaleName(name), [outputs]),
     format,
-    // Nothing is compared with gradients to the last bit: a third digit moved the cosine with those of 32 bits from
-    // 0.9996 to 0.9997, which 8 bits of the weights keep from 1, and cost half as much again on the way back.
-    gradientFormat: { ...format, digits: format.digits === 1 ? 1 : 2 },
+    gradientFormat: format,
   };
+}
+
+/**
+ * Declares weights of a layer for training, as `declareLayerWeights` does. Where values would take three digits, the
+ * weights are made wide instead: three products of 8 bits take half as long again as one of 32, and training has rows
+ * enough for weights to be made wide in passing. The sampler's three digits are nearly as fine as floats.
+ */
+export function declareTrainedLayer(
+  graph: Graph,
+  config: ModelConfig,
+  keys: readonly LayerWeightKey[],
+  prefix?: string,
+): LayerInputs {
+  return declareLayerWeights(graph, config, keys, prefix, (...declared) => {
+    const weight = declareWeight(...declared);
+    return "values" in weight && weight.format.digits === 3 ? widened(weight) : weight;
+  });
 }
 
 /**
  * Declares the unembedding. Training multiplies few rows by it at a time, so it is fed the other way round
  * too; and a row of its gradient has one large entry, beside which one digit would lose the others.
+ * Two are enough: a third moved the cosine of a whole gradient with that of 32 bits from 0.9996 to 0.9997.
  */
 export function declareTrainedHead(graph: Graph, config: ModelConfig): Tensor | Int8Weight {
   const { shape } = outerWeightSpecs(config).embedding;

@@ -17,7 +17,7 @@ export {
   subtract,
 } from "./elementwise.js";
 export { withHiddenProduct } from "./hidden-product.js";
-export { int8Linear, type Int8Digits, type Int8Weight } from "./int8-linear.js";
+export { int8Linear, widened, type Int8Digits, type Int8Weight } from "./int8-linear.js";
 export { addTo, batchMatmul, linear, matmul, type MatmulOptions } from "./matmul.js";
 export { rmsNorm } from "./normalize.js";
 export { reduceSum } from "./reduce.js";

@@ -8,7 +8,7 @@ import { compileGraph } from "../compile.js";
 import { differentiate } from "../differentiate.js";
 import { Dim } from "../dim.js";
 import { Graph } from "../graph.js";
-import { int8Linear, type Int8Digits } from "./int8-linear.js";
+import { int8Linear, widened, type Int8Digits } from "./int8-linear.js";
 import { transpose } from "./shape.js";
 
 const [inputs, outputs] = [48, 40];
@@ -152,6 +152,22 @@ describe.each([
     }
     await program.release();
   });
+});
+
+it("makes a weight wide", async () => {
+  const graph = new Graph();
+  const transposed = graph.input("weight", [outputs, inputs], "int8");
+  const format = { digits: 3, bits: 7 } as const;
+  const ofOutputs = graph.input("scale", [outputs]);
+  const parts = { transposed, values: transposed, scale: ofOutputs, format };
+  const wide = widened({ ...parts, gradientFormat: format });
+  const compiled = compileGraph(graph, { outputs: { wide } });
+  const program = await Program.create(compiled, { threads: 1, device: processor });
+  const found = new Float32Array(outputs * inputs);
+  await program.run({ weight, scale }, { wide: found }, {});
+  const exact = found.map((_, i) => weightAt(i % inputs, Math.floor(i / inputs)));
+  expect(found).toEqual(exact);
+  await program.release();
 });
 
 it("writes a value anew for a weight that wants other digits", async () => {

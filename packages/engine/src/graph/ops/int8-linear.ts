@@ -61,6 +61,16 @@ export function int8Linear(value: Tensor, weight: Int8Weight): Tensor {
   });
 }
 
+/** The matrix itself in 32 bits, [outputs, inputs]; nothing asks for its gradient. */
+export function widened({ transposed, scale: columnScale }: Int8Weight): Tensor {
+  return transposed.graph.applyOne({
+    type: "DequantizeLinear",
+    inputs: [transposed, columnScale],
+    attributes: { axis: 0 },
+    shape: transposed.shape,
+  });
+}
+
 /** The product up to the factor of each row. */
 function rowProduct(
   value: Tensor,

@@ -7,7 +7,7 @@ import type { Tensor } from "../../graph/tensor.js";
 import { declareAdapter } from "../../model/projectors.js";
 import { attentionInputs } from "../../model/transformer.js";
 import type { LayerWeightKey } from "../../model/weights.js";
-import { declareLayerWeights, declareRotation } from "../../model/layer-inputs.js";
+import { declareTrainedLayer, declareRotation } from "../../model/layer-inputs.js";
 import { fedSeeds, gradientName, namedGradients, namedKept } from "./gradients.js";
 import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
 
@@ -58,7 +58,7 @@ function build(config: ModelConfig, kind: LayerKind, trained: Trained) {
   const graph = new Graph();
   const tokens = Dim.symbol("tokens");
   const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
-  const { weights, sites } = declareLayerWeights(graph, config, keys);
+  const { weights, sites } = declareTrainedLayer(graph, config, keys);
   const adapter = declareAdapter(graph, config, ["qkv"], adaptedSites(trained));
   const rotation = declareRotation(graph, config, [kind], tokens);
   const project = trainedProjector(config, trained, sites, adapter);

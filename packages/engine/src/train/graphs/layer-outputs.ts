@@ -5,7 +5,7 @@ import { Graph } from "../../graph/graph.js";
 import { declareAdapter } from "../../model/projectors.js";
 import { layerOutputs } from "../../model/transformer.js";
 import type { LayerWeightKey } from "../../model/weights.js";
-import { declareLayerWeights } from "../../model/layer-inputs.js";
+import { declareTrainedLayer } from "../../model/layer-inputs.js";
 import { fedSeeds, namedGradients, namedKept } from "./gradients.js";
 import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
 
@@ -42,7 +42,7 @@ function build(config: ModelConfig, trained: Trained) {
   const tokens = Dim.symbol("tokens");
   const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
   const attended = graph.input("attended", [tokens, config.heads * config.headDim]);
-  const { weights, sites } = declareLayerWeights(graph, config, keys);
+  const { weights, sites } = declareTrainedLayer(graph, config, keys);
   const adapter = declareAdapter(graph, config, ["o", "gateUp", "down"], adaptedSites(trained));
   const project = trainedProjector(config, trained, sites, adapter);
   const next = layerOutputs(config, weights, project, hidden, attended);

@@ -14,7 +14,7 @@ import {
   type RotationInputs,
 } from "../../model/transformer.js";
 import { layerWeightKeys } from "../../model/weights.js";
-import { declareLayerWeights, declareRotation } from "../../model/layer-inputs.js";
+import { declareTrainedLayer, declareRotation } from "../../model/layer-inputs.js";
 import { fedSeeds, namedGradients, namedKept } from "./gradients.js";
 import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
 
@@ -87,7 +87,7 @@ function buildLayer(
   rotation: RotationInputs,
 ): SegmentLayer {
   const prefix = inSegment(index, "");
-  const { weights, sites } = declareLayerWeights(graph, config, layerWeightKeys, prefix);
+  const { weights, sites } = declareTrainedLayer(graph, config, layerWeightKeys, prefix);
   const adapter = declareAdapter(graph, config, layerGroups, adaptedSites(trained), prefix);
   const project = trainedProjector(config, trained, sites, adapter);
   const inputs = attentionInputs(config, kind, weights, project, hidden, rotation);
