@@ -57,6 +57,20 @@ it("keep what has arrived, not what was announced, from others", async () => {
   }
 });
 
+it("that stand for a great many things are refused where they are decoded; long lists are not", async () => {
+  await open({});
+  const metadata = (things: string) =>
+    post("create_session", `{"tags":[],"user_metadata":{"a":[${things}]},"sdk_version":"x"}`);
+  const refused = await metadata(`${"{},".repeat(30_000)}{}`);
+  expect([refused.status, await refused.text()]).toEqual([
+    413,
+    expect.stringContaining("too much"),
+  ]);
+  // Metadata have a bound of their own, which is told of these.
+  const long = await metadata(`${"1,".repeat(60_000)}1`);
+  expect([long.status, await long.text()]).toEqual([400, expect.stringContaining("user_metadata")]);
+});
+
 it("of one owner leave room for those of another, and for signs of life of both", async () => {
   await open({ limits: { maxBodyBytes: 1000, maxDecompressedBytes: 1000, maxBodiesBytes: 2000 } });
   const mine = await app.session({ key: "tml-key-ann" });

@@ -76,8 +76,24 @@ describe("what no model can do is refused at once", () => {
     await sampler();
   });
 
+  const extended = (extensions: object) => ({
+    samplingParams: { maxTokens: 4, unknownFields: { extensions } },
+  });
+
+  it("more biases than are taken", async () => {
+    const biases = Object.fromEntries(Array.from({ length: 16_385 }, (_, id) => [id, 0]));
+    const body = ask({ baseModel: "toy", ...extended({ logit_bias: biases }) });
+    const response = await app.fetch("sample", body);
+    expect([response.status, await response.text()]).toEqual([
+      400,
+      expect.stringContaining("logit_bias: has more than 16384 tokens"),
+    ]);
+  });
+
   it.each([
     [{ prompt: [] }, "prompt: is empty"],
+    [extended({ schema: { not: {} } }), "extensions.schema: not: is not supported"],
+    [{ samplingParams: { unknownFields: { extensions: [] } } }, "extensions: must be an object"],
     [{ prompt: [1, 100] }, "prompt[1]: token 100 is not in the vocabulary of 100"],
     [{ prompt: [-1] }, "prompt[0]"],
     [{ prompt: Array.from({ length: 64 }, () => 1) }, "leaves no room in the context of 64"],
