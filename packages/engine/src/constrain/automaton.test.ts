@@ -52,6 +52,19 @@ describe("following a text", () => {
     expect(follow(two, "abab")).toBeNull();
   });
 
+  it("refuses more alternatives than can be looked at for every byte", () => {
+    const anyOf = (count: number): Grammar => {
+      const texts = Array.from({ length: count }, (_, n): Rule => ({
+        kind: "text",
+        text: `${n};`,
+      }));
+      const items = texts.map((_, n) => n);
+      return { rules: [...texts, { kind: "choice", items }], start: count };
+    };
+    expect(follow(anyOf(4000), "3999;")?.mustEnd).toBe(true);
+    expect(() => follow(anyOf(5000), "4999;")).toThrow("too many ways");
+  });
+
   it("refuses rules that are nested more deeply than calls can be", () => {
     const rules = Array.from({ length: 50_000 }, (_, depth): Rule =>
       depth === 0 ? { kind: "text", text: "x" } : { kind: "choice", items: [depth - 1] },

@@ -52,7 +52,8 @@ const maxStates = 20_000;
  */
 export class Automaton {
   readonly start: State;
-  readonly #rules: readonly Prepared[];
+  readonly #grammar: Grammar;
+  readonly #prepared: (Prepared | undefined)[];
   readonly #longest: number;
   readonly #bottom: Frame;
   #frames = new Map<number, Map<number, Frame>>();
@@ -61,13 +62,12 @@ export class Automaton {
   #nextId = 1;
 
   constructor(grammar: Grammar) {
-    const encoder = new TextEncoder();
-    this.#rules = grammar.rules.map((rule) => ({
-      rule,
-      bytes: rule.kind === "text" ? encoder.encode(rule.text) : new Uint8Array(),
-      isIn: rule.kind === "byte" ? membership(rule.ranges) : new Uint8Array(),
-    }));
-    this.#longest = this.#rules.reduce((most, { bytes }) => Math.max(most, bytes.length + 1), 1);
+    this.#grammar = grammar;
+    this.#prepared = Array.from({ length: grammar.rules.length });
+    this.#longest = grammar.rules.reduce(
+      (most, rule) => Math.max(most, rule.kind === "text" ? maxBytesOf(rule.text) + 1 : 1),
+      1,
+    );
     const bottom = { id: 0, rule: -1, place: 0 };
     this.#bottom = Object.assign(bottom, { parent: bottom as unknown as Frame });
     const reached = new Reached();
@@ -90,6 +90,11 @@ export class Automaton {
     return found;
   }
 
+  /** A rule, prepared when a text comes to it: most never do. */
+  #rule(index: number): Prepared {
+    return (this.#prepared[index] ??= prepare(at(this.#grammar.rules, index)));
+  }
+
   #find(state: KnownState, byte: number): KnownState | null {
     const reached = new Reached();
     for (const { rule, offset, frame } of state.leaves) {
@@ -97,7 +102,7 @@ export class Automaton {
         bytes,
         isIn,
         rule: { kind },
-      } = at(this.#rules, rule);
+      } = this.#rule(rule);
       if (kind === "byte" ? isIn[byte] !== 1 : bytes[offset] !== byte) continue;
       if (offset + 1 < bytes.length) reached.leaves.add(this.#leaf(rule, offset + 1, frame));
       else this.#resume(frame, reached);
@@ -108,7 +113,7 @@ export class Automaton {
   /** Notes all that may come first when a rule begins. */
   #enter(index: number, frame: Frame, reached: Reached): void {
     if (reached.wasEntered(index, frame)) return;
-    const { rule, bytes } = at(this.#rules, index);
+    const { rule, bytes } = this.#rule(index);
     switch (rule.kind) {
       case "text":
         if (bytes.length === 0) this.#resume(frame, reached);
@@ -138,7 +143,7 @@ export class Automaton {
   }
 
   #goOn(index: number, place: number, parent: Frame, reached: Reached): void {
-    const { rule } = at(this.#rules, index);
+    const { rule } = this.#rule(index);
     if (rule.kind === "sequence") {
       const isLast = place + 1 >= rule.items.length;
       if (place >= rule.items.length) this.#resume(parent, reached);
@@ -196,7 +201,7 @@ class Reached {
     const rules = entryOf(this.#entered, frame, () => new Set<number>());
     if (rules.has(rule)) return true;
     rules.add(rule);
-    if (this.#entered.size > maxStacks) throw tooAmbiguous();
+    if (this.#entered.size > maxStacks || this.leaves.size > maxLeaves) throw tooAmbiguous();
     return false;
   }
 
@@ -209,6 +214,9 @@ class Reached {
 
 /** Stacks that one byte may lead to; a grammar that begins with itself would have no end of them. */
 const maxStacks = 1500;
+
+/** Texts and bytes that may come next; each is looked at for every byte. */
+const maxLeaves = 4096;
 
 /** Rules inside rules are followed by calls inside calls, of which there is not room for any number. */
 function unlessTooDeep<T>(follow: () => T): T {
@@ -228,6 +236,21 @@ function tooAmbiguous(): EngineError {
     "invalid_constraint",
     "the constraint allows too many ways to read the same text, or begins with itself; make it simpler.",
   );
+}
+
+const encoder = new TextEncoder();
+
+function prepare(rule: Rule): Prepared {
+  return {
+    rule,
+    bytes: rule.kind === "text" ? encoder.encode(rule.text) : new Uint8Array(),
+    isIn: rule.kind === "byte" ? membership(rule.ranges) : new Uint8Array(),
+  };
+}
+
+/** A unit of UTF-16 takes three bytes at most. */
+function maxBytesOf(text: string): number {
+  return 3 * text.length;
 }
 
 function membership(ranges: readonly (readonly [number, number])[]): Uint8Array {
