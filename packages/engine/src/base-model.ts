@@ -96,20 +96,12 @@ export class BaseModel {
   /** Generates samples, or log-probabilities of a prompt. */
   async sample(request: SampleRequest): Promise<SampleResult> {
     const { adapter, signal, onToken, ...options } = request;
+    const onEvent =
+      onToken && ((events: readonly TokenEvent[]) => events.forEach((event) => onToken(event)));
     return this.#client.call(
       "sample",
-      {
-        model: this.#id,
-        snapshot: adapter?.id ?? null,
-        options,
-        stream: onToken !== undefined,
-      },
-      {
-        signal,
-        onEvent: (events) => {
-          for (const event of events) onToken?.(event);
-        },
-      },
+      { model: this.#id, snapshot: adapter?.id ?? null, options },
+      { signal, onEvent },
     );
   }
 

@@ -37,9 +37,9 @@ export interface LoadProgress {
 }
 
 /** What reading weights can take besides where they are. */
-interface LoadOptions {
+export interface LoadOptions {
   readonly signal?: AbortSignal;
-  readonly onProgress?: (progress: LoadProgress) => void;
+  readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
 }
 
 /** Reads all weights, as the model's precision wants them; matrices become int8 one by one. */

@@ -44,10 +44,9 @@ export async function timeDevice(options: ProgramOptions): Promise<DeviceTimes> 
 
 async function time(programs: ProgramOptions, mostMs = Infinity): Promise<number> {
   const memory = planMemory(2 ** 32, 2 ** 26, 0);
-  const ignored = { signal: new AbortController().signal, onProgress: () => {} };
   const source = { weights: initialWeights(config, 1), folder: null, isLasting: false };
   const turns = new FairTurns();
-  const model = await LoadedModel.load(config, source, programs, memory, turns, ignored);
+  const model = await LoadedModel.load(config, source, programs, memory, turns, {});
   try {
     const sites = layerSitesOf(config);
     const trained = TrainedParameters.adapter(model, { rank, alpha: rank, seed: 1, sites });
@@ -56,7 +55,7 @@ async function time(programs: ProgramOptions, mostMs = Infinity): Promise<number
       const tokens = Array.from({ length }, (_, index) => (index * 7) % config.vocabSize);
       const inputs = { target_tokens: { data: tokens, shape: [length] } };
       const data = [{ tokens, inputs }];
-      return trained.pass({ ...call, data }, { pause, onProgress: () => {} });
+      return trained.pass({ ...call, data }, { pause });
     };
     await pass(warmTokenCount, async () => {});
     const startMs = performance.now();

@@ -24,7 +24,8 @@ import { TrainedParameters } from "./trained-parameters.js";
 /** What a call can do besides answering. */
 export interface CallContext<K extends CallName = CallName> {
   readonly signal: AbortSignal;
-  readonly emit: (event: EngineCalls[K]["event"]) => void;
+  /** Tells of something before the answer; undefined where nobody listens. */
+  readonly emit: ((event: EngineCalls[K]["event"]) => void) | undefined;
 }
 
 type Handlers = {
@@ -132,7 +133,7 @@ export class EngineCore {
     const weights = isLasting ? random : givenWeights(random, tensors);
     const computed = await this.#withPrecision(config, precision);
     const source = { weights, folder: null, isLasting };
-    return this.#addModel(computed, source, { ...context, emit: () => {} });
+    return this.#addModel(computed, source, { ...context, emit: undefined });
   }
 
   /** The model with what it is computed with, which is not always what was asked for. */
@@ -259,7 +260,7 @@ export class EngineCore {
       text,
       constraint,
       signal,
-      onTokens: request.stream ? emit : undefined,
+      onTokens: emit,
     });
   }
 

@@ -6,7 +6,7 @@ import type { ProgramOptions } from "../execution/program.js";
 import type { ModelConfig } from "../files/model-config.js";
 import type { WeightSource } from "../files/weight-source.js";
 import { ModelRuntime } from "../model/model-runtime.js";
-import { loadModelWeights, readLayerAgain, type LoadProgress } from "../model/model-weights.js";
+import { loadModelWeights, readLayerAgain, type LoadOptions } from "../model/model-weights.js";
 import type { SampleConstraint } from "../sample/request.js";
 import { Sampler } from "../sample/sampler.js";
 import type { TokenText } from "../sample/stop-matcher.js";
@@ -61,7 +61,7 @@ export class LoadedModel {
     programs: ProgramOptions,
     memory: MemoryPlan,
     turns: FairTurns,
-    options: { signal: AbortSignal; onProgress: (progress: LoadProgress) => void },
+    options: LoadOptions,
   ): Promise<LoadedModel> {
     const close = async (): Promise<void> => {
       if (isLasting) await source.close();

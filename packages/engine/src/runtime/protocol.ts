@@ -84,7 +84,7 @@ export interface EngineCalls {
   snapshot: Call<{ parameters: number }, { snapshot: number }>;
   releaseSnapshot: Call<{ snapshot: number }, null>;
   sample: Call<
-    { model: number; snapshot: number | null; options: SampleOptions; stream: boolean },
+    { model: number; snapshot: number | null; options: SampleOptions },
     SampleResult,
     readonly TokenEvent[]
   >;
@@ -111,6 +111,8 @@ export type ToWorker =
         readonly id: number;
         readonly name: K;
         readonly request: EngineCalls[K]["request"];
+        /** Whether somebody listens to its events: each of them wakes the owner's thread. */
+        readonly isHeard: boolean;
       };
     }[CallName]
   | { readonly kind: "cancel"; readonly id: number }

@@ -115,11 +115,11 @@ interface Measured {
 
 async function* measure(programs: ProgramOptions): AsyncGenerator<Measured> {
   const memory = planMemory(2 ** 30, 2 ** 20, 0);
-  const ignored = { signal: new AbortController().signal, onProgress: () => {} };
+  const { signal } = new AbortController();
   const turns = new FairTurns();
   const weights = strongWeights(initialWeights(config, 1));
   const source = { weights, folder: null, isLasting: false };
-  const model = await LoadedModel.load(config, source, programs, memory, turns, ignored);
+  const model = await LoadedModel.load(config, source, programs, memory, turns, { signal });
   try {
     const sites = [...layerSitesOf(config), "head"] as const;
     const trained = TrainedParameters.adapter(model, { rank, alpha: 2 * rank, seed: 1, sites });
@@ -131,7 +131,7 @@ async function* measure(programs: ProgramOptions): AsyncGenerator<Measured> {
     };
     yield await time("loss", async () => {
       const request = { parameters: 0, data: data(), lossFn: "cross_entropy", lossFnConfig: {} };
-      const context = { pause: async () => {}, onProgress: () => {} };
+      const context = { pause: async () => {} };
       const result = await trained.pass({ ...request, backward: true }, context);
       return named({
         "the sum": [result.metrics["loss:sum"] ?? NaN],
@@ -151,7 +151,7 @@ async function* measure(programs: ProgramOptions): AsyncGenerator<Measured> {
         adapter: trained.freeze("check"),
         text: undefined,
         constraint: undefined,
-        signal: ignored.signal,
+        signal,
         onTokens: undefined,
       });
       const [sample] = samples;

@@ -15,7 +15,7 @@ import type { PassRequestMessage, StepMetrics } from "./protocol.js";
 /** What a pass needs from its surroundings. */
 export interface PassContext {
   readonly pause: () => Promise<void>;
-  readonly onProgress: (progress: PassProgress) => void;
+  readonly onProgress?: ((progress: PassProgress) => void) | undefined;
 }
 
 /** An adapter of a model, or its own weights, while they are being trained. */

@@ -88,7 +88,8 @@ export class WorkerClient {
     });
     this.#worker.ref();
     try {
-      this.#worker.postMessage({ kind: "call", id, name, request }, []);
+      const isHeard = onEvent !== undefined;
+      this.#worker.postMessage({ kind: "call", id, name, request, isHeard }, []);
     } catch (error) {
       // What cannot be copied to another thread, such as a function among the data.
       this.#receive({ kind: "error", id, error: uncopyable(error) });

@@ -35,10 +35,10 @@ function dispatch<K extends CallName>(
   message: Extract<ToWorker, { kind: "call" }> & { name: K },
   signal: AbortSignal,
 ) {
-  const { id, name, request } = message;
+  const { id, name, request, isHeard } = message;
   return core.handlers[name](request, {
     signal,
-    emit: (event) => send({ kind: "event", id, event }),
+    emit: isHeard ? (event) => send({ kind: "event", id, event }) : undefined,
   });
 }
 

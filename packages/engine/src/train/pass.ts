@@ -40,5 +40,5 @@ export interface PassRequest {
   /** Receives the gradient; absent for a forward call. */
   readonly gradient?: Float32Array;
   readonly pause: () => Promise<void>;
-  readonly onProgress?: (progress: PassProgress) => void;
+  readonly onProgress?: ((progress: PassProgress) => void) | undefined;
 }
