@@ -31,19 +31,25 @@ export function futureHandlers({ context, futures }: Core): HandlersOf<"retrieve
 /** Longest time for which the answer to an accepted request is held back. */
 const maxHoldMs = 1000;
 
+/** How long a client likes to wait for the result itself; most do not say so. */
+export function holdMsOf({ headers }: Pick<Call, "headers">): number {
+  const holdMs = Number(headers.get("x-tinker-hold-ms") ?? 0);
+  return holdMs > 0 ? Math.min(holdMs, maxHoldMs) : 0;
+}
+
 /**
  * The answer to an accepted request. A client that says how long it likes to wait gets the result itself,
  * as a poll would, when that is there by then; the header names the request.
  */
 export async function acceptedAnswer(
   { futures }: Core,
-  { caller, headers, signal }: Call,
+  call: Call,
   accepted: WireInput<"UntypedAPIFuture">,
 ): Promise<WireInput<"UntypedAPIFuture"> | Response> {
-  const holdMs = Number(headers.get("x-tinker-hold-ms") ?? 0);
-  if (!(holdMs > 0)) return accepted;
+  const holdMs = holdMsOf(call);
+  if (holdMs === 0) return accepted;
   const { requestId } = accepted;
-  const settled = await futures.soon(caller, requestId, Math.min(holdMs, maxHoldMs), signal);
+  const settled = await futures.soon(call.caller, requestId, holdMs, call.signal);
   if (!settled) return accepted;
   const along = { "x-tinker-result-of": requestId };
   if (settled.state === "failed") {

@@ -1,6 +1,6 @@
 import { encodeJson, stringifyJson } from "tinker-ts/wire";
 import type { Core } from "../core.js";
-import { acceptedAnswer } from "./futures.js";
+import { acceptedAnswer, holdMsOf } from "./futures.js";
 import { notFound } from "../errors/api-error.js";
 import { toFailure } from "../errors/failure.js";
 import type { HandlersOf } from "../http/call.js";
@@ -21,7 +21,8 @@ export function samplingHandlers(
 
     async sample(call) {
       const { caller, body, headers } = call;
-      const requestId = await samples.submit(caller, body, idempotencyKeyOf(headers));
+      const way = { idempotencyKey: idempotencyKeyOf(headers), holdMs: holdMsOf(call) };
+      const requestId = await samples.submit(caller, body, way);
       return acceptedAnswer(core, call, { requestId });
     },
 

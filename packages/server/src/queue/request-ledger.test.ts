@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.js";
 import { createLogger } from "../log/logger.js";
 import { Metrics } from "../metrics/metrics.js";
@@ -71,22 +71,77 @@ it("leaves no file behind for a request that is refused or known", async () => {
   expect(await store.blobs.findUnknown(store.retention.blobs())).toEqual([]);
 });
 
-it("lets work begin before the commit, and tells its outcome after it", async () => {
-  let isCommitted = false;
-  let finished: Promise<void> | undefined;
-  await ledger.accept(
-    draft(Buffer.from([1])),
-    () => {},
-    (head, accepted) => {
-      void accepted.then(() => (isCommitted = true));
-      finished = ledger.finish(head, done(Buffer.from([2])), facts, () => {
-        expect(isCommitted).toBe(true);
-      });
+describe("a request whose sender waits for its outcome", () => {
+  const accept = (holdMs: number, begin: (head: RequestHead) => boolean) =>
+    ledger.accept(draft(Buffer.from([1])), () => {}, begin, holdMs);
+
+  it("is committed together with the outcome, of which the sender then learns", async () => {
+    const reader = new SqlDatabase(path.join(folder, "server.db"));
+    const states = (): unknown[] =>
+      reader
+        .sql("SELECT state FROM requests")
+        .all()
+        .map((row) => row["state"]);
+    let begun: RequestHead | undefined;
+    const accepting = accept(1000, (head) => {
+      begun = head;
       return true;
-    },
-  );
-  await finished;
-  expect(await ledger.outcome("r")).toMatchObject({ state: "done" });
+    });
+    // Behind the timer of a commit that has a millisecond, and behind that commit.
+    await new Promise((next) => setTimeout(next, 2));
+    await new Promise((next) => setImmediate(next));
+    let statesBefore: unknown[] | undefined;
+    const finished = ledger.finish(begun!, done(Buffer.from([2])), facts, () => {
+      statesBefore = states();
+    });
+    const told = accepting.then(async () => {
+      // A handler has some turns of promises to go before it waits.
+      for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+      return ledger.waiters.wait("r", 60_000, new AbortController().signal);
+    });
+    expect(await told).toMatchObject({ state: "done" });
+    expect(statesBefore).toEqual([]);
+    expect(states()).toEqual(["done"]);
+    await finished;
+    reader.close();
+  });
+
+  it("is not accepted when both cannot be committed, and has no outcome", async () => {
+    const other = new SqlDatabase(path.join(folder, "server.db"));
+    let finished: Promise<unknown> | undefined;
+    const accepting = accept(1000, (head) => {
+      finished = ledger.finish(head, done(Buffer.from([2])), facts).catch(String);
+      return true;
+    });
+    other.exec("BEGIN IMMEDIATE");
+    await expect(accepting).rejects.toMatchObject({ code: "SQLITE_BUSY" });
+    expect(await finished).toContain("database is locked");
+    other.exec("ROLLBACK");
+    other.close();
+    expect(ledger.find("r")).toBeUndefined();
+    expect(await accept(0, () => false)).toMatchObject({ requestId: "r" });
+  });
+
+  it("stands when the outcome alone cannot be written", async () => {
+    let finished: Promise<unknown> | undefined;
+    const head = await accept(1000, (begun) => {
+      finished = ledger
+        .finish(begun, done(Buffer.from([2])), facts, () => {
+          throw new Error("not this");
+        })
+        .catch(String);
+      return true;
+    });
+    expect(await finished).toBe("Error: not this");
+    expect(store.requests.pending()).toHaveLength(1);
+    await ledger.finish(head!, { state: "failed", error: "no", category: "server" }, facts);
+    expect(await ledger.outcome("r")).toMatchObject({ state: "failed" });
+  });
+
+  it.each([2, 1e9])("is accepted by itself when that takes longer (%d ms)", async (holdMs) => {
+    expect(await accept(holdMs, () => true)).toMatchObject({ state: "pending" });
+    expect(store.requests.pending()).toHaveLength(1);
+  });
 });
 
 it("commits a request without a pause once its work is done", async () => {

@@ -14,7 +14,6 @@ import type {
   RequestKind,
   Settled,
 } from "../store/requests-table.js";
-import type { CommitTime } from "../store/group-commit.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
 import { checkedPayload, digestOf, resultDigest, type StoredPayload } from "./canonical-payload.js";
@@ -35,14 +34,32 @@ export interface RequestDraft {
   readonly digest?: Uint8Array | undefined;
 }
 
+/** A request that is being accepted while it is worked on. */
+interface Acceptance {
+  readonly ended: Promise<void>;
+  /** It is among what has been written, or is being written with this transaction. */
+  isRecorded: boolean;
+  /** Its commit is still to come. */
+  isUnderWay: boolean;
+}
+
 const storeRetryMs = 1000;
+
+/**
+ * How long a request that was begun is not committed. It takes a moment until the engine's thread has begun: a
+ * thread that is called is often put on the core of its caller, and gets it when that one sleeps.
+ */
+const pauseMs = 1;
+
+/** The same where whoever has sent it waits for the outcome: quick work is committed together with that. */
+const maxHeldMs = 100;
 
 /**
  * The book of accepted requests.
  *
  * - A request counts as accepted once it is committed; only then is its id told.
  * - Work on one may begin while it is being committed. Its outcome waits for that; when the commit fails, there
- *   is no request, and what was done for it has to be thrown away.
+ *   is no request, and what was done for it has to be thrown away. Where the outcome comes soon, both are one commit.
  * - Accepting the same request again changes nothing; another one under the same id is a conflict.
  * - An outcome is told to those who wait only after it is committed.
  */
@@ -54,7 +71,7 @@ export class RequestLedger {
   readonly waiters: Waiters<Settled>;
   readonly #pending = new Map<string, RequestHead>();
   /** How it goes with requests that are worked on before they are committed. */
-  readonly #accepting = new WeakMap<object, Promise<void>>();
+  readonly #accepting = new WeakMap<object, Acceptance>();
   #isSealed = false;
 
   constructor(store: Store, clock: Clock, logger: Logger, metrics: Metrics) {
@@ -68,13 +85,14 @@ export class RequestLedger {
   /**
    * Accepts a request. `admit` runs inside the transaction, for new requests only: it refuses by
    * throwing and writes what has to exist together with the request. `begin` may have work on it begun
-   * while it is being committed, and says whether it has.
+   * while it is being committed, and says whether it has; whoever sent it likes to wait `holdMs` for its outcome.
    * Returns the head of a new request, or null when it had been accepted before.
    */
   async accept(
     draft: RequestDraft,
     admit: () => void,
-    begin: (head: RequestHead, accepted: Promise<void>) => boolean = () => false,
+    begin?: (head: RequestHead, accepted: Promise<void>) => boolean,
+    holdMs = 0,
   ): Promise<RequestHead | null> {
     if (isLarge(draft.payload) && this.#isKnown(draft)) return null;
     const payload = await storeContent(draft.payload, this.#store.blobs);
@@ -93,19 +111,19 @@ export class RequestLedger {
         if (this.#isKnown(draft)) return false;
         admit();
         this.#store.requests.insert(head, payload, draft.digest);
-        return true;
+        return (acceptance.isRecorded = true);
       };
-      let write!: (time: CommitTime) => void;
-      const writing = new Promise<boolean>((resolve) => {
-        write = (time) => resolve(this.#store.write(record, time));
-      });
-      const accepted = writing.then((isWritten) => {
+      // Before work on it begins, so that whatever that writes is written behind it.
+      const writing = this.#store.write(record, begin ? commitWithin(holdMs) : 0);
+      const ended = writing.then((isWritten) => {
         if (!isWritten) throw new Error(`request ${head.requestId} was accepted before`);
+        acceptance.isUnderWay = false;
         this.#pending.set(head.requestId, head);
       });
-      accepted.catch(() => {});
-      this.#accepting.set(head, accepted);
-      write(begin(head, accepted) ? "in a pause" : "next");
+      const acceptance: Acceptance = { ended, isRecorded: false, isUnderWay: true };
+      ended.catch(() => (acceptance.isRecorded = false));
+      this.#accepting.set(head, acceptance);
+      if (begin && !begin(head, ended)) this.#store.hurry();
       isNew = await writing;
     } finally {
       if (!isNew && payload.blob !== null) await this.#store.blobs.remove([payload.blob]);
@@ -115,9 +133,9 @@ export class RequestLedger {
 
   /** Resolves when a request that may have been begun early is accepted; rejects when it never will be. */
   async accepted(head: object): Promise<void> {
-    const accepting = this.#accepting.get(head);
-    if (accepting) this.#store.hurry();
-    await accepting;
+    const acceptance = this.#accepting.get(head);
+    if (acceptance) this.#store.hurry();
+    await acceptance?.ended;
   }
 
   /** Takes a request in that was accepted before this process started. */
@@ -152,19 +170,22 @@ export class RequestLedger {
     also: () => void = () => {},
   ): Promise<void> {
     if (this.#isSealed) return;
-    await this.accepted(request);
     const settled =
       result.state === "done"
         ? result
         : { ...result, error: withoutDataDir(result.error, this.#store.dataDir) };
     const outcome =
       smallOutcome(settled) ?? (await this.#untilStored(() => this.#largeOutcome(settled)));
+    const acceptance = this.#accepting.get(request);
+    const isJoined = acceptance?.isUnderWay === true;
     const unused = await this.#untilStored(() =>
-      this.#store.write(() => {
+      this.#writeBehind(acceptance, () => {
         also();
         return this.#store.requests.finish(request, outcome, facts);
       }),
     );
+    // Whoever sent it learns in this very moment that it is accepted, and is about to wait for it.
+    if (isJoined) await new Promise<void>((resolve) => process.nextTick(resolve));
     this.#pending.delete(request.requestId);
     this.waiters.settle(request.requestId, settled);
     this.#metrics.later(() => this.#metrics.noteFinished(request, settled.state, facts));
@@ -206,6 +227,25 @@ export class RequestLedger {
     );
   }
 
+  /** Writes what there can only be of a request that is accepted, with the same commit where that is to come. */
+  async #writeBehind<T>(acceptance: Acceptance | undefined, action: () => T): Promise<T> {
+    const written = this.#store.write(() => {
+      if (acceptance?.isRecorded === false) throw new Error("there is no such request");
+      return action();
+    });
+    try {
+      return await written;
+    } catch (error) {
+      await acceptance?.ended.catch((reason: unknown) => {
+        // Not the same error: one of the disk would be tried again.
+        throw new Error(reason instanceof Error ? reason.message : String(reason), {
+          cause: reason,
+        });
+      });
+      throw error;
+    }
+  }
+
   async #largeOutcome(settled: Settled): Promise<Outcome> {
     if (settled.state === "failed") return settled;
     const { state, resultType, bytes } = settled;
@@ -225,6 +265,11 @@ export class RequestLedger {
       }
     }
   }
+}
+
+/** How long the commit of a request that is begun may take, when its sender likes to wait `holdMs` for the outcome. */
+function commitWithin(holdMs: number): number {
+  return Math.max(pauseMs, Math.min(holdMs, maxHeldMs));
 }
 
 /** How an outcome is stored that needs no file. */

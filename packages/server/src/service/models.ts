@@ -24,6 +24,8 @@ export interface ModelRequest {
   readonly idempotencyKey: string | null;
   /** A pass, with what it was decoded to. */
   readonly pass?: ReceivedPass;
+  /** How long its sender likes to wait for the outcome itself. @default 0 */
+  readonly holdMs?: number;
 }
 
 /** Training runs: how requests for them are accepted, and what is known about them. */
@@ -86,6 +88,7 @@ export class Models {
         lane.begin(arriving, accepted);
         return (isBegun = true);
       },
+      request.holdMs,
     );
     if (!head || isBegun) return requestId;
     if (pass) passes.keep(requestId, pass);

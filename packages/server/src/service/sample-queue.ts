@@ -170,12 +170,13 @@ export class SampleQueue {
     outcome?: SampleOutcome,
   ): Promise<void> {
     const { ledger, store, clock, logger } = this.#context;
-    const isAccepted = await ledger.accepted(request).then(
-      () => true,
-      () => false,
-    );
-    // Whoever sent it has been told.
-    if (!isAccepted) return this.#forgetPending(request.owner);
+    const isAccepted = (): Promise<boolean> =>
+      ledger.accepted(request).then(
+        () => true,
+        () => false,
+      );
+    // Whoever sent one that is not has been told.
+    if (!outcome && !(await isAccepted())) return this.#forgetPending(request.owner);
     const finishedAt = clock.now();
     const settled: Settled = outcome
       ? { state: "done", resultType: "SampleResponse", bytes: outcome.bytes }
@@ -187,10 +188,12 @@ export class SampleQueue {
         if (outcome) store.usage.add(outcome.account, outcome.usage, finishedAt);
       });
     } catch (problem) {
-      logger.error("cannot record a sample", {
-        request: request.requestId,
-        error: String(problem),
-      });
+      if (await isAccepted()) {
+        logger.error("cannot record a sample", {
+          request: request.requestId,
+          error: String(problem),
+        });
+      }
     }
     this.#forgetPending(request.owner);
   }

@@ -89,7 +89,7 @@ export class Samples {
   async submit(
     caller: Principal,
     request: SampleRequest,
-    idempotencyKey: string | null,
+    { idempotencyKey, holdMs }: { idempotencyKey: string | null; holdMs: number },
   ): Promise<string> {
     const { limits, ledger } = this.#context;
     const target = this.#admit(caller, request);
@@ -130,6 +130,7 @@ export class Samples {
         if (isBegun) this.queue.begin({ request: arriving, numSamples, order, target }, accepted);
         return isBegun;
       },
+      holdMs,
     );
     if (head && !isBegun) this.queue.add({ request: head, numSamples, order });
     return requestId;

@@ -109,9 +109,7 @@ it("rejects everything of a transaction whose commit fails, and goes on with the
 it("lets a write wait that has time, and takes it into the transaction of one that has none", async () => {
   const before = committed();
   const order: string[] = [];
-  const patient = commits
-    .write(() => insert("patient"), "in a pause")
-    .then(() => order.push("patient"));
+  const patient = commits.write(() => insert("patient"), 1).then(() => order.push("patient"));
   await new Promise((resolve) => setImmediate(resolve));
   expect(names()).toEqual([]);
   await commits.write(() => insert("urgent")).then(() => order.push("urgent"));
@@ -124,7 +122,7 @@ it("lets a write wait that has time, and takes it into the transaction of one th
 it("has no transaction of its own for a write that has time behind one that has none", async () => {
   const before = committed();
   const urgent = commits.write(() => insert("urgent"));
-  const patient = commits.write(() => insert("patient"), "in a pause");
+  const patient = commits.write(() => insert("patient"), 1);
   await new Promise((resolve) => setImmediate(resolve));
   expect(names()).toEqual(["patient", "urgent"]);
   await Promise.all([urgent, patient]);
@@ -132,15 +130,26 @@ it("has no transaction of its own for a write that has time behind one that has 
 });
 
 it("commits a write that has time by itself when nothing else comes", async () => {
-  await commits.write(() => insert("patient"), "in a pause");
+  await commits.write(() => insert("patient"), 1);
   expect(names()).toEqual(["patient"]);
-  await commits.write(() => insert("next"), "in a pause");
+  await commits.write(() => insert("next"), 1);
   expect(names()).toEqual(["next", "patient"]);
+});
+
+it("commits what has much time together with what has little, whichever came first", async () => {
+  const before = committed();
+  const hour = 3_600_000;
+  const first = commits.write(() => insert("much"), hour);
+  const little = commits.write(() => insert("little"), 1);
+  const last = commits.write(() => insert("much more"), 2 * hour);
+  await Promise.all([first, little, last]);
+  expect(names()).toEqual(["little", "much", "much more"]);
+  expect(committed() - before).toBe(1);
 });
 
 it("commits a write that has time in the same turn when somebody waits for it", async () => {
   commits.hurry();
-  const written = commits.write(() => insert("patient"), "in a pause");
+  const written = commits.write(() => insert("patient"), 1);
   commits.hurry();
   await new Promise((resolve) => setImmediate(resolve));
   expect(names()).toEqual(["patient"]);

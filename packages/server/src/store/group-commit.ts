@@ -12,21 +12,9 @@ const budgetMs = 8;
 /** Most writes in one transaction: all their answers are made in the turn that follows its commit. */
 const maxActions = 64;
 
-/** How long a write waits that has time: longer than it takes another thread to begin its work. */
-const pauseMs = 1;
-
-/**
- * When a write is committed.
- *
- * - `next`: at the end of this turn of the event loop
- * - `in a pause`: a moment later, unless another write comes before. For work that goes on meanwhile: a thread that
- *   was called is often put on the core of the one that has called it, and gets it when that one sleeps.
- */
-export type CommitTime = "next" | "in a pause";
-
 /**
  * Writes of one turn of the event loop share one transaction, so that thousands of acknowledgements
- * cost a handful of commits. Those that have time join the next one.
+ * cost a handful of commits. Those that have time join the next one, for as long as they have.
  *
  * - A write's promise resolves only after its commit: what was acknowledged is on disk.
  * - Actions run one after the other in the order of the calls; each sees what those before it wrote.
@@ -37,18 +25,19 @@ export class GroupCommit {
   readonly #database: SqlDatabase;
   #queue: Action[] = [];
   #isScheduled = false;
-  #pause: NodeJS.Timeout | undefined;
+  /** The next end of the time that some writes have. */
+  #pause: { readonly timer: NodeJS.Timeout; readonly endMs: number } | undefined;
 
   constructor(database: SqlDatabase) {
     this.#database = database;
   }
 
-  /** Runs `action` inside the next transaction. */
-  write<T>(action: () => T, time: CommitTime = "next"): Promise<T> {
+  /** Runs `action` inside the next transaction, which comes at the end of this turn or after `withinMs` at the latest. */
+  write<T>(action: () => T, withinMs = 0): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({ run: action, resolve: (value) => resolve(value as T), reject });
-      if (time === "next") this.#schedule();
-      else if (!this.#isScheduled) this.#pause ??= setTimeout(() => this.#schedule(), pauseMs);
+      if (withinMs === 0) this.#schedule();
+      else this.#scheduleWithin(withinMs);
     });
   }
 
@@ -62,8 +51,15 @@ export class GroupCommit {
     await this.write(() => {});
   }
 
+  #scheduleWithin(withinMs: number): void {
+    const endMs = performance.now() + withinMs;
+    if (this.#isScheduled || (this.#pause && this.#pause.endMs <= endMs)) return;
+    clearTimeout(this.#pause?.timer);
+    this.#pause = { endMs, timer: setTimeout(() => this.#schedule(), withinMs) };
+  }
+
   #schedule(): void {
-    clearTimeout(this.#pause);
+    clearTimeout(this.#pause?.timer);
     this.#pause = undefined;
     if (this.#isScheduled) return;
     this.#isScheduled = true;

@@ -5,7 +5,7 @@ import { BlobFiles } from "./blob-files.js";
 import { CheckpointsTable } from "./checkpoints-table.js";
 import { makeDataDirectory } from "./data-directory.js";
 import { DataLock } from "./data-lock.js";
-import { GroupCommit, type CommitTime } from "./group-commit.js";
+import { GroupCommit } from "./group-commit.js";
 import { ExhibitsTable } from "./exhibits-table.js";
 import { JournalTable } from "./journal-table.js";
 import { LogsTable } from "./logs-table.js";
@@ -89,12 +89,12 @@ export class Store {
     this.exhibitFiles = new BlobFiles(path.join(dataDir, "exhibits"), { isSynced: false });
   }
 
-  /** Runs `action` in the next transaction; resolves when that is committed. */
-  write<T>(action: () => T, time?: CommitTime): Promise<T> {
-    return this.#commits.write(action, time);
+  /** Runs `action` in the next transaction, which may be `withinMs` away; resolves when that is committed. */
+  write<T>(action: () => T, withinMs?: number): Promise<T> {
+    return this.#commits.write(action, withinMs);
   }
 
-  /** Commits soon what has been waiting for a pause. */
+  /** Commits soon what still has time. */
   hurry(): void {
     this.#commits.hurry();
   }
