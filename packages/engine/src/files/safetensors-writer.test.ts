@@ -55,6 +55,23 @@ describe("writing a file", () => {
     );
   });
 
+  it("keeps small, large and very large tensors in their order", async () => {
+    const megabyte = 1 << 18;
+    const lengths = [3, megabyte - 2, 1, megabyte, 5, megabyte + 1, 2, 3 * megabyte, 7];
+    const tensors = lengths.map((length, index) => ({
+      name: `${index}`,
+      shape: [length],
+      data: Float32Array.from({ length }, (_, place) => index + place / length),
+    }));
+    await writeSafetensors(inFolder("sizes"), tensors);
+    const file = await SafetensorsFile.open(inFolder("sizes"));
+    for (const { name, data } of tensors) {
+      const read = await file.readFloats(name);
+      expect(Buffer.compare(Buffer.from(read.buffer), Buffer.from(data.buffer))).toBe(0);
+    }
+    await file.close();
+  });
+
   it("asks for one tensor at a time and reports each", async () => {
     const events: string[] = [];
     const tensors = ["b", "a"].map((name) => ({

@@ -42,13 +42,15 @@ export async function writeSafetensors(
   await writeFileAtomically(path, async (temporary) => {
     const handle = await open(temporary, "wx");
     try {
-      await writeAll(handle, header);
+      const gathered = new GatheredWrites(handle);
+      await gathered.write(header);
       for (const tensor of ordered) {
         options.signal?.throwIfAborted();
         const bytes = await tensorBytes(path, tensor);
-        await writeAll(handle, bytes);
+        await gathered.write(bytes);
         options.onTensor?.(tensor.name, bytes.length);
       }
+      await gathered.flush();
     } finally {
       await handle.close();
     }
@@ -107,6 +109,32 @@ async function tensorBytes(path: string, tensor: TensorToWrite): Promise<Uint8Ar
     "invalid_tensor",
     `${path}: tensor "${tensor.name}" of shape ${formatShape(tensor.shape)} has ${elements} elements.`,
   );
+}
+
+/** Bytes that are written at once at least: every write is a trip to another thread, and adapters have many small tensors. */
+const gatheredBytes = 1 << 20;
+
+/** Writes bytes to a file in their order, small ones many at a time. */
+class GatheredWrites {
+  readonly #handle: FileHandle;
+  readonly #waiting = Buffer.allocUnsafe(gatheredBytes);
+  #length = 0;
+
+  constructor(handle: FileHandle) {
+    this.#handle = handle;
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    if (this.#length + bytes.length > gatheredBytes) await this.flush();
+    if (bytes.length > gatheredBytes) return writeAll(this.#handle, bytes);
+    this.#waiting.set(bytes, this.#length);
+    this.#length += bytes.length;
+  }
+
+  async flush(): Promise<void> {
+    await writeAll(this.#handle, this.#waiting.subarray(0, this.#length));
+    this.#length = 0;
+  }
 }
 
 /** A single write call may not exceed 2 GiB. */
