@@ -51,7 +51,7 @@ export async function acceptedAnswer(
   const { requestId } = accepted;
   const settled = await futures.soon(call.caller, requestId, holdMs, call.signal);
   if (!settled) return accepted;
-  const along = { "x-tinker-result-of": requestId };
+  const along = { "x-tinker-result-of": requestId, ...timingOf(settled) };
   if (settled.state === "failed") {
     const { error, category } = settled;
     return jsonResponse(encodeJson("RequestFailedResponse", { error, category }), 200, along);
@@ -75,7 +75,14 @@ async function settledResponse(
     return typedResponse("RequestFailedResponse", { error, category });
   }
   const { resultType, bytes } = settled;
-  if (!hasProto(resultType)) return bytesResponse(bytes, "application/json");
-  if (acceptsProto) return bytesResponse(bytes, "application/x-protobuf");
-  return bytesResponse(await toJson(resultType, bytes), "application/json");
+  const timing = timingOf(settled);
+  if (!hasProto(resultType)) return bytesResponse(bytes, "application/json", timing);
+  if (acceptsProto) return bytesResponse(bytes, "application/x-protobuf", timing);
+  return bytesResponse(await toJson(resultType, bytes), "application/json", timing);
+}
+
+/** How long the engine took, in the header that browsers and proxies know. */
+function timingOf(settled: Settled): Record<string, string> {
+  if (settled.state === "failed" || settled.engineMs === undefined) return {};
+  return { "server-timing": `engine;dur=${settled.engineMs.toFixed(2)}` };
 }

@@ -106,6 +106,27 @@ describe("a request whose sender waits for its outcome", () => {
     reader.close();
   });
 
+  it.each([
+    ["keeps a payload of the journal", 7],
+    ["leaves no file of a payload that is not needed any more", null],
+  ])("%s when both are one commit", async (_, applied) => {
+    const payload = Buffer.alloc(100_000, 1);
+    let finished: Promise<void> | undefined;
+    const begin = (head: RequestHead): boolean => {
+      finished = ledger.finish(head, done(Buffer.from([2])), { ...facts, applied, tokens: 5 });
+      return true;
+    };
+    await ledger.accept(draft(payload), () => {}, begin, 1000);
+    await finished;
+    const timeline = store.requests.head("r");
+    expect(timeline).toMatchObject({ state: "done", applied, finishedAt: 0 });
+    expect(timeline?.payloadBytes).toBe(applied === null ? 0 : payload.length);
+    if (applied === null) await expect(ledger.payload("r")).rejects.toThrow("is missing");
+    else expect(Buffer.from(await ledger.payload("r")).equals(payload)).toBe(true);
+    expect(await store.blobs.findUnknown(store.retention.blobs())).toEqual([]);
+    expect(await ledger.outcome("r")).toMatchObject({ state: "done", bytes: Buffer.from([2]) });
+  });
+
   it("is not accepted when both cannot be committed, and has no outcome", async () => {
     const other = new SqlDatabase(path.join(folder, "server.db"));
     let finished: Promise<unknown> | undefined;

@@ -8,6 +8,7 @@ import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
 import { inlineContent, isLarge, placeOf, readContent, storeContent } from "../store/content.js";
 import type {
+  Ending,
   FinishedFacts,
   Outcome,
   RequestHead,
@@ -36,11 +37,14 @@ export interface RequestDraft {
 
 /** A request that is being accepted while it is worked on. */
 interface Acceptance {
+  /** Rejects when there will be no such request. */
   readonly ended: Promise<void>;
-  /** It is among what has been written, or is being written with this transaction. */
-  isRecorded: boolean;
+  readonly payloadBlob: string | null;
   /** Its commit is still to come. */
   isUnderWay: boolean;
+  /** How it ended, to be written together with it. */
+  ending: (Ending & { readonly also: () => void }) | null;
+  isEndingWritten: boolean;
 }
 
 const storeRetryMs = 1000;
@@ -108,20 +112,39 @@ export class RequestLedger {
     let isNew = false;
     try {
       const record = (): boolean => {
-        if (this.#isKnown(draft)) return false;
+        const { ending } = acceptance;
+        if (!this.#store.requests.insert(head, payload, draft.digest, ending)) {
+          this.#refuseOther(draft, this.#store.requests.head(draft.requestId));
+          return false;
+        }
         admit();
-        this.#store.requests.insert(head, payload, draft.digest);
-        return (acceptance.isRecorded = true);
+        ending?.also();
+        acceptance.isEndingWritten = ending !== null;
+        return true;
       };
       // Before work on it begins, so that whatever that writes is written behind it.
-      const writing = this.#store.write(record, begin ? commitWithin(holdMs) : 0);
+      const writing = this.#store
+        .write(record, begin ? commitWithin(holdMs) : 0)
+        .catch((error: unknown) => {
+          // The ending may be at fault, and is written by itself then.
+          if (!acceptance.ending) throw error;
+          acceptance.ending = null;
+          acceptance.isEndingWritten = false;
+          return this.#store.write(record);
+        });
       const ended = writing.then((isWritten) => {
         if (!isWritten) throw new Error(`request ${head.requestId} was accepted before`);
         acceptance.isUnderWay = false;
         this.#pending.set(head.requestId, head);
       });
-      const acceptance: Acceptance = { ended, isRecorded: false, isUnderWay: true };
-      ended.catch(() => (acceptance.isRecorded = false));
+      const acceptance: Acceptance = {
+        ended,
+        payloadBlob: payload.blob,
+        isUnderWay: true,
+        ending: null,
+        isEndingWritten: false,
+      };
+      ended.catch(() => {});
       this.#accepting.set(head, acceptance);
       if (begin && !begin(head, ended)) this.#store.hurry();
       isNew = await writing;
@@ -177,15 +200,18 @@ export class RequestLedger {
     const outcome =
       smallOutcome(settled) ?? (await this.#untilStored(() => this.#largeOutcome(settled)));
     const acceptance = this.#accepting.get(request);
-    const isJoined = acceptance?.isUnderWay === true;
-    const unused = await this.#untilStored(() =>
-      this.#writeBehind(acceptance, () => {
-        also();
-        return this.#store.requests.finish(request, outcome, facts);
-      }),
-    );
+    const isAlong =
+      acceptance && (await this.#isWrittenAlong(acceptance, { outcome, facts, also }));
+    const unused = isAlong
+      ? unusedPayload(acceptance.payloadBlob, facts)
+      : await this.#untilStored(() =>
+          this.#store.write(() => {
+            also();
+            return this.#store.requests.finish(request, outcome, facts);
+          }),
+        );
     // Whoever sent it learns in this very moment that it is accepted, and is about to wait for it.
-    if (isJoined) await new Promise<void>((resolve) => process.nextTick(resolve));
+    if (isAlong) await new Promise<void>((resolve) => process.nextTick(resolve));
     this.#pending.delete(request.requestId);
     this.waiters.settle(request.requestId, settled);
     this.#metrics.later(() => this.#metrics.noteFinished(request, settled.state, facts));
@@ -219,31 +245,30 @@ export class RequestLedger {
 
   #isKnown(draft: RequestDraft): boolean {
     const known = this.#store.requests.head(draft.requestId);
-    if (!known) return false;
+    this.#refuseOther(draft, known);
+    return known !== undefined;
+  }
+
+  /** Refuses a request whose id another one has. */
+  #refuseOther({ requestId, identity }: RequestDraft, known: RequestHead | undefined): void {
     // Ids hold the id of a model or the owner's name, so whoever knows one owns the request.
-    if (timingSafeEqual(known.identity, draft.identity)) return true;
+    if (!known || timingSafeEqual(known.identity, identity)) return;
     throw conflict(
-      `request ${draft.requestId} was already made with another content (${known.kind}); a sequence number can be used once`,
+      `request ${requestId} was already made with another content (${known.kind}); a sequence number can be used once`,
     );
   }
 
-  /** Writes what there can only be of a request that is accepted, with the same commit where that is to come. */
-  async #writeBehind<T>(acceptance: Acceptance | undefined, action: () => T): Promise<T> {
-    const written = this.#store.write(() => {
-      if (acceptance?.isRecorded === false) throw new Error("there is no such request");
-      return action();
-    });
-    try {
-      return await written;
-    } catch (error) {
-      await acceptance?.ended.catch((reason: unknown) => {
-        // Not the same error: one of the disk would be tried again.
-        throw new Error(reason instanceof Error ? reason.message : String(reason), {
-          cause: reason,
-        });
-      });
-      throw error;
+  /** Has an ending written with its request, where that is still to be committed; rejects when there is none. */
+  async #isWrittenAlong(
+    acceptance: Acceptance,
+    ending: NonNullable<Acceptance["ending"]>,
+  ): Promise<boolean> {
+    if (acceptance.isUnderWay) {
+      acceptance.ending = ending;
+      this.#store.hurry();
     }
+    await acceptance.ended;
+    return acceptance.isEndingWritten;
   }
 
   async #largeOutcome(settled: Settled): Promise<Outcome> {
@@ -270,6 +295,11 @@ export class RequestLedger {
 /** How long the commit of a request that is begun may take, when its sender likes to wait `holdMs` for the outcome. */
 function commitWithin(holdMs: number): number {
   return Math.max(pauseMs, Math.min(holdMs, maxHeldMs));
+}
+
+/** The file of a payload that is not kept. */
+function unusedPayload(blob: string | null, { applied }: FinishedFacts): string | null {
+  return applied === null ? blob : null;
 }
 
 /** How an outcome is stored that needs no file. */

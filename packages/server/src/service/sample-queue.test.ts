@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 
 const account = { owner: "me", sessionId: null, baseModel: "toy", modelId: null };
-const outcome: SampleOutcome = { bytes: Buffer.from([1]), account, usage: [] };
+const outcome: SampleOutcome = { bytes: Buffer.from([1]), account, usage: [], engineMs: 1 };
 const payload = Buffer.from("{}");
 const draft: RequestDraft = {
   requestId: "r",

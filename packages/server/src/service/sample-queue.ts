@@ -22,6 +22,7 @@ export interface SampleOutcome {
   readonly bytes: Uint8Array;
   readonly account: UsageAccount;
   readonly usage: readonly Usage[];
+  readonly engineMs: number;
 }
 
 /** What the queue works with. */
@@ -179,7 +180,12 @@ export class SampleQueue {
     if (!outcome && !(await isAccepted())) return this.#forgetPending(request.owner);
     const finishedAt = clock.now();
     const settled: Settled = outcome
-      ? { state: "done", resultType: "SampleResponse", bytes: outcome.bytes }
+      ? {
+          state: "done",
+          resultType: "SampleResponse",
+          bytes: outcome.bytes,
+          engineMs: outcome.engineMs,
+        }
       : toFailure(error, logger);
     const tokens = outcome?.usage.reduce((sum, { amount }) => sum + amount, 0) ?? 0;
     const facts = { startedAt, finishedAt, applied: null, tokens };

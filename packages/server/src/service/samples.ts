@@ -175,7 +175,7 @@ export class Samples {
     const target = known ?? resolveTarget(this.#parts, request, head.owner);
     if (target.checkpoint) this.#parts.checkpoints.noteUse(target.checkpoint);
     const seeded = withSeed(request, head.requestId);
-    const { result, usage } = await this.#sample(target, head.owner, seeded, signal);
+    const { result, usage, engineMs } = await this.#sample(target, head.owner, seeded, signal);
     return {
       bytes: encodeProto("SampleResponse", toSampleResponse(result)),
       account: {
@@ -185,6 +185,7 @@ export class Samples {
         modelId: target.checkpoint?.runId ?? null,
       },
       usage,
+      engineMs,
     };
   }
 
@@ -193,15 +194,19 @@ export class Samples {
     owner: string,
     request: SampleRequest,
     signal: AbortSignal,
-  ): Promise<{ result: SampleResult; usage: Usage[] }> {
+  ): Promise<{ result: SampleResult; usage: Usage[]; engineMs: number }> {
     const facts = await this.#parts.bases.find(target.baseModel);
     const order = toSampleOrder(request, facts);
     const constraint = await this.#constraint(owner, request);
+    const { clock } = this.#context;
+    const begunAt = clock.elapsed();
     const result = await runSample(this.#parts, target, { ...order, ...constraint, signal });
+    const engineMs = clock.elapsed() - begunAt;
     const cached = result.promptCacheHitTokens;
     const sampled = result.samples.reduce((sum, { tokens }) => sum + tokens.length, 0);
     return {
       result,
+      engineMs,
       usage: [
         { kind: "sampling_prefill", amount: order.prompt.length - cached },
         { kind: "sampling_prefill_cached", amount: cached },

@@ -1,7 +1,7 @@
 import type { WireTypeName } from "tinker-ts/wire";
 import type { FailureCategory } from "../errors/failure.js";
 import { contentOf, isLargeSize, type Content } from "./content.js";
-import type { Row, SqlDatabase } from "./sql.js";
+import type { Row, SqlDatabase, SqlValue } from "./sql.js";
 
 /** What a request asks for. */
 export type RequestKind =
@@ -46,7 +46,13 @@ export interface RequestHead {
 
 /** How a request ended, with its result at hand. */
 export type Settled =
-  | { readonly state: "done"; readonly resultType: WireTypeName; readonly bytes: Uint8Array }
+  | {
+      readonly state: "done";
+      readonly resultType: WireTypeName;
+      readonly bytes: Uint8Array;
+      /** How long the engine took, while that is remembered. */
+      readonly engineMs?: number;
+    }
   | { readonly state: "failed"; readonly error: string; readonly category: FailureCategory };
 
 /** How a request ended, as it is stored. */
@@ -76,6 +82,12 @@ export interface FinishedFacts {
   readonly tokens: number;
 }
 
+/** How a request ended, with what is recorded of it. */
+export interface Ending {
+  readonly outcome: Outcome;
+  readonly facts: FinishedFacts;
+}
+
 /** A request on a session's timeline. */
 export interface TimelineRow extends RequestHead {
   readonly rowId: number;
@@ -86,14 +98,54 @@ export interface TimelineRow extends RequestHead {
 export const headColumns = `request_id, owner, session_id, model_id, sampler_id, seq, kind, identity, state,
   payload_bytes, applied, accepted_at, started_at, finished_at`;
 
-const finishSql = `UPDATE requests SET state = ?, result_type = ?, result = ?, result_blob = ?,
-  result_bytes = ?, result_digest = ?, error = ?, category = ?, applied = ?, tokens = ?,
-  started_at = ?, finished_at = ? WHERE request_id = ?`;
+const endColumns = [
+  "state",
+  "result_type",
+  "result",
+  "result_blob",
+  "result_bytes",
+  "result_digest",
+  "error",
+  "category",
+  "applied",
+  "tokens",
+  "started_at",
+  "finished_at",
+];
+
+const finishSql = `UPDATE requests SET ${endColumns.join(" = ?, ")} = ? WHERE request_id = ?`;
 
 const finishAndDropSql = finishSql.replace(
   "SET",
   "SET payload = NULL, payload_blob = NULL, payload_bytes = 0,",
 );
+
+const insertColumns = [
+  "request_id",
+  "owner",
+  "session_id",
+  "model_id",
+  "sampler_id",
+  "seq",
+  "kind",
+  "identity",
+  "payload",
+  "payload_blob",
+  "payload_bytes",
+  "payload_digest",
+  "accepted_at",
+];
+
+const insertSql = insertOf([...insertColumns, "state"]);
+const insertEndedSql = insertOf([...insertColumns, ...endColumns]);
+
+function insertOf(columns: readonly string[]): string {
+  const places = columns.map(() => "?").join(", ");
+  return `INSERT INTO requests (${columns.join(", ")}) VALUES (${places})
+    ON CONFLICT (request_id) DO NOTHING`;
+}
+
+const noContent: Content = { inline: null, blob: null, sizeBytes: 0 };
 
 /** Accepted requests with their payloads and results. */
 export class RequestsTable {
@@ -103,13 +155,16 @@ export class RequestsTable {
     this.#database = database;
   }
 
-  insert(head: RequestHead, payload: Content, digest: Uint8Array | null = null): void {
-    this.#database
-      .sql(
-        `INSERT INTO requests (request_id, owner, session_id, model_id, sampler_id, seq, kind,
-           identity, state, payload, payload_blob, payload_bytes, payload_digest, accepted_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)`,
-      )
+  /** Adds a request, which may have ended already; tells whether it is a new one. */
+  insert(
+    head: RequestHead,
+    payload: Content,
+    digest: Uint8Array | null = null,
+    ending: Ending | null = null,
+  ): boolean {
+    const kept = ending?.facts.applied === null ? noContent : payload;
+    const changed = this.#database
+      .sql(ending ? insertEndedSql : insertSql)
       .run(
         head.requestId,
         head.owner,
@@ -119,12 +174,14 @@ export class RequestsTable {
         head.seq,
         head.kind,
         head.identity,
-        payload.inline,
-        payload.blob,
-        payload.sizeBytes,
+        kept.inline,
+        kept.blob,
+        kept.sizeBytes,
         digest,
         head.acceptedAt,
+        ...(ending ? endValues(ending) : ["pending"]),
       );
+    return changed > 0;
   }
 
   head(requestId: string): RequestHead | undefined {
@@ -178,27 +235,12 @@ export class RequestsTable {
     outcome: Outcome,
     facts: FinishedFacts,
   ): string | null {
-    const isDone = outcome.state === "done";
     const isKept = facts.applied !== null;
     // Most payloads are in their row, so that there is nothing to look up.
     const unused = isKept || !isLargeSize(payloadBytes) ? null : this.#payloadBlob(requestId);
     this.#database
       .sql(isKept ? finishSql : finishAndDropSql)
-      .run(
-        outcome.state,
-        isDone ? outcome.resultType : null,
-        isDone ? outcome.result.inline : null,
-        isDone ? outcome.result.blob : null,
-        isDone ? outcome.result.sizeBytes : 0,
-        isDone ? outcome.digest : null,
-        isDone ? null : outcome.error,
-        isDone ? null : outcome.category,
-        facts.applied,
-        facts.tokens,
-        facts.startedAt,
-        facts.finishedAt,
-        requestId,
-      );
+      .run(...endValues({ outcome, facts }), requestId);
     return unused;
   }
 
@@ -229,6 +271,25 @@ export class RequestsTable {
       .first(requestId);
     return (row?.["payload_blob"] ?? null) as string | null;
   }
+}
+
+/** The values of `endColumns`. */
+function endValues({ outcome, facts }: Ending): SqlValue[] {
+  const isDone = outcome.state === "done";
+  return [
+    outcome.state,
+    isDone ? outcome.resultType : null,
+    isDone ? outcome.result.inline : null,
+    isDone ? outcome.result.blob : null,
+    isDone ? outcome.result.sizeBytes : 0,
+    isDone ? outcome.digest : null,
+    isDone ? null : outcome.error,
+    isDone ? null : outcome.category,
+    facts.applied,
+    facts.tokens,
+    facts.startedAt,
+    facts.finishedAt,
+  ];
 }
 
 /** Reads the columns of a head. */

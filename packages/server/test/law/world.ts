@@ -317,18 +317,19 @@ export class World {
   }
 
   #break(fault: "acceptance" | "commit", seq: number): void {
-    const when =
-      fault === "acceptance"
-        ? "INSERT ON requests"
-        : `UPDATE ON requests WHEN NEW.request_id = '${this.#model}:${seq}'
-            AND (NEW.state = 'done' OR NEW.applied IS NOT NULL)`;
-    this.#exec(
-      `CREATE TRIGGER fault BEFORE ${when} BEGIN SELECT RAISE(ABORT, 'a fault of the test'); END`,
-    );
+    const isEnding = `NEW.request_id = '${this.#model}:${seq}'
+      AND (NEW.state = 'done' OR NEW.applied IS NOT NULL)`;
+    for (const way of ["INSERT", "UPDATE"]) {
+      this.#exec(
+        `CREATE TRIGGER fault_${way} BEFORE ${way} ON requests
+          WHEN ${fault === "acceptance" ? way === "INSERT" : isEnding}
+          BEGIN SELECT RAISE(ABORT, 'a fault of the test'); END`,
+      );
+    }
   }
 
   #mend(): void {
-    this.#exec("DROP TRIGGER fault");
+    for (const way of ["INSERT", "UPDATE"]) this.#exec(`DROP TRIGGER fault_${way}`);
   }
 
   #exec(sql: string): void {

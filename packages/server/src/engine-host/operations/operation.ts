@@ -55,7 +55,8 @@ export type Operation = (parts: OperationParts, input: OperationInput) => Promis
 export function jsonResult<N extends WireTypeName>(
   resultType: N,
   value: WireInput<N>,
+  known: { readonly engineMs?: number } = {},
 ): { settled: Settled } {
   const bytes = Buffer.from(stringifyJson(encodeJson(resultType, value)));
-  return { settled: { state: "done", resultType, bytes } };
+  return { settled: { state: "done", resultType, bytes, ...known } };
 }

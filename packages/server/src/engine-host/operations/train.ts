@@ -17,10 +17,12 @@ const pass =
     if (change === "journaled") checkJournal(live, context.limits.maxJournalBytes);
     const order = context.passes.take(request.requestId) ?? (await readPass());
     const run = (adapter: TrainedAdapter) => runPass(adapter, order, signal);
+    const begunAt = context.clock.elapsed();
     const result = await (change === "none" ? run(live.adapter) : live.change(run));
+    const engineMs = context.clock.elapsed() - begunAt;
     const bytes = encodeProto("ForwardBackwardOutput", toPassOutput(result));
     return {
-      settled: { state: "done", resultType: "ForwardBackwardOutput", bytes },
+      settled: { state: "done", resultType: "ForwardBackwardOutput", bytes, engineMs },
       usage: [{ kind: "training", amount: order.tokens }],
       change,
       telling: {
@@ -38,7 +40,9 @@ export const forwardBackward = pass("journaled");
 /** One optimizer step; it uses the gradients up, also those that it has to refuse. */
 export const optimStep: Operation = async ({ context }, { live, payload, request }) => {
   const order = await payload();
+  const begunAt = context.clock.elapsed();
   const step = await live.change((adapter) => runStep(adapter, order));
+  const engineMs = context.clock.elapsed() - begunAt;
   if (step instanceof Error) {
     const failure = toFailure(step, context.logger);
     const mark = { kind: "failed", text: failure.error, subject: request.requestId };
@@ -46,7 +50,7 @@ export const optimStep: Operation = async ({ context }, { live, payload, request
   }
   const metrics = toStepMetrics(step);
   return {
-    ...jsonResult("OptimStepResponse", { metrics }),
+    ...jsonResult("OptimStepResponse", { metrics }, { engineMs }),
     usage: [],
     change: "journaled",
     telling: { point: { kind: "step", metrics } },
