@@ -110,6 +110,33 @@ it("answers a request whose sender waits a moment with the result of a poll, onc
   });
 });
 
+it("says how long the engine took, as long as it remembers", async () => {
+  const timing = (response: Response): string | null => response.headers.get("server-timing");
+  /** What an answer says when the engine needs so many milliseconds for it. */
+  const timed = async (gate: string, ms: number, ask: () => Promise<Response>) => {
+    const arrived = app.engine.gates.close(gate);
+    const answer = ask();
+    await arrived;
+    await clock.advance(ms);
+    app.engine.gates.open(gate);
+    return timing(await answer);
+  };
+  const pass = () => app.fetch("forwardBackward", passBody(model, 1, [[1]]), held);
+  expect(await timed("forwardBackward", 7, pass)).toBe("engine;dur=7.00");
+  const step = async () => {
+    const { requestId } = await app.call("optimStep", { modelId: model, seqId: 2, adamParams: {} });
+    return app.fetch("retrieveFuture", { requestId });
+  };
+  expect(await timed("optimStep", 5, step)).toBe("engine;dur=5.00");
+  const body = { prompt: [1], samplingParams: { maxTokens: 1 }, baseModel: "toy" };
+  expect(await timed("sample", 9, () => app.fetch("sample", body, held))).toBe("engine;dur=9.00");
+
+  await app.restart();
+  const later = await app.fetch("retrieveFuture", { requestId: `${model}:1` });
+  expect(later.status).toBe(200);
+  expect(timing(later)).toBeNull();
+});
+
 it("answers with the id of the request when the moment is over or the result is large", async () => {
   const arrived = app.engine.gates.close("forwardBackward");
   const slow = app.fetch("forwardBackward", passBody(model, 1, [[1]]), held);

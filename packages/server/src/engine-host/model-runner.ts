@@ -183,7 +183,7 @@ export class ModelRunner {
     const begunAt = clock.elapsed();
     const { ledger, passes } = this.#parts.context;
     const { requestId } = request;
-    const payload = () => this.#unlessDamaged(ledger.payload(requestId));
+    const payload = () => this.#unlessDamaged(ledger.payloadOf(request));
     const readPass = async () => {
       await ledger.accepted(request);
       const stored = ledger.stored(requestId);

@@ -31,25 +31,22 @@ export function futureHandlers({ context, futures }: Core): HandlersOf<"retrieve
 /** Longest time for which the answer to an accepted request is held back. */
 const maxHoldMs = 1000;
 
-/** How long a client likes to wait for the result itself; most do not say so. */
-export function holdMsOf({ headers }: Pick<Call, "headers">): number {
-  const holdMs = Number(headers.get("x-tinker-hold-ms") ?? 0);
-  return holdMs > 0 ? Math.min(holdMs, maxHoldMs) : 0;
-}
-
 /**
- * The answer to an accepted request. A client that says how long it likes to wait gets the result itself,
+ * Has a request accepted and answers it. A client that says how long it likes to wait gets the result itself,
  * as a poll would, when that is there by then; the header names the request.
  */
-export async function acceptedAnswer(
-  { futures }: Core,
-  call: Call,
-  accepted: WireInput<"UntypedAPIFuture">,
+export async function acceptAndAnswer(
+  { futures, context: { clock } }: Core,
+  { caller, headers, signal }: Call,
+  accept: (holdMs: number) => Promise<WireInput<"UntypedAPIFuture">>,
 ): Promise<WireInput<"UntypedAPIFuture"> | Response> {
-  const holdMs = holdMsOf(call);
+  const holdMs = holdMsOf(headers);
+  const endMs = clock.elapsed() + holdMs;
+  const accepted = await accept(holdMs);
   if (holdMs === 0) return accepted;
   const { requestId } = accepted;
-  const settled = await futures.soon(call.caller, requestId, holdMs, call.signal);
+  const restMs = Math.max(0, endMs - clock.elapsed());
+  const settled = await futures.soon(caller, requestId, restMs, signal);
   if (!settled) return accepted;
   const along = { "x-tinker-result-of": requestId, ...timingOf(settled) };
   if (settled.state === "failed") {
@@ -59,6 +56,12 @@ export async function acceptedAnswer(
   const { resultType, bytes } = settled;
   const mediaType = hasProto(resultType) ? "application/x-protobuf" : "application/json";
   return bytesResponse(bytes, mediaType, along);
+}
+
+/** How long a client likes to wait for the result itself; most do not say so. */
+function holdMsOf(headers: Headers): number {
+  const holdMs = Number(headers.get("x-tinker-hold-ms") ?? 0);
+  return holdMs > 0 ? Math.min(holdMs, maxHoldMs) : 0;
 }
 
 /** Turns a result into JSON. */

@@ -1,6 +1,6 @@
 import { encodeJson, stringifyJson } from "tinker-ts/wire";
 import type { Core } from "../core.js";
-import { acceptedAnswer, holdMsOf } from "./futures.js";
+import { acceptAndAnswer } from "./futures.js";
 import { notFound } from "../errors/api-error.js";
 import { toFailure } from "../errors/failure.js";
 import type { HandlersOf } from "../http/call.js";
@@ -19,12 +19,11 @@ export function samplingHandlers(
       return { samplingSessionId: await samples.createSession(caller, body) };
     },
 
-    async sample(call) {
-      const { caller, body, headers } = call;
-      const way = { idempotencyKey: idempotencyKeyOf(headers), holdMs: holdMsOf(call) };
-      const requestId = await samples.submit(caller, body, way);
-      return acceptedAnswer(core, call, { requestId });
-    },
+    sample: (call) =>
+      acceptAndAnswer(core, call, async (holdMs) => {
+        const way = { idempotencyKey: idempotencyKeyOf(call.headers), holdMs };
+        return { requestId: await samples.submit(call.caller, call.body, way) };
+      }),
 
     streamSample: ({ caller, body, signal, streaming }) => {
       const stream = samples.openStream(caller, body);

@@ -6,7 +6,7 @@ import type { ReceivedPass } from "../decoding/received-pass.js";
 import { encodeLoadOrder } from "../engine-host/operations/load.js";
 import { ApiError } from "../errors/api-error.js";
 import type { Call, HandlersOf } from "../http/call.js";
-import { acceptedAnswer, holdMsOf } from "./futures.js";
+import { acceptAndAnswer } from "./futures.js";
 import { canonicalJson, digestOf, identityOf } from "../queue/canonical-payload.js";
 import type { ModelRequest } from "../service/models.js";
 import { idempotencyKeyOf } from "../service/request-ids.js";
@@ -28,13 +28,13 @@ export function trainingHandlers(
   | "loadWeights"
 > {
   const { models, creation } = core;
-  const accept = async (call: Call, request: Omit<ModelRequest, "idempotencyKey" | "holdMs">) => {
-    const { modelId } = request;
-    const idempotencyKey = idempotencyKeyOf(call.headers);
-    const holdMs = holdMsOf(call);
-    const requestId = await models.submit(call.caller, { ...request, idempotencyKey, holdMs });
-    return acceptedAnswer(core, call, { requestId, modelId });
-  };
+  const accept = (call: Call, request: Omit<ModelRequest, "idempotencyKey" | "holdMs">) =>
+    acceptAndAnswer(core, call, async (holdMs) => {
+      const { modelId } = request;
+      const idempotencyKey = idempotencyKeyOf(call.headers);
+      const requestId = await models.submit(call.caller, { ...request, idempotencyKey, holdMs });
+      return { requestId, modelId };
+    });
   const submit = async (
     call: Call,
     request: { modelId: string; seqId: number | null },

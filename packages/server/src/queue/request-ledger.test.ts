@@ -185,6 +185,27 @@ it("commits a request without a pause once its work is done", async () => {
   await accepting;
 });
 
+it("tells those who begin early what a request asks for, unless it is refused", async () => {
+  const payload = Buffer.from([1, 2]);
+  const heads: RequestHead[] = [];
+  const begin = (head: RequestHead): boolean => heads.push(head) > 0;
+  const refuse = () => {
+    throw new Error("no");
+  };
+  const turn = () => new Promise((next) => setImmediate(next));
+  const refused = expect(ledger.accept(draft(payload), refuse, begin, 1000)).rejects.toThrow("no");
+  await turn();
+  expect(await ledger.payloadOf(heads[0]!)).toEqual(payload);
+  await refused;
+  await expect(ledger.payloadOf(heads[0]!)).rejects.toThrow("no");
+
+  const accepting = ledger.accept(draft(payload), () => {}, begin, 1000);
+  await turn();
+  expect(await ledger.payloadOf(heads[1]!)).toEqual(payload);
+  await accepting;
+  expect(Buffer.from(await ledger.payloadOf(heads[1]!))).toEqual(payload);
+});
+
 it("has no outcome for work on a request that is refused or known", async () => {
   const finished: Promise<unknown>[] = [];
   const begin = (head: RequestHead): boolean => {

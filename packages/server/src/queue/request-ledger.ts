@@ -39,6 +39,8 @@ export interface RequestDraft {
 interface Acceptance {
   /** Rejects when there will be no such request. */
   readonly ended: Promise<void>;
+  /** What it asks for, while that cannot be read from the store. */
+  payload: Uint8Array | null;
   readonly payloadBlob: string | null;
   /** Its commit is still to come. */
   isUnderWay: boolean;
@@ -134,19 +136,24 @@ export class RequestLedger {
         });
       const ended = writing.then((isWritten) => {
         if (!isWritten) throw new Error(`request ${head.requestId} was accepted before`);
-        acceptance.isUnderWay = false;
         this.#pending.set(head.requestId, head);
       });
       const acceptance: Acceptance = {
         ended,
+        payload: null,
         payloadBlob: payload.blob,
         isUnderWay: true,
         ending: null,
         isEndingWritten: false,
       };
-      ended.catch(() => {});
+      const close = (): void => {
+        acceptance.isUnderWay = false;
+        acceptance.payload = null;
+      };
+      ended.then(close, close);
       this.#accepting.set(head, acceptance);
-      if (begin && !begin(head, ended)) this.#store.hurry();
+      if (begin?.(head, ended)) acceptance.payload = draft.payload;
+      else this.#store.hurry();
       isNew = await writing;
     } finally {
       if (!isNew && payload.blob !== null) await this.#store.blobs.remove([payload.blob]);
@@ -174,6 +181,14 @@ export class RequestLedger {
   /** The payload of a request that has not finished or is in the journal. */
   async payload(requestId: string): Promise<Uint8Array> {
     return checkedPayload(await this.stored(requestId));
+  }
+
+  /** That of a request which may still be on its way into the store. */
+  async payloadOf(head: RequestHead): Promise<Uint8Array> {
+    const acceptance = this.#accepting.get(head);
+    if (acceptance?.payload) return acceptance.payload;
+    await acceptance?.ended;
+    return this.payload(head.requestId);
   }
 
   /** The same, for those who make sure by themselves that it is what was accepted. */

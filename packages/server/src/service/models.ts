@@ -83,7 +83,8 @@ export class Models {
       },
       (arriving, accepted) => {
         const lane = this.#lanes.get(modelId);
-        if (!pass || !lane?.waitsFor(seq) || !passes.keep(requestId, pass)) return false;
+        if (!lane?.waitsFor(seq)) return false;
+        if (pass ? !passes.keep(requestId, pass) : kind !== "optim_step") return false;
         accepted.catch(() => passes.forget(requestId));
         lane.begin(arriving, accepted);
         return (isBegun = true);
