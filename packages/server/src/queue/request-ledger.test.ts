@@ -50,6 +50,8 @@ it.each([
 ])("gives a %s payload and result back", async (_, size) => {
   const payload = Buffer.alloc(size, 1);
   const head = (await ledger.accept(draft(payload), () => {}))!;
+  // What waits does not take the memory of what it asks for.
+  expect(head).not.toHaveProperty("payload");
   expect(Buffer.from(await ledger.payload("r")).equals(payload)).toBe(true);
   await ledger.finish(head, done(Buffer.alloc(size, 2)), facts);
   expect(await ledger.outcome("r")).toMatchObject({ state: "done", resultType: "SampleResponse" });
@@ -221,7 +223,7 @@ it("has no outcome for work on a request that is refused or known", async () => 
   expect(await ledger.accept(draft(Buffer.from([1])), () => {}, begin)).toBeNull();
   expect(await Promise.all(finished)).toEqual([
     "Error: no",
-    "Error: request r was accepted before",
+    "Error: the request was accepted before",
   ]);
   expect(ledger.find("r")).toEqual(head);
 });

@@ -8,7 +8,6 @@ import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
 import { inlineContent, isLarge, placeOf, readContent, storeContent } from "../store/content.js";
 import type {
-  Ending,
   FinishedFacts,
   Outcome,
   RequestHead,
@@ -17,6 +16,7 @@ import type {
 } from "../store/requests-table.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
+import { Acceptance, type WholeEnding } from "./acceptance.js";
 import { checkedPayload, digestOf, resultDigest, type StoredPayload } from "./canonical-payload.js";
 import { Waiters } from "./waiters.js";
 
@@ -33,20 +33,6 @@ export interface RequestDraft {
   readonly payload: Uint8Array;
   /** SHA-256 of the payload, where the identity is not made from all of it. */
   readonly digest?: Uint8Array | undefined;
-}
-
-/** A request that is being accepted while it is worked on. */
-interface Acceptance {
-  /** Rejects when there will be no such request. */
-  readonly ended: Promise<void>;
-  /** What it asks for, while that cannot be read from the store. */
-  payload: Uint8Array | null;
-  readonly payloadBlob: string | null;
-  /** Its commit is still to come. */
-  isUnderWay: boolean;
-  /** How it ended, to be written together with it. */
-  ending: (Ending & { readonly also: () => void }) | null;
-  isEndingWritten: boolean;
 }
 
 const storeRetryMs = 1000;
@@ -101,9 +87,10 @@ export class RequestLedger {
     holdMs = 0,
   ): Promise<RequestHead | null> {
     if (isLarge(draft.payload) && this.#isKnown(draft)) return null;
-    const payload = await storeContent(draft.payload, this.#store.blobs);
+    const { payload: bytes, digest, ...asked } = draft;
+    const payload = await storeContent(bytes, this.#store.blobs);
     const head: RequestHead = {
-      ...draft,
+      ...asked,
       state: "pending",
       payloadBytes: payload.sizeBytes,
       applied: null,
@@ -111,50 +98,31 @@ export class RequestLedger {
       startedAt: null,
       finishedAt: null,
     };
+    const record = (ending: WholeEnding | null): boolean => {
+      if (!this.#store.requests.insert(head, payload, digest, ending)) {
+        this.#refuseOther(draft, this.#store.requests.head(draft.requestId));
+        return false;
+      }
+      admit();
+      ending?.also();
+      return true;
+    };
     let isNew = false;
     try {
-      const record = (): boolean => {
-        const { ending } = acceptance;
-        if (!this.#store.requests.insert(head, payload, draft.digest, ending)) {
-          this.#refuseOther(draft, this.#store.requests.head(draft.requestId));
-          return false;
-        }
-        admit();
-        ending?.also();
-        acceptance.isEndingWritten = ending !== null;
-        return true;
-      };
       // Before work on it begins, so that whatever that writes is written behind it.
-      const writing = this.#store
-        .write(record, begin ? commitWithin(holdMs) : 0)
-        .catch((error: unknown) => {
-          // The ending may be at fault, and is written by itself then.
-          if (!acceptance.ending) throw error;
-          acceptance.ending = null;
-          acceptance.isEndingWritten = false;
-          return this.#store.write(record);
-        });
-      const ended = writing.then((isWritten) => {
-        if (!isWritten) throw new Error(`request ${head.requestId} was accepted before`);
+      const acceptance = new Acceptance(this.#store, {
+        record,
+        payloadBlob: payload.blob,
+        withinMs: begin ? commitWithin(holdMs) : 0,
+      });
+      const accepted = acceptance.committed().then(() => {
         this.#pending.set(head.requestId, head);
       });
-      const acceptance: Acceptance = {
-        ended,
-        payload: null,
-        payloadBlob: payload.blob,
-        isUnderWay: true,
-        ending: null,
-        isEndingWritten: false,
-      };
-      const close = (): void => {
-        acceptance.isUnderWay = false;
-        acceptance.payload = null;
-      };
-      ended.then(close, close);
+      accepted.catch(() => {});
       this.#accepting.set(head, acceptance);
-      if (begin?.(head, ended)) acceptance.payload = draft.payload;
+      if (begin?.(head, accepted)) acceptance.payload = bytes;
       else this.#store.hurry();
-      isNew = await writing;
+      isNew = await acceptance.isNew;
     } finally {
       if (!isNew && payload.blob !== null) await this.#store.blobs.remove([payload.blob]);
     }
@@ -165,7 +133,7 @@ export class RequestLedger {
   async accepted(head: object): Promise<void> {
     const acceptance = this.#accepting.get(head);
     if (acceptance) this.#store.hurry();
-    await acceptance?.ended;
+    await acceptance?.committed();
   }
 
   /** Takes a request in that was accepted before this process started. */
@@ -187,7 +155,7 @@ export class RequestLedger {
   async payloadOf(head: RequestHead): Promise<Uint8Array> {
     const acceptance = this.#accepting.get(head);
     if (acceptance?.payload) return acceptance.payload;
-    await acceptance?.ended;
+    await acceptance?.committed();
     return this.payload(head.requestId);
   }
 
@@ -215,8 +183,7 @@ export class RequestLedger {
     const outcome =
       smallOutcome(settled) ?? (await this.#untilStored(() => this.#largeOutcome(settled)));
     const acceptance = this.#accepting.get(request);
-    const isAlong =
-      acceptance && (await this.#isWrittenAlong(acceptance, { outcome, facts, also }));
+    const isAlong = acceptance && (await acceptance.endWith({ outcome, facts, also }));
     const unused = isAlong
       ? unusedPayload(acceptance.payloadBlob, facts)
       : await this.#untilStored(() =>
@@ -271,19 +238,6 @@ export class RequestLedger {
     throw conflict(
       `request ${requestId} was already made with another content (${known.kind}); a sequence number can be used once`,
     );
-  }
-
-  /** Has an ending written with its request, where that is still to be committed; rejects when there is none. */
-  async #isWrittenAlong(
-    acceptance: Acceptance,
-    ending: NonNullable<Acceptance["ending"]>,
-  ): Promise<boolean> {
-    if (acceptance.isUnderWay) {
-      acceptance.ending = ending;
-      this.#store.hurry();
-    }
-    await acceptance.ended;
-    return acceptance.isEndingWritten;
   }
 
   async #largeOutcome(settled: Settled): Promise<Outcome> {
