@@ -21,7 +21,7 @@ const tokens = { full: 32, tiny: 4 };
 const sampling = { maxTokens: 16, temperature: 1, seed: 1 };
 const adam = { learningRate: 1e-4 };
 
-/** How an operation was asked for, and what was taken by it and by its engine. */
+/** What an operation took, and what of that its engine; NaN where the answer does not say. */
 interface Taken {
   readonly ms: number;
   readonly engineMs: number;
@@ -112,19 +112,19 @@ async function compare(model: BenchModel, bare: AskBare, server: BenchServer): P
   const timesOf = (key: string, toMs: (one: Taken) => number): number[] =>
     taken.get(key)?.slice(warmUps).map(toMs) ?? [];
   const outside = (key: string): string => {
-    const times = timesOf(key, (one) => one.ms - one.engineMs);
+    const times = timesOf(key, (one) => one.ms - one.engineMs).filter(Number.isFinite);
     return `${undisturbed(times).toFixed(2)} (median ${median(times).toFixed(2)})`;
   };
   const added: number[] = [];
   for (const name of Object.keys(operations) as (keyof typeof operations)[]) {
-    const [aloneMs, servedMs] = [`${name} alone`, `${name} served`].map((key) =>
-      undisturbed(timesOf(key, ({ ms }) => ms)),
-    ) as [number, number];
-    const addedMs = servedMs - aloneMs;
+    const typicalMs = (way: string): number =>
+      undisturbed(timesOf(`${name} ${way}`, ({ ms }) => ms));
+    const aloneMs = typicalMs("alone");
+    const addedMs = typicalMs("served") - aloneMs;
     const figure = `${addedMs.toFixed(2)} ms on top of ${aloneMs.toFixed(2)} ms in the engine`;
     line(name, figure, { is: addedMs, of: limitsMs[name] });
-    const [served, bare] = [outside(`${name} served`), outside(`${name} bare`)];
-    line("  outside their own engine", `${served}; of a bare server ${bare}`);
+    const ofBare = outside(`${name} bare`);
+    line("  outside its own engine", `${outside(`${name} served`)}; of a bare server ${ofBare}`);
     added.push(addedMs);
   }
   const meanMs = added.reduce((sum, ms) => sum + ms, 0) / added.length;
