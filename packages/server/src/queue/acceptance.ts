@@ -20,7 +20,8 @@ export interface AcceptanceParts {
  * A request on its way into the store, on which work may begin before it is there.
  *
  * - Without the request there is no ending of it.
- * - Where both cannot be written together, the request is written by itself, and its ending behind it.
+ * - Where both cannot be written together, the request is written by itself in the same place, so that it stays the
+ *   first of its id, and its ending behind it.
  */
 export class Acceptance {
   /** What it asks for, while work on it cannot read that from the store. */
@@ -45,11 +46,10 @@ export class Acceptance {
       this.#isEndingWritten = isNew && ending !== null;
       return isNew;
     };
-    this.isNew = store.write(write, withinMs).catch((error: unknown) => {
+    this.isNew = store.write(write, withinMs, (error) => {
       if (this.#ending === null) throw error;
       this.#ending = null;
-      this.#isEndingWritten = false;
-      return store.write(write);
+      return write();
     });
     const close = (): void => {
       this.#isUnderWay = false;

@@ -161,6 +161,21 @@ describe("a request whose sender waits for its outcome", () => {
     expect(await ledger.outcome("r")).toMatchObject({ state: "failed" });
   });
 
+  it("stays the first of its id when the outcome alone cannot be written", async () => {
+    let finished: Promise<unknown> | undefined;
+    const refuse = () => {
+      throw new Error("not this");
+    };
+    const first = accept(1000, (begun) => {
+      finished = ledger.finish(begun, done(Buffer.from([2])), facts, refuse).catch(String);
+      return true;
+    });
+    const second = ledger.accept(draft(Buffer.from([1])), () => {});
+    expect(await first).toMatchObject({ requestId: "r" });
+    expect(await second).toBeNull();
+    expect(await finished).toBe("Error: not this");
+  });
+
   it.each([2, 1e9])("is accepted by itself when that takes longer (%d ms)", async (holdMs) => {
     expect(await accept(holdMs, () => true)).toMatchObject({ state: "pending" });
     expect(store.requests.pending()).toHaveLength(1);

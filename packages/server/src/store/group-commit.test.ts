@@ -86,6 +86,34 @@ it("undoes an action that throws and keeps its neighbours", async () => {
   expect(names()).toEqual(["a", "c"]);
 });
 
+it.each(["alone", "among others"])(
+  "runs something else in the place of an action that throws, %s",
+  async (company) => {
+    const before = company === "alone" ? null : commits.write(() => insert("first"));
+    const replaced = commits.write(
+      () => {
+        insert("half");
+        throw new Error("changed my mind");
+      },
+      0,
+      (error) => insert(`whole: ${(error as Error).message}`),
+    );
+    const behind = before && commits.write(() => insert("half"));
+    const hopeless =
+      before &&
+      commits.write(
+        () => insert("first"),
+        0,
+        () => insert("first"),
+      );
+    expect(await replaced).toBe(1);
+    await behind;
+    await expect(hopeless ?? Promise.reject(new Error("UNIQUE"))).rejects.toThrow("UNIQUE");
+    const own = "whole: changed my mind";
+    expect(names()).toEqual(before ? ["first", "half", own] : [own]);
+  },
+);
+
 it("undoes an action that throws by itself, and goes on with the next", async () => {
   const lone = commits.write(() => {
     insert("a");

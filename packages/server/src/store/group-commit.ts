@@ -2,6 +2,8 @@ import type { SqlDatabase } from "./sql.js";
 
 interface Action {
   readonly run: () => unknown;
+  /** What is run in its place when it throws. */
+  readonly otherwise: ((error: unknown) => unknown) | undefined;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -32,10 +34,14 @@ export class GroupCommit {
     this.#database = database;
   }
 
-  /** Runs `action` inside the next transaction, which comes at the end of this turn or after `withinMs` at the latest. */
-  write<T>(action: () => T, withinMs = 0): Promise<T> {
+  /**
+   * Runs `action` inside the next transaction, which comes at the end of this turn or after `withinMs` at the latest.
+   * When it throws, `otherwise` is run in its place, before the actions behind it.
+   */
+  write<T>(action: () => T, withinMs = 0, otherwise?: (error: unknown) => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#queue.push({ run: action, resolve: (value) => resolve(value as T), reject });
+      const settle = (value: unknown): void => resolve(value as T);
+      this.#queue.push({ run: action, otherwise, resolve: settle, reject });
       if (withinMs === 0) this.#schedule();
       else this.#scheduleWithin(withinMs);
     });
@@ -97,7 +103,15 @@ export class GroupCommit {
 
   /** Runs the only action of a transaction; when it throws, the transaction is undone. */
   #runAlone(action: Action): () => void {
-    const value = action.run();
+    let value: unknown;
+    try {
+      value = action.run();
+    } catch (error) {
+      if (!action.otherwise) throw error;
+      this.#do("ROLLBACK");
+      this.#do("BEGIN IMMEDIATE");
+      value = action.otherwise(error);
+    }
     return () => action.resolve(value);
   }
 
@@ -105,13 +119,23 @@ export class GroupCommit {
   #run(action: Action): () => void {
     this.#do("SAVEPOINT action");
     try {
-      const value = action.run();
+      const value = this.#tryBoth(action);
       this.#do("RELEASE action");
       return () => action.resolve(value);
     } catch (error) {
       this.#do("ROLLBACK TO action");
       this.#do("RELEASE action");
       return () => action.reject(error);
+    }
+  }
+
+  #tryBoth({ run, otherwise }: Action): unknown {
+    try {
+      return run();
+    } catch (error) {
+      if (!otherwise) throw error;
+      this.#do("ROLLBACK TO action");
+      return otherwise(error);
     }
   }
 

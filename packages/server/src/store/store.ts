@@ -89,9 +89,12 @@ export class Store {
     this.exhibitFiles = new BlobFiles(path.join(dataDir, "exhibits"), { isSynced: false });
   }
 
-  /** Runs `action` in the next transaction, which may be `withinMs` away; resolves when that is committed. */
-  write<T>(action: () => T, withinMs?: number): Promise<T> {
-    return this.#commits.write(action, withinMs);
+  /**
+   * Runs `action` in the next transaction, which may be `withinMs` away, and `otherwise` in its place when it throws;
+   * resolves when that is committed.
+   */
+  write<T>(action: () => T, withinMs?: number, otherwise?: (error: unknown) => T): Promise<T> {
+    return this.#commits.write(action, withinMs, otherwise);
   }
 
   /** Commits soon what still has time. */

@@ -199,4 +199,7 @@ export const knownPrograms: readonly Program[] = [
   life({ acts: [poison] }, { acts: [plainStep], fault: "commit" }, { acts: [plainStep] }),
   // The engine begins with a pass while it is being accepted.
   life({ acts: [lesson] }, { acts: [lesson], fault: "acceptance" }, { acts: [plainStep] }),
+  // A second attempt took the place of the first, whose outcome could not be committed together with it.
+  life({ acts: [lesson] }, { acts: [plainStep], delivery: "twice", fault: "commit" }),
+  life({ acts: [plainStep], delivery: "twice", isHeld: false, fault: "commit" }),
 ];
