@@ -108,7 +108,7 @@ export class GroupCommit {
       value = action.run();
     } catch (error) {
       if (!action.otherwise) throw error;
-      this.#do("ROLLBACK");
+      this.#rollback();
       this.#do("BEGIN IMMEDIATE");
       value = action.otherwise(error);
     }
