@@ -137,6 +137,16 @@ it("says how long the engine took, as long as it remembers", async () => {
   expect(timing(later)).toBeNull();
 });
 
+it("holds a request no longer than a second, whatever its sender wishes", async () => {
+  const arrived = app.engine.gates.close("forwardBackward");
+  const headers = { "x-tinker-hold-ms": "1e12" };
+  const slow = app.fetch("forwardBackward", passBody(model, 1, [[1]]), { headers });
+  await arrived;
+  await clock.advance(1000);
+  expect(await (await slow).json()).toMatchObject({ request_id: `${model}:1` });
+  app.engine.gates.open("forwardBackward");
+});
+
 it("answers with the id of the request when the moment is over or the result is large", async () => {
   const arrived = app.engine.gates.close("forwardBackward");
   const slow = app.fetch("forwardBackward", passBody(model, 1, [[1]]), held);

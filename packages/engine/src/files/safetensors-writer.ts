@@ -111,7 +111,7 @@ async function tensorBytes(path: string, tensor: TensorToWrite): Promise<Uint8Ar
   );
 }
 
-/** Bytes that are written at once at least: every write is a trip to another thread, and adapters have many small tensors. */
+/** What is smaller is written together: every write is a trip to another thread, and adapters have many small tensors. */
 const gatheredBytes = 1 << 20;
 
 /** Writes bytes to a file in their order, small ones many at a time. */

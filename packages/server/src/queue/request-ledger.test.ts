@@ -176,6 +176,13 @@ describe("a request whose sender waits for its outcome", () => {
     expect(await finished).toBe("Error: not this");
   });
 
+  it("does not wait for an outcome when nobody works on it yet", async () => {
+    const accepting = accept(1000, () => false);
+    for (let turn = 0; turn < 3; turn++) await new Promise((next) => setImmediate(next));
+    expect(store.requests.pending()).toHaveLength(1);
+    await accepting;
+  });
+
   it.each([2, 1e9])("is accepted by itself when that takes longer (%d ms)", async (holdMs) => {
     expect(await accept(holdMs, () => true)).toMatchObject({ state: "pending" });
     expect(store.requests.pending()).toHaveLength(1);
