@@ -2,6 +2,7 @@ import { ModelInput, type WireValue } from "tinker-ts/wire";
 import type { BodyForm } from "./body-form.js";
 import { decodeBody, joined } from "./decode-body.js";
 import { DecodingThreads } from "./decoding-threads.js";
+import type { JsonText } from "./json-scan.js";
 import { readJsonTexts, type JsonTextForm } from "./json-text.js";
 
 /** Bodies up to this size are decoded at once: handing them over would take longer. */
@@ -28,13 +29,13 @@ export class BodyDecoder {
     parts: readonly Uint8Array[],
     form: JsonTextForm,
     owner: string,
-  ): Promise<readonly string[]> {
+  ): Promise<readonly JsonText[]> {
     const before = form === "lines" ? this.#lines.get(owner) : undefined;
     if (isSmall(parts) && !before) return readJsonTexts(joined(parts), form);
     const reading = this.#threads.run(owner, { kind: "json", parts, form }, parts);
     if (form === "lines") this.#lines.set(owner, reading);
     try {
-      return (await reading) as string[];
+      return (await reading) as JsonText[];
     } finally {
       if (this.#lines.get(owner) === reading) this.#lines.delete(owner);
     }

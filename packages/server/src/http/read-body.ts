@@ -1,5 +1,6 @@
 import type { WireTypeName, WireValue } from "tinker-ts/wire";
 import type { BodyDecoder } from "../decoding/body-decoder.js";
+import type { JsonText } from "../decoding/json-scan.js";
 import type { JsonTextForm } from "../decoding/json-text.js";
 import type { ReceivedPass } from "../decoding/received-pass.js";
 import { ApiError } from "../errors/api-error.js";
@@ -8,6 +9,7 @@ import type { Clock } from "../time/clock.js";
 import { arrivedBody } from "./arrived-bodies.js";
 import type { BodyRoom } from "./body-budget.js";
 import type { BodyRules } from "./body-rules.js";
+import { GatheredParts } from "./gathered-parts.js";
 import { pacedBody, smallBody } from "./paced-body.js";
 import type { TurnBudget } from "./turn-budget.js";
 
@@ -32,7 +34,7 @@ export interface ExpectedBody {
 
 /** The texts of JSON in a body that has arrived; it counts as one of its owner's until it is let go. */
 export interface JsonBody {
-  readonly texts: readonly string[];
+  readonly texts: readonly JsonText[];
   readonly release: () => void;
 }
 
@@ -80,16 +82,13 @@ export async function receive(
     if (!rules.isSignal) room.take(whole.length);
     return [whole];
   }
-  const parts: Uint8Array[] = [];
-  let sizeBytes = 0;
+  const parts = new GatheredParts();
   for await (const part of request.body ? pacedBody(request.body, limits, clock) : []) {
-    sizeBytes += part.length;
-    if (sizeBytes > maxBytes) throw tooLarge(maxBytes);
+    if (parts.sizeBytes + part.length > maxBytes) throw tooLarge(maxBytes);
     if (!rules.isSignal) room.take(part.length);
-    // A copy, because the memory of a part may be shared with what the connection brings next.
-    parts.push(Uint8Array.prototype.slice.call(part));
+    parts.add(part);
   }
-  return parts;
+  return parts.take();
 }
 
 /** Whether a body is compressed, in the one way that is known. */

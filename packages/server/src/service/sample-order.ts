@@ -15,7 +15,9 @@ const maxStops = 1024;
 export function checkSampleRequest(request: SampleRequest, maxNumSamples: number): void {
   const { numSamples, topkPromptLogprobs: topk } = request;
   checkStops(request.samplingParams);
-  checkSamplingParams(request.samplingParams, "sampling_params");
+  // What is not of the API is looked at as it is: it may be large, and would be copied.
+  const { unknownFields: _, ...params } = request.samplingParams;
+  checkSamplingParams(params, "sampling_params");
   readExtensions(request.samplingParams);
   if (numSamples < 1 || numSamples > maxNumSamples) {
     throw badRequest("num_samples", `must be from 1 to ${maxNumSamples}, got ${numSamples}`);

@@ -1,6 +1,7 @@
 import { logsPath, type LogsAnswer } from "tinker-ts/wire";
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Core } from "../core.js";
+import type { JsonText } from "../decoding/json-scan.js";
 import { ApiError, notFound } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import { jsonResponse } from "../http/answers.js";
@@ -76,7 +77,7 @@ export class LogIntake {
     this.#steps = new LoggedSteps(core.context.store);
   }
 
-  async take(owner: string, texts: readonly string[]): Promise<LogsAnswer> {
+  async take(owner: string, texts: readonly JsonText[]): Promise<LogsAnswer> {
     const before = this.#underWay.get(owner);
     const taking = (async () => {
       await before?.catch(() => {});

@@ -1,3 +1,5 @@
+import type { JsonText } from "../decoding/json-scan.js";
+import { unfoldJson } from "../decoding/unfold-json.js";
 import { badRequest, type ApiError } from "../errors/api-error.js";
 import { toNumber, toPlain } from "../recording/numbers.js";
 import type { Plain } from "../store/points-table.js";
@@ -34,14 +36,14 @@ const kinds = new Set([
 ]);
 
 /** Reads lines, with a pause behind each. */
-export function* readLines(rows: readonly string[]): Generator<void, Line[], void> {
+export function* readLines(rows: readonly JsonText[]): Generator<void, Line[], void> {
   const lines: Line[] = [];
   for (const [index, row] of rows.entries()) {
-    if (row.trim() === "") continue;
+    if (row.text.trim() === "") continue;
     const number = index + 1;
     let fields: unknown;
     try {
-      fields = JSON.parse(row);
+      fields = unfoldJson(row);
     } catch {
       throw badRequest(`line ${number}`, "is not JSON");
     }

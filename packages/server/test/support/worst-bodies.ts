@@ -36,6 +36,8 @@ export async function worstBodies(
     );
   const list = (item: string, sizeBytes: number): string =>
     `[${`${item},`.repeat(Math.floor(sizeBytes / (item.length + 1)))}${item}]`;
+  const each = (count: number, item: (n: number) => string): string =>
+    `[${Array.from({ length: count }, (_, n) => item(n)).join(",")}]`;
   const tokens = new Int32Array(2000).fill(1);
   const rows = Math.max(1, Math.floor(4096 * scale));
   const whole = encodeProto("ForwardBackwardRequest", {
@@ -58,6 +60,7 @@ export async function worstBodies(
     Buffer.from(
       `{"base_model":${JSON.stringify(baseModel)},"prompt":{"chunks":[{"type":"encoded_text","tokens":[1]}]},"sampling_params":{"max_tokens":1,${params}}}`,
     );
+  const named = (n: number): string => `{"k${n}":1}`;
   const strings = (sizeBytes: number) => list('""', sizeBytes);
   const session = `{"tags":${strings(190_000)},"user_metadata":{},"sdk_version":"x"}`;
   // No two letters that are often together, which is what makes tokens of a text slowly.
@@ -70,7 +73,7 @@ export async function worstBodies(
         schema,
       })}}`,
     );
-  const fields = Array.from({ length: 6000 }, (_, n) => [`field${n}`, { type: "string" }]);
+  const fields = Array.from({ length: 3900 }, (_, n) => [`field${n}`, { type: "string" }]);
   const path = "forward_backward";
   return [
     { name: "spaces, compressed", path, bytes: spaces, headers: { ...json, ...zstd } },
@@ -125,6 +128,60 @@ export async function worstBodies(
       name: "as many empty messages",
       path: "../../v1/chat/completions",
       bytes: Buffer.from(`${question}"messages":${list("{}", 175e3)}}`),
+      headers: json,
+    },
+    {
+      name: "messages of different names",
+      path: "../../v1/chat/completions",
+      bytes: Buffer.from(`${question}"messages":${each(29e3, named)}}`),
+      headers: json,
+    },
+    {
+      name: "as many of them as are taken",
+      path: "../../v1/chat/completions",
+      bytes: Buffer.from(`${question}"messages":${each(4600, named)}}`),
+      headers: json,
+    },
+    {
+      name: "as many texts as are taken",
+      path: "../../v1/completions",
+      bytes: Buffer.from(`${question}"prompt":${each(28e3, (n) => `"${n.toString(36)}"`)}}`),
+      headers: json,
+    },
+    {
+      name: "as many names of an object as are taken",
+      path: "../../v1/completions",
+      bytes: Buffer.from(`${question}"prompt":{${each(4800, (n) => `"k${n}":1`).slice(1, -1)}}}`),
+      headers: json,
+    },
+    {
+      name: "a sample with options of many names",
+      path: "asample",
+      bytes: sampleWith(`"extensions":{${each(29e4, (n) => `"k${n}":1`).slice(1, -1)}}`),
+      headers: json,
+    },
+    {
+      name: "as many of those as are taken",
+      path: "asample",
+      bytes: sampleWith(`"extensions":{${each(9900, (n) => `"k${n}":1`).slice(1, -1)}}`),
+      headers: json,
+    },
+    {
+      name: "a long list in a log",
+      path: "logs",
+      bytes: Buffer.from(each(349e3, (n) => `${n}.5`)),
+      headers: json,
+    },
+    {
+      name: "short lists in a log",
+      path: "logs",
+      bytes: Buffer.from(`${each(1900, () => each(52, (n) => `${n}.5`))}\n`.repeat(8)),
+      headers: json,
+    },
+    {
+      name: "names in a log",
+      path: "logs",
+      bytes: Buffer.from(`${each(9300, named)}\n`.repeat(26)),
       headers: json,
     },
     {
