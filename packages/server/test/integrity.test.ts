@@ -87,19 +87,22 @@ describe("a payload", () => {
     },
   );
 
-  it("of the journal that is read in another thread is looked at there", async () => {
-    const row = Array.from({ length: 60_000 }, (_, i) => i % 90);
-    await pass(model, 1, row);
-    await app.stop();
-    const blob = payloadBlob(`${model}:1`);
-    flipBit(fileIn("blobs", blob));
-    await app.start();
-    expect(await pass(model, 2, [1])).toMatchObject({
-      category: "server",
-      error: expect.stringMatching(`blobs/${blob} .*does not match its SHA-256`) as string,
-    });
-    expect(await isCorrupted(model)).toBe(true);
-  });
+  it.each(damages)(
+    "of the journal that is read in another thread and %s is looked at there",
+    async (_, damage, problem) => {
+      const row = Array.from({ length: 60_000 }, (_item, i) => i % 90);
+      await pass(model, 1, row);
+      await app.stop();
+      const blob = payloadBlob(`${model}:1`);
+      damage(fileIn("blobs", blob));
+      await app.start();
+      expect(await pass(model, 2, [1])).toMatchObject({
+        category: "server",
+        error: expect.stringMatching(`blobs/${blob} .*${problem}`) as string,
+      });
+      expect(await isCorrupted(model)).toBe(true);
+    },
+  );
 
   it("of the journal that is altered inside its row corrupts its run", async () => {
     await pass(model, 1, [5, 6, 7]);

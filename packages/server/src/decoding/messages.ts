@@ -10,7 +10,7 @@ import type { JsonTextForm } from "./json-text.js";
 export type ThreadWork =
   | { readonly kind: "body"; readonly parts: readonly Uint8Array[]; readonly form: BodyForm }
   | { readonly kind: "json"; readonly parts: readonly Uint8Array[]; readonly form: JsonTextForm }
-  | { readonly kind: "pass"; readonly stored: StoredPayload }
+  | { readonly kind: "pass"; readonly payload: StoredPayload }
   | { readonly kind: "result"; readonly typeName: ProtoTypeName; readonly bytes: Uint8Array }
   | {
       readonly kind: "texts";

@@ -1,5 +1,5 @@
 import { decodeProto, encodeJson, stringifyJson, type ProtoTypeName } from "tinker-ts/wire";
-import { checkedPayload, type StoredPayload } from "../queue/canonical-payload.js";
+import { readPayload, type StoredPayload } from "../queue/canonical-payload.js";
 import type { ReceivedPass } from "./received-pass.js";
 import { DecodingThreads } from "./decoding-threads.js";
 import { decodePass, toEnginePass, type EnginePass } from "./engine-pass.js";
@@ -40,12 +40,11 @@ export class PassDecoder {
     this.#kept.delete(requestId);
   }
 
-  /** A pass as the engine wants it, if it is the one that was accepted; the payload may be used up. */
-  async decode(owner: string, stored: StoredPayload): Promise<EnginePass> {
-    const { bytes } = stored;
-    if (bytes.length <= smallBytes) return decodePass(checkedPayload(stored));
-    const pass = await this.#threads.run(owner, { kind: "pass", stored }, [bytes]);
-    return pass as EnginePass;
+  /** A pass as the engine wants it, if it is the one that was accepted. */
+  async decode(owner: string, payload: StoredPayload): Promise<EnginePass> {
+    if (payload.stored.sizeBytes <= smallBytes) return decodePass(await readPayload(payload));
+    // Read there as well: memory for it would have the event loop collect garbage.
+    return (await this.#threads.run(owner, { kind: "pass", payload }, [])) as EnginePass;
   }
 
   /** The JSON text of a result that is kept in its binary form. */

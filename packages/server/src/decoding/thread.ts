@@ -3,7 +3,7 @@ import { decodeProto, encodeJson, stringifyJson, type WireValue } from "tinker-t
 import type { Tokenizer } from "@tinker-ts/hub";
 import { ApiError } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
-import { checkedPayload } from "../queue/canonical-payload.js";
+import { readPayload } from "../queue/canonical-payload.js";
 import { answerGrammar, type AnswerShape } from "../structure/answer-grammar.js";
 import { SchemaRefusal } from "../structure/schema-refusal.js";
 import { encodeChatText } from "./chat-text.js";
@@ -42,7 +42,7 @@ async function carryOut(work: ThreadWork): Promise<Done> {
     case "json":
       return { value: readJsonTexts(joined(work.parts), work.form), owned: [] };
     case "pass":
-      return { value: inSharedMemory(decodePass(checkedPayload(work.stored))), owned: [] };
+      return { value: inSharedMemory(decodePass(await readPayload(work.payload))), owned: [] };
     case "result": {
       const { typeName, bytes } = work;
       const text = stringifyJson(encodeJson(typeName, decodeProto(typeName, bytes) as never));

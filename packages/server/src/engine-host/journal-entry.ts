@@ -56,7 +56,7 @@ export async function repeat(
     await runStep(adapter, await ledger.payload(requestId));
     return 0;
   }
-  const pass = await passes.decode(model.owner, await ledger.stored(requestId));
+  const pass = await passes.decode(model.owner, ledger.stored(requestId));
   await runPass(adapter, pass);
   return pass.tokens;
 }

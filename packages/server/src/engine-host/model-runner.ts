@@ -186,8 +186,8 @@ export class ModelRunner {
     const payload = () => this.#unlessDamaged(ledger.payloadOf(request));
     const readPass = async () => {
       await ledger.accepted(request);
-      const stored = ledger.stored(requestId);
-      return this.#unlessDamaged(stored.then((pass) => passes.decode(this.#model.owner, pass)));
+      const read = async () => passes.decode(this.#model.owner, ledger.stored(requestId));
+      return this.#unlessDamaged(read());
     };
     const input = { live, request, payload, readPass, signal };
     const output = await operations[request.kind](this.#parts, input);

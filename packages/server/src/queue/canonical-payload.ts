@@ -9,6 +9,7 @@ import {
   type WireValue,
 } from "tinker-ts/wire";
 import { DamagedError } from "../errors/damaged-error.js";
+import { readStored, type StoredBytes } from "../store/content.js";
 
 /*
  * One form per request, whatever dialect it came in and in whatever order its fields were written. It is
@@ -62,27 +63,27 @@ export async function resultDigest(bytes: Uint8Array): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
 }
 
-/** A payload as it was read, with what tells whether it is the one that was accepted. */
+/** Where a payload is, with what tells whether it is the one that was accepted. */
 export interface StoredPayload {
-  readonly bytes: Uint8Array;
+  readonly stored: StoredBytes;
   readonly kind: string;
   /** What the request has in common with its retries. */
   readonly identity: Uint8Array;
   /** SHA-256 of the payload, where the identity is not made from all of it. */
   readonly digest: Uint8Array | null;
-  /** Where it was read. */
-  readonly file: string;
 }
 
-/** The payload, when it is the one that was accepted; a damaged one throws. */
-export function checkedPayload({ bytes, kind, identity, digest, file }: StoredPayload): Uint8Array {
+/** Reads a payload, if it is the one that was accepted; a damaged one throws. */
+export async function readPayload(payload: StoredPayload): Promise<Uint8Array> {
+  const { stored, kind, identity, digest } = payload;
+  const bytes = await readStored(stored);
   // Such a save of an older server has no digest, and its identity leaves a field out.
   if (kind === "save_weights_for_sampler" && !digest) return bytes;
   const isSame = digest
     ? timingSafeEqual(digestOf(bytes), digest)
     : timingSafeEqual(identityOf(kind, bytes), identity);
   if (isSame) return bytes;
-  throw new DamagedError(file, "does not match its SHA-256");
+  throw new DamagedError(stored.file, "does not match its SHA-256");
 }
 
 function withSortedInputs(datum: Datum): Datum {

@@ -6,7 +6,14 @@ import { isStorageFailure } from "../errors/storage-failure.js";
 import { withoutDataDir } from "../errors/without-data-dir.js";
 import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
-import { inlineContent, isLarge, placeOf, readContent, storeContent } from "../store/content.js";
+import {
+  inlineContent,
+  isLarge,
+  placeOf,
+  readContent,
+  storeContent,
+  storedBytes,
+} from "../store/content.js";
 import type {
   FinishedFacts,
   Outcome,
@@ -17,7 +24,7 @@ import type {
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
 import { Acceptance, type WholeEnding } from "./acceptance.js";
-import { checkedPayload, digestOf, resultDigest, type StoredPayload } from "./canonical-payload.js";
+import { digestOf, readPayload, resultDigest, type StoredPayload } from "./canonical-payload.js";
 import { Waiters } from "./waiters.js";
 
 /** A request on its way into the store. */
@@ -148,7 +155,7 @@ export class RequestLedger {
 
   /** The payload of a request that has not finished or is in the journal. */
   async payload(requestId: string): Promise<Uint8Array> {
-    return checkedPayload(await this.stored(requestId));
+    return readPayload(this.stored(requestId));
   }
 
   /** That of a request which may still be on its way into the store. */
@@ -159,13 +166,13 @@ export class RequestLedger {
     return this.payload(head.requestId);
   }
 
-  /** The same, for those who make sure by themselves that it is what was accepted. */
-  async stored(requestId: string): Promise<StoredPayload> {
+  /** Where that is, for those who read it by themselves. */
+  stored(requestId: string): StoredPayload {
     const row = this.#store.requests.payload(requestId);
-    const bytes = row && (await readContent(row.content, this.#store.blobs));
-    if (!bytes) throw new DamagedError(`the payload of request ${requestId}`, "is missing");
-    const { kind, identity, digest, content } = row;
-    return { bytes, kind, identity, digest, file: placeOf(content) };
+    const stored = row && storedBytes(row.content, this.#store.blobs);
+    if (!stored) throw new DamagedError(`the payload of request ${requestId}`, "is missing");
+    const { kind, identity, digest } = row;
+    return { stored, kind, identity, digest };
   }
 
   /** Commits how a request ended, together with what `also` writes, and tells those who wait. */

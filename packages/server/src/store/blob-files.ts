@@ -39,16 +39,6 @@ export class BlobFiles {
     return name;
   }
 
-  /** The bytes of a file, or null when it is gone. */
-  async read(name: string): Promise<Uint8Array | null> {
-    try {
-      return await readFile(this.pathOf(name));
-    } catch (error) {
-      if (isMissing(error)) return null;
-      throw error;
-    }
-  }
-
   pathOf(name: string): string {
     return path.join(this.#folder, name);
   }
@@ -61,6 +51,16 @@ export class BlobFiles {
   /** The files whose names are not in `known`. */
   async findUnknown(known: ReadonlySet<string>): Promise<string[]> {
     return (await readdir(this.#folder)).filter((name) => !known.has(name));
+  }
+}
+
+/** The bytes of a file, or null when it is gone. */
+export async function readBlob(place: string): Promise<Uint8Array | null> {
+  try {
+    return await readFile(place);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
   }
 }
 

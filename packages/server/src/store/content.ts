@@ -1,5 +1,5 @@
 import { DamagedError } from "../errors/damaged-error.js";
-import type { BlobFiles } from "./blob-files.js";
+import { readBlob, type BlobFiles } from "./blob-files.js";
 import type { Row } from "./sql.js";
 
 /** Contents above this size go into a file of their own. */
@@ -55,17 +55,42 @@ export function placeOf({ blob }: Content): string {
   return blob === null ? "server.db" : `blobs/${blob}`;
 }
 
-/** Reads as many bytes back as were stored, or null when the row has none any more. */
-export async function readContent(content: Content, blobs: BlobFiles): Promise<Uint8Array | null> {
+/** Bytes that were stored, or where a thread can read them. */
+export interface StoredBytes {
+  readonly inline: Uint8Array | null;
+  readonly path: string | null;
+  /** The same place, as messages name it. */
+  readonly file: string;
+  readonly sizeBytes: number;
+}
+
+/** Where the bytes of a row are, or null when it has none any more. */
+export function storedBytes(content: Content, blobs: BlobFiles): StoredBytes | null {
   const { inline, blob, sizeBytes } = content;
   if (!inline && blob === null) return null;
-  const file = placeOf(content);
-  const bytes = inline ?? (await blobs.read(blob!));
+  const path = inline ? null : blobs.pathOf(blob!);
+  return { inline, path, file: placeOf(content), sizeBytes };
+}
+
+/** Reads as many bytes back as were stored. */
+export async function readStored({
+  inline,
+  path,
+  file,
+  sizeBytes,
+}: StoredBytes): Promise<Uint8Array> {
+  const bytes = inline ?? (await readBlob(path!));
   if (!bytes) throw new DamagedError(file, "is missing");
   if (bytes.length !== sizeBytes) {
     throw new DamagedError(file, `has ${bytes.length} of ${sizeBytes} bytes`);
   }
   return bytes;
+}
+
+/** The bytes of a row, or null when it has none any more. */
+export async function readContent(content: Content, blobs: BlobFiles): Promise<Uint8Array | null> {
+  const stored = storedBytes(content, blobs);
+  return stored && readStored(stored);
 }
 
 /** The content in the columns `<name>`, `<name>_blob` and `<name>_bytes`. */
