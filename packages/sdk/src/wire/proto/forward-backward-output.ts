@@ -107,19 +107,24 @@ type DenseOutput = ReturnType<typeof toDenseOutput>;
 
 function* equalLayoutRuns(outputs: readonly DenseOutput[]): Generator<DenseOutput[]> {
   let run: DenseOutput[] = [];
-  let runLayout = "";
   for (const output of outputs) {
-    const layout = JSON.stringify(
-      output.map(({ name, tensor, trailing }) => [name, tensor.dtype, trailing]),
-    );
-    if (run.length > 0 && layout !== runLayout) {
+    if (run.length > 0 && !hasLayoutOf(output, run[0]!)) {
       yield run;
       run = [];
     }
-    runLayout = layout;
     run.push(output);
   }
   if (run.length > 0) yield run;
+}
+
+function hasLayoutOf(output: DenseOutput, other: DenseOutput): boolean {
+  if (output.length !== other.length) return false;
+  return output.every(({ name, tensor, trailing }, index) => {
+    const field = other[index]!;
+    if (name !== field.name || tensor.dtype !== field.tensor.dtype) return false;
+    if (trailing.length !== field.trailing.length) return false;
+    return trailing.every((size, dimension) => size === field.trailing[dimension]);
+  });
 }
 
 function writeRecord(run: readonly DenseOutput[], typeTag: string): MessageWriter {

@@ -4,6 +4,9 @@ class MalformedMessage extends Error {}
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 const [varint, fixed64, delimited, fixed32] = [0, 1, 2, 5];
 
+/** Texts up to this length are looked at letter by letter: names are short. */
+const shortLength = 32;
+
 /** A kind of message: what one without fields is, and how each field is read into it, by its number. */
 export interface MessageForm<T> {
   readonly empty: () => T;
@@ -84,7 +87,7 @@ export class MessageReader {
 
   /** Text. */
   string(set: (value: string) => void): void {
-    this.bytes((value) => set(utf8.decode(value)));
+    this.bytes((value) => set(textOf(value)));
   }
 
   /** A message inside. */
@@ -141,4 +144,14 @@ export class MessageReader {
     }
     throw new MalformedMessage("a number is longer than ten bytes");
   }
+}
+
+function textOf(bytes: Uint8Array): string {
+  if (bytes.length > shortLength) return utf8.decode(bytes);
+  let text = "";
+  for (const byte of bytes) {
+    if (byte >= 0x80) return utf8.decode(bytes);
+    text += String.fromCharCode(byte);
+  }
+  return text;
 }

@@ -6,8 +6,14 @@ const lengthDelimited = 2;
 
 const encoder = new TextEncoder();
 
-/** A piece of a message: bytes, a nested message, or integers that are widened while writing. */
-type Part = Uint8Array | MessageWriter | Int32Array | BigInt64Array;
+/**
+ * A piece of a message: one number, a text of one byte a letter, bytes, a nested message, or integers that are widened
+ * while writing.
+ */
+type Part = number | string | Uint8Array | MessageWriter | Int32Array | BigInt64Array;
+
+/** Texts up to this length are looked at letter by letter. */
+const shortLength = 64;
 
 /** Empty is the default of a plain field and not sent; it means something where presence counts. */
 export type WhenEmpty = "skip" | "send";
@@ -41,7 +47,10 @@ export class MessageWriter {
   }
 
   string(field: number, text: string): this {
-    return this.bytes(field, encoder.encode(text));
+    if (!isShortAscii(text)) return this.bytes(field, encoder.encode(text));
+    if (text === "") return this;
+    this.#addHead(field, lengthDelimited, text.length);
+    return this.#add(text, text.length);
   }
 
   /** Bytes; the array is read when the message is written. */
@@ -76,9 +85,12 @@ export class MessageWriter {
 
   /** A packed repeated field of non-negative integers. */
   packedUints(field: number, values: readonly number[]): this {
-    const bytes: number[] = [];
-    for (const value of values) pushVarint(bytes, value);
-    return this.bytes(field, Uint8Array.from(bytes));
+    if (values.length === 0) return this;
+    let size = 0;
+    for (const value of values) size += varintSize(value);
+    this.#addHead(field, lengthDelimited, size);
+    for (const value of values) this.#add(value, varintSize(value));
+    return this;
   }
 
   /** The finished message. */
@@ -107,10 +119,9 @@ export class MessageWriter {
   }
 
   #addHead(field: number, wireType: number, value?: number): void {
-    const bytes: number[] = [];
-    pushVarint(bytes, field * 8 + wireType);
-    if (value !== undefined) pushVarint(bytes, value);
-    this.#add(Uint8Array.from(bytes), bytes.length);
+    const tag = field * 8 + wireType;
+    this.#add(tag, varintSize(tag));
+    if (value !== undefined) this.#add(value, varintSize(value));
   }
 
   #add(part: Part, size: number): this {
@@ -128,6 +139,13 @@ export class MessageWriter {
 }
 
 function writePart(part: Part, target: Uint8Array, offset: number): number {
+  if (typeof part === "number") return writeVarint(part, target, offset);
+  if (typeof part === "string") {
+    for (let index = 0; index < part.length; index++) {
+      target[offset + index] = part.charCodeAt(index);
+    }
+    return offset + part.length;
+  }
   if (part instanceof MessageWriter) return part.write(target, offset);
   if (part instanceof Uint8Array) {
     target.set(part, offset);
@@ -137,11 +155,27 @@ function writePart(part: Part, target: Uint8Array, offset: number): number {
   return offset + int64Size(part);
 }
 
-function pushVarint(bytes: number[], value: number): void {
+function isShortAscii(text: string): boolean {
+  if (text.length > shortLength) return false;
+  for (let index = 0; index < text.length; index++) {
+    if (text.charCodeAt(index) >= 0x80) return false;
+  }
+  return true;
+}
+
+function varintSize(value: number): number {
+  let size = 1;
+  for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 0x80)) size++;
+  return size;
+}
+
+function writeVarint(value: number, target: Uint8Array, start: number): number {
+  let offset = start;
   let rest = value;
   while (rest >= 0x80) {
-    bytes.push((rest % 0x80) | 0x80);
+    target[offset++] = (rest % 0x80) | 0x80;
     rest = Math.floor(rest / 0x80);
   }
-  bytes.push(rest);
+  target[offset++] = rest;
+  return offset;
 }
