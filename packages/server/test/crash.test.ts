@@ -12,7 +12,7 @@ import { ServerProcess } from "./support/server-process.js";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] !== undefined;
 const steps = isFull ? 300 : 30;
-const kills = isFull ? 100 : 5;
+const kills = isFull ? 100 : 3;
 
 const cleanUps: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
