@@ -73,7 +73,7 @@ export async function worstBodies(
         schema,
       })}}`,
     );
-  const fields = Array.from({ length: 3900 }, (_, n) => [`field${n}`, { type: "string" }]);
+  const fields = Array.from({ length: 4300 }, (_, n) => [`field${n}`, { type: "string" }]);
   const path = "forward_backward";
   return [
     { name: "spaces, compressed", path, bytes: spaces, headers: { ...json, ...zstd } },
@@ -139,7 +139,7 @@ export async function worstBodies(
     {
       name: "as many of them as are taken",
       path: "../../v1/chat/completions",
-      bytes: Buffer.from(`${question}"messages":${each(4600, named)}}`),
+      bytes: Buffer.from(`${question}"messages":${each(5200, named)}}`),
       headers: json,
     },
     {
@@ -151,7 +151,7 @@ export async function worstBodies(
     {
       name: "as many names of an object as are taken",
       path: "../../v1/completions",
-      bytes: Buffer.from(`${question}"prompt":{${each(4800, (n) => `"k${n}":1`).slice(1, -1)}}}`),
+      bytes: Buffer.from(`${question}"prompt":{${each(5500, (n) => `"k${n}":1`).slice(1, -1)}}}`),
       headers: json,
     },
     {
@@ -181,7 +181,7 @@ export async function worstBodies(
     {
       name: "names in a log",
       path: "logs",
-      bytes: Buffer.from(`${each(9300, named)}\n`.repeat(26)),
+      bytes: Buffer.from(`${each(10_500, named)}\n`.repeat(22)),
       headers: json,
     },
     {
