@@ -52,6 +52,16 @@ describe("JSON that is looked at", () => {
     ]);
   });
 
+  it("changes no prototype", () => {
+    const list = `{"__proto__":${listOf(1000, String)}}`;
+    const value = unfoldJson(scanJson(list, ample)) as object;
+    expect(Object.keys(value)).toEqual(["__proto__"]);
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+    // The prototype of lists is an empty list.
+    const { a } = unfoldJson(scanJson(`{"a":${list},"a":[]}`, ample)) as { a: object };
+    expect(Object.getPrototypeOf(a)).toBe(Array.prototype);
+  });
+
   it("takes nothing out of texts", () => {
     const json = JSON.stringify({ text: `"[${"1,".repeat(1000)}1]`, escaped: "\\" });
     expect(scanJson(json, ample)).toEqual({ text: json, lists: [] });
