@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Datum } from "../../types/datum.js";
 import { TensorData } from "../../types/tensor-data.js";
@@ -106,6 +107,39 @@ describe("our writer against the generated code", () => {
     }
   });
 
+  it("agrees on texts of every length and letter, and on numbers of every size", () => {
+    const letter = fc.constantFrom("a", "~", "\u007f", "\u0080", "é", "ж", "中", "🌱");
+    const text = fc.string({ unit: letter, maxLength: 80, size: "max" });
+    const size = fc.oneof(fc.integer({ min: 0, max: 300 }), fc.integer({ min: 0, max: 70_000 }));
+    fc.assert(
+      fc.property(text, text, size, fc.integer({ min: 1, max: 2 ** 31 - 1 }), (...parts) => {
+        const [modelId, name, length, seqId] = parts;
+        const inputs = { weights: new Float32Array(length) };
+        const bytes = encodeProto("ForwardBackwardRequest", {
+          modelId,
+          seqId,
+          forwardBackwardInput: {
+            data: [{ modelInput: [1], lossFnInputs: inputs }],
+            lossFn: "ppo",
+            lossFnConfig: { [name]: 1 },
+          },
+        });
+        const known = fromBinary(ForwardBackwardRequestSchema, bytes);
+        expect([known.modelId, known.seqId]).toEqual([modelId, seqId]);
+        expect(Object.keys(known.lossFnConfig)).toEqual([name]);
+        const read = decodeProto(
+          "ForwardBackwardRequest",
+          toBinary(ForwardBackwardRequestSchema, known),
+        );
+        expect(read.modelId).toBe(modelId);
+        expect(Object.keys(read.forwardBackwardInput.lossFnConfig ?? {})).toEqual([name]);
+        expect(read.forwardBackwardInput.data[0]?.lossFnInputs["weights"]?.data).toHaveLength(
+          length,
+        );
+      }),
+    );
+  });
+
   it("was generated from the .proto file of the repository", () => {
     const proto = readFileSync(
       new URL("../../../proto/tinker_public.proto", import.meta.url),
@@ -123,6 +157,16 @@ describe("our writer against the generated code", () => {
     ]);
     expect(generated).toEqual(declared);
   });
+});
+
+it("keeps the number format of every datum's output", () => {
+  const outputs = [Float32Array.of(1), Int32Array.of(1), Float32Array.of(1, 2)];
+  const bytes = encodeProto("ForwardBackwardOutput", {
+    lossFnOutputType: "x",
+    lossFnOutputs: outputs.map((data) => ({ a: new TensorData({ data, shape: [data.length] }) })),
+  });
+  const { lossFnOutputs } = decodeProto("ForwardBackwardOutput", bytes);
+  expect(lossFnOutputs.map(({ a }) => a?.data)).toEqual(outputs);
 });
 
 describe("refusals", () => {
