@@ -5,9 +5,6 @@ const packages = readdirSync("packages").filter((name) =>
   existsSync(`packages/${name}/package.json`),
 );
 
-/** Packages whose test files are small and many, and leave nothing behind: a process for each takes half their time. */
-const sharing = new Set(["hub", "sdk"]);
-
 export default defineConfig({
   test: {
     testTimeout: 20_000,
@@ -23,7 +20,6 @@ export default defineConfig({
         test: {
           name,
           include: ["src/**/*.test.ts", "test/**/*.test.ts"],
-          isolate: !sharing.has(name),
           ...(existsSync(`packages/${name}/test/global-setup.ts`)
             ? { globalSetup: "test/global-setup.ts" }
             : {}),

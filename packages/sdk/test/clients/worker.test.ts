@@ -20,8 +20,11 @@ const workerCode = `
 const inWorker = (state: SamplingClientState) =>
   new Promise<unknown>((resolve, reject) => {
     const worker = new Worker(workerCode, { eval: true, workerData: { state } });
-    worker.once("message", resolve);
+    let answer: unknown;
+    worker.once("message", (message) => (answer = message));
     worker.once("error", reject);
+    // It has closed its connections by then, which are looked for at the end of a test.
+    worker.once("exit", () => resolve(answer));
   });
 
 const seqIds = (service: FakeService) =>
