@@ -161,9 +161,13 @@ describe("our writer against the generated code", () => {
 
 it("keeps the number format of every datum's output", () => {
   const outputs = [Float32Array.of(1), Int32Array.of(1), Float32Array.of(1, 2)];
+  const alike = new TensorData({ data: Float32Array.of(3), shape: [1] });
   const bytes = encodeProto("ForwardBackwardOutput", {
     lossFnOutputType: "x",
-    lossFnOutputs: outputs.map((data) => ({ a: new TensorData({ data, shape: [data.length] }) })),
+    lossFnOutputs: outputs.map((data) => {
+      const a = new TensorData({ data, shape: [data.length] });
+      return { a, alike };
+    }),
   });
   const { lossFnOutputs } = decodeProto("ForwardBackwardOutput", bytes);
   expect(lossFnOutputs.map(({ a }) => a?.data)).toEqual(outputs);
