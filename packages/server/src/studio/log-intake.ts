@@ -33,6 +33,8 @@ interface TakenLines {
 
 /** Longest time that a transaction takes lines before it commits. */
 const partMs = 8;
+/** Lines that it takes however long they last: a short batch is stored whole or not at all. */
+const leastLines = 8;
 /** Metrics that an attempt may have; each is a series of its own. */
 const maxKeys = 10_000;
 const exhibitKinds = { rollouts: "rollout", examples: "datum" } as const;
@@ -60,7 +62,7 @@ export function logsPage(core: Core, authenticator: Authenticator, openJson: Ope
 /**
  * What loggers tell of their runs.
  *
- * - A batch is stored in parts, so that a long one does not keep others waiting, and those of an owner one
+ * - A long batch is stored in parts, so that it does not keep others waiting, and those of an owner one
  *   after the other. A bad line refuses it by number; where parts before it are stored, the refusal says so.
  * - A line that was stored before is only counted: loggers send again what they are not sure of.
  * - Every writer has its own attempt: one that is late adds to what others have replaced.
@@ -146,7 +148,7 @@ export class LogIntake {
     const deadline = performance.now() + partMs;
     let end = first;
     for (; end < lines.length; end++) {
-      if (end > first && performance.now() > deadline) break;
+      if (end - first >= leastLines && performance.now() > deadline) break;
       const line = lines[end]!;
       const { writer, n, kind } = line;
       const isNew = !runs.has(line.run) && !store.logs.get(line.run);

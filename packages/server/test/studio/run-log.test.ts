@@ -134,6 +134,19 @@ describe("lines of a logger", () => {
     expect(await listRuns(app)).toEqual([]);
   });
 
+  it("are refused together also where one of them takes long", async () => {
+    // Text that is written as six times as much: longer than a part of a long batch may take.
+    const config = { note: "\u0001".repeat(650_000) };
+    const steps = Array.from({ length: 6 }, (_, x) => metrics(x + 2, x, { a: x }));
+    const lines = [open(1, "w1", { config }), ...steps, { ...head(8), kind: "text" }];
+    const response = await post(lines);
+    expect([response.status, await response.text()]).toEqual([
+      400,
+      expect.stringContaining("line 8: text") as unknown,
+    ]);
+    expect(await listRuns(app)).toEqual([]);
+  });
+
   it("of a later attempt replace what an earlier one had logged beyond its beginning", async () => {
     await post([open(), ...[0, 1, 2, 3].map((x) => metrics(x + 2, x, { a: x }))]);
     await post([open(1, "w2"), ...[2, 3].map((x) => metrics(x, x, { a: 10 * x }, "w2"))]);
