@@ -10,10 +10,13 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { families, fixtureData, readExpected, readTensors } from "./support/fixture-model.js";
 import { fixture } from "./support/fixtures.js";
+import { useTemporaryFolder } from "./support/temporary-folder.js";
+import { writeTinyModel } from "./support/tiny-model.js";
 
 const oneDigit = { weights: "int8", activations: "int8" } as const;
 const sixteenBits = { weights: "int8" } as const;
 
+const temporary = useTemporaryFolder();
 let engine: Engine;
 beforeAll(async () => {
   engine = await Engine.create({ threads: 2 });
@@ -145,6 +148,25 @@ it("keeps trainer and sampler together on a prompt of the embedded model", async
   const differences = await sampledAndScored(model, adapter, prompt);
   expect(differences.at(-1)).toBeLessThan(2e-3);
   expect(differences[differences.length >> 1]).toBeLessThan(2e-4);
+  await model.unload();
+});
+
+it("adds each layer's own bias where the sampler multiplies several layers at once", async () => {
+  const config = { hidden_size: 128, head_dim: 32, attention_bias: true, mlp_bias: true };
+  await writeTinyModel(temporary("biased"), {
+    config: { ...config, num_attention_heads: 4, num_key_value_heads: 2, intermediate_size: 160 },
+    edit: (tensors) => {
+      for (const tensor of tensors.values()) {
+        const { name, data } = tensor;
+        if (!name.endsWith("proj.weight") || !(data instanceof Float32Array)) continue;
+        tensors.set(name, { ...tensor, data: data.map((value) => value / 10) });
+      }
+    },
+  });
+  const model = await engine.loadModel(temporary("biased"), sixteenBits);
+  const adapter = await model.createAdapter({ rank: 4, seed: 1 });
+  const differences = await sampledAndScored(model, adapter, [3, 1, 4, 1, 5, 9, 2, 6]);
+  expect(differences.at(-1)).toBeLessThan(2e-3);
   await model.unload();
 });
 

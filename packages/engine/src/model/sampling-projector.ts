@@ -1,7 +1,16 @@
 import type { ModelConfig } from "../files/model-config.js";
 import { Dim } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
-import { matmul, multiply, split, transpose } from "../graph/ops/index.js";
+import {
+  add,
+  concat,
+  dimAt,
+  matmul,
+  multiply,
+  split,
+  transpose,
+  type Int8Weight,
+} from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
 import { at } from "../util/at.js";
 import {
@@ -9,6 +18,7 @@ import {
   siteBName,
   stackedAName,
   type SiteLookup,
+  type SiteTensors,
   type SiteWeight,
 } from "./projectors.js";
 import { siteWidths, sitesOf } from "./sites.js";
@@ -76,14 +86,43 @@ export function samplingProjector(
             0,
             sites.map(() => rank),
           );
+    const bases = frozenProducts(value, sites.map(lookup));
     return sites.map((site, index) => {
       const { outputs } = siteWidths(config, site);
       const b = graph.input(`${prefix}${siteBName(site)}`, [Dim.of(outputs), rank]);
-      const { weight, bias } = lookup(site);
-      const plus = linearLayer(value, readOnce(weight), bias);
-      return matmul(at(parts, index), b, { ...bothTransposed, plus });
+      return matmul(at(parts, index), b, { ...bothTransposed, plus: at(bases, index) });
     });
   };
+}
+
+/**
+ * A group's products with frozen weights. In 8 bits they are one: that gives the same bits, since sums of whole numbers
+ * are exact, and spares a row alone several small steps of each layer.
+ */
+function frozenProducts(value: Tensor, layers: readonly SiteTensors[]): readonly Tensor[] {
+  const weights = layers.flatMap(({ weight }) => ("scale" in weight ? [weight] : []));
+  if (layers.length === 1 || weights.length < layers.length) {
+    return layers.map(({ weight, bias }) => linearLayer(value, readOnce(weight), bias));
+  }
+  const widths = weights.map(({ scale }) => dimAt(scale, 0));
+  const products = split(linearLayer(value, readOnce(joinedOutputs(weights))), 1, widths);
+  return products.map((product, index) => {
+    const bias = layers[index]?.bias;
+    return bias === undefined ? product : add(product, bias);
+  });
+}
+
+/** Weights one after the other, as one that has all of their outputs. */
+function joinedOutputs(weights: readonly Int8Weight[]): Int8Weight {
+  const transposed = concat(
+    weights.map((weight) => weight.transposed),
+    0,
+  );
+  const scale = concat(
+    weights.map((weight) => weight.scale),
+    0,
+  );
+  return { ...at(weights, 0), transposed, values: transpose(transposed, [1, 0]), scale };
 }
 
 /** A step of decoding has few rows: how long it takes is how long reading the weights takes. */

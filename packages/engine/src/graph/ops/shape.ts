@@ -52,6 +52,7 @@ export function concat(values: readonly Tensor[], axis: number): Tensor {
     inputs: values,
     attributes: { axis },
     shape: first.shape.map((dim, index) => (index === axis ? total : dim)),
+    dtype: first.dtype,
     vjp: ([gradient]) => (gradient === undefined ? [] : split(gradient, axis, sizes)),
   });
 }
