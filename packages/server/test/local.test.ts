@@ -18,7 +18,7 @@ afterEach(() => {
 });
 
 /** Runs a program of a user in a process of its own, with `local:` as its server. */
-async function program(source: string): Promise<string> {
+async function program(source: string, flags: readonly string[] = []): Promise<string> {
   const file = path.join(folder, "program.mjs");
   writeFileSync(file, source);
   const env = {
@@ -28,7 +28,7 @@ async function program(source: string): Promise<string> {
     TINKER_TS_DATA_DIR: path.join(folder, "data"),
     TMPDIR: folder,
   };
-  const { stdout } = await run(process.execPath, [file], { env, timeout: 60_000 });
+  const { stdout } = await run(process.execPath, [...flags, file], { env, timeout: 60_000 });
   return stdout.trim();
 }
 
@@ -80,6 +80,30 @@ it("lets a program end that does not close its client", async () => {
     await (await createLocalHandler({ logger })).close();
   `),
   ).toBe("");
+});
+
+it.each([
+  { name: "flags of V8", flags: ["--max-old-space-size=2048", "--expose-gc"] },
+  { name: "flags about the program alone", flags: ["--input-type=module", "--expose-gc"] },
+])("computes and decodes in threads of a process with $name", async ({ flags }) => {
+  const source = `
+    import { createLocalHandler } from ${server};
+    import { ServiceClient } from ${sdk};
+    const local = await createLocalHandler({ logLevel: "silent" });
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify({ model: "nobody", prompt: "long ".repeat(20_000) });
+    const asked = new Request("http://localhost/v1/completions", { method: "POST", headers, body });
+    console.log((await local.fetch(asked)).status);
+    await local.close();
+    const service = new ServiceClient();
+    const training = await service.createLoraTrainingClient({ baseModel: ${model}, rank: 4 });
+    await training.optimStep();
+    console.log("stepped");
+    await service.close();
+  `;
+  const isEvaluated = flags.some((flag) => flag.startsWith("--input-type"));
+  const told = await program(source, isEvaluated ? [...flags, "--eval", source] : flags);
+  expect(told).toBe("404\nstepped");
 });
 
 it("says who uses the data directory when it is taken", async () => {

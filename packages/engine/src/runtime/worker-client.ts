@@ -45,8 +45,9 @@ export class WorkerClient {
     const workerData: WorkerSettings = { ...settings, nativeCalls: calls.memory };
     this.#worker = new Worker(new URL("./worker.js", import.meta.url), {
       name: "tinker-ts engine",
-      // A flag of `node --input-type=module --eval` is about that program and refused in a thread.
-      execArgv: process.execArgv.filter((flag) => !flag.startsWith("--input-type")),
+      // Flags of the process hold for its threads, V8's too, but naming those here is refused. So is a flag of
+      // `node --input-type=module --eval` in a thread: it is about that program alone.
+      execArgv: process.execArgv.some((flag) => flag.startsWith("--input-type")) ? [] : undefined,
       workerData,
     });
     const stop = (): void => calls.stop();

@@ -18,7 +18,7 @@ const hastyClock = `{
 }`;
 
 /** Runs a program of its own until it ends by itself. */
-const run = (code: string, url: string) =>
+const run = (code: string, url: string, flags: readonly string[] = []) =>
   new Promise<{ code: number | null; output: string }>((resolve) => {
     const program = `import { ServiceClient } from "tinker-ts";
       const service = new ServiceClient({
@@ -28,7 +28,7 @@ const run = (code: string, url: string) =>
         onEvent: ({ type }) => type === "heartbeatFailed" && console.log("held until the timeout"),
       });
       ${code}`;
-    const child = spawn(process.execPath, ["--input-type=module", "--eval", program], {
+    const child = spawn(process.execPath, [...flags, "--input-type=module", "--eval", program], {
       cwd: folder,
       env: { PATH: process.env["PATH"] },
     });
@@ -44,6 +44,18 @@ it("a program ends by itself with its client closed", async ({ service }) => {
     console.log(sequences.length);
     await service.close();`;
   expect(await run(code, service.server.url)).toEqual({ code: 0, output: "1" });
+});
+
+it("a program with flags of V8 samples in a side thread", async ({ service }) => {
+  const { url } = service.server;
+  const code = `const options = { apiKey: "tml-x", sideThread: true };
+    const apart = new ServiceClient({ baseUrl: ${JSON.stringify(url)}, ...options });
+    const sampling = await apart.createSamplingClient({ baseModel: "m" });
+    const { sequences } = await sampling.sample({ prompt: [1] });
+    console.log(sequences.length);
+    await apart.close();
+    await service.close();`;
+  expect(await run(code, url, ["--expose-gc"])).toEqual({ code: 0, output: "1" });
 });
 
 it("a program that forgot to close ends too, even while a heartbeat is stuck", async ({

@@ -71,7 +71,9 @@ export class DecodingThread {
   #open(): Worker {
     const worker = new Worker(program, {
       name: "tinker-ts decoding",
-      execArgv: process.execArgv.filter((flag) => !flag.startsWith("--input-type")),
+      // Flags of the process hold for its threads, V8's too, but naming those here is refused. So is a flag of
+      // `node --input-type=module --eval` in a thread: it is about that program alone.
+      execArgv: process.execArgv.some((flag) => flag.startsWith("--input-type")) ? [] : undefined,
       resourceLimits: { maxOldGenerationSizeMb: heapMegabytes },
     });
     worker.unref();

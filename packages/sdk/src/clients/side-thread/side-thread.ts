@@ -38,8 +38,9 @@ export class SideThread {
 
   constructor(clock: Clock) {
     this.#worker = new Worker(new URL("./worker.js", import.meta.url), {
-      // A flag of `node --input-type=module --eval` is about that program and refused in a thread.
-      execArgv: process.execArgv.filter((flag) => !flag.startsWith("--input-type")),
+      // Flags of the process hold for its threads, V8's too, but naming those here is refused. So is a flag of
+      // `node --input-type=module --eval` in a thread: it is about that program alone.
+      execArgv: process.execArgv.some((flag) => flag.startsWith("--input-type")) ? [] : undefined,
     });
     this.#worker.unref();
     this.#worker.on("message", (answer: SideAnswer) => this.#onAnswer(answer));
