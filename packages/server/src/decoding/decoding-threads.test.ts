@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from "node:fs";
+import os from "node:os";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { DecodingThreads } from "./decoding-threads.js";
 
@@ -39,4 +41,20 @@ it("refuses what comes, waits and runs when it is closed", async () => {
   for (const { status } of [...(await refused), ...(await Promise.allSettled([decode("bob")]))]) {
     expect(status).toBe("rejected");
   }
+});
+
+/** Priorities of this process's threads; the nineteenth field, of which the second may hold spaces. */
+function priorities(): readonly number[] {
+  return readdirSync("/proc/self/task").map((id) => {
+    const fields = readFileSync(`/proc/self/task/${id}/stat`, "utf8").split(") ")[1] ?? "";
+    return Number(fields.split(" ")[16]);
+  });
+}
+
+it.runIf(process.platform === "linux")("lets the event loop go first", async () => {
+  const own = os.getPriority();
+  expect(new Set(priorities())).toEqual(new Set([own]));
+  await decode("ann");
+  expect(priorities().filter((priority) => priority > own)).toHaveLength(1);
+  expect(os.getPriority()).toBe(own);
 });

@@ -13,6 +13,7 @@ import type { MadeGrammar } from "./grammars.js";
 import { readJsonTexts } from "./json-text.js";
 import type { ThreadAnswer, ThreadOrder, ThreadWork } from "./messages.js";
 import type { ReceivedPass } from "./received-pass.js";
+import { stepBack } from "./step-back.js";
 import { checkValueParts } from "./value-parts.js";
 import { UndecodableBody } from "./undecodable-body.js";
 
@@ -38,10 +39,12 @@ interface Done {
 async function carryOut(work: ThreadWork): Promise<Done> {
   switch (work.kind) {
     case "body":
+      stepBack();
       return body(work);
     case "json":
       return { value: readJsonTexts(joined(work.parts), work.form), owned: [] };
     case "pass":
+      stepBack();
       return { value: inSharedMemory(decodePass(await readPayload(work.payload))), owned: [] };
     case "result": {
       const { typeName, bytes } = work;
