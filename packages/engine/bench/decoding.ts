@@ -3,6 +3,7 @@ import { randomIntegers } from "./data.js";
 import { readSpeed } from "./machine.js";
 import { heading, line, percent } from "./measure.js";
 import { createBenchModel, linearOperations } from "./models.js";
+import { tokenMs } from "./token-time.js";
 
 const promptTokens = 128;
 const rank = 32;
@@ -37,10 +38,7 @@ export async function benchDecoding(engine: Engine): Promise<void> {
   }
 }
 
-/**
- * Milliseconds per decoding step: the time between tokens once all samples run. Tokens may arrive in
- * bunches, so the mean over a request is taken, and the best of a few requests.
- */
+/** Milliseconds per decoding step, the best of a few requests. */
 async function stepTime(
   name: keyof typeof requests,
   model: BaseModel,
@@ -49,23 +47,10 @@ async function stepTime(
 ): Promise<number> {
   const random = randomIntegers(batch);
   const prompt = Int32Array.from({ length: promptTokens }, () => random(model.vocabSize));
+  const request = { prompt, numSamples: batch, adapter, seed: 1 };
   let best = Infinity;
-  for (let request = 0; request < requests[name]; request++) {
-    const timesMs: number[] = [];
-    await model.sample({
-      prompt,
-      maxTokens: tokensPerSample[name],
-      numSamples: batch,
-      adapter,
-      seed: 1,
-      onToken: ({ sampleIndex }) => {
-        if (sampleIndex === 0) timesMs.push(performance.now());
-      },
-    });
-    // The first steps make programs and buffers.
-    const settled = timesMs.slice(3);
-    const spent = (settled.at(-1) ?? NaN) - (settled[0] ?? NaN);
-    best = Math.min(best, spent / (settled.length - 1));
+  for (let round = 0; round < requests[name]; round++) {
+    best = Math.min(best, await tokenMs(model, request, tokensPerSample[name]));
   }
   return best;
 }

@@ -1,13 +1,14 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import type { BaseModel, Engine, PrecisionOptions, Snapshot } from "@tinker-ts/engine";
+import type { BaseModel, Engine, PrecisionOptions } from "@tinker-ts/engine";
 import { randomDatum, randomIntegers } from "./data.js";
 import type { LineProcess } from "./line-process.js";
 import { llamaEntry, startLlama } from "./llama.js";
 import { heading, line } from "./measure.js";
 import { writeModelFolder } from "./model-folder.js";
 import { benchModels, type BenchModelName } from "./models.js";
+import { tokenMs } from "./token-time.js";
 import { pythonWithTorch, startTorch } from "./torch.js";
 
 /** What models are computed with here. */
@@ -21,7 +22,7 @@ const rank = 32;
 const sequences = 4;
 /** Tokens of a sequence, rounds of steps at most, tokens that are sampled, rounds of that at most. */
 const sizes = {
-  S: { length: 128, steps: 15, tokens: 64, samples: 4 },
+  S: { length: 128, steps: 15, tokens: 64, samples: 12 },
   M: { length: 128, steps: 5, tokens: 16, samples: 3 },
   "0.6B": { length: 256, steps: 2, tokens: 8, samples: 2 },
 } as const;
@@ -129,7 +130,8 @@ async function compareDecoding(
   for (let round = 0; round <= samples && !turns.areLong; round++) {
     for (const { name: contender, model, adapter } of contenders) {
       const snapshot = await adapter.snapshot();
-      turns.note(contender, await tokenMs(model, snapshot, batch, tokens));
+      const request = { prompt: [1, 2, 3, 4], numSamples: batch, adapter: snapshot, seed: 1 };
+      turns.note(contender, await tokenMs(model, request, tokens));
       await snapshot.release();
     }
     for (const precision of ["f32", "bf16"]) {
@@ -144,25 +146,6 @@ async function compareDecoding(
     (contender) => `decode ${contender}, batch ${batch}`,
     (ms) => `${((batch * 1000) / ms).toFixed(1)} tokens/s`,
   );
-}
-
-/** Milliseconds of a token of every sample, once all of them run. */
-async function tokenMs(
-  model: BaseModel,
-  adapter: Snapshot,
-  batch: number,
-  tokens: number,
-): Promise<number> {
-  const timesMs: number[] = [];
-  await model.sample({
-    prompt: [1, 2, 3, 4],
-    maxTokens: tokens + 1,
-    numSamples: batch,
-    adapter,
-    seed: 1,
-    onToken: () => timesMs.push(performance.now()),
-  });
-  return (Math.max(...timesMs) - Math.min(...timesMs)) / tokens;
 }
 
 /** How far sampler and trainer are apart on the same tokens. */
