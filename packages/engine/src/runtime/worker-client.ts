@@ -2,6 +2,7 @@ import { Worker } from "node:worker_threads";
 import { EngineError } from "../errors.js";
 import { NativeCalls } from "../execution/native-calls.js";
 import { Deferred } from "../util/deferred.js";
+import { inOwnRealm } from "./own-realm.js";
 import type {
   CallName,
   EngineCalls,
@@ -53,7 +54,7 @@ export class WorkerClient {
     const stop = (): void => calls.stop();
     process.once("exit", stop);
     this.#worker.unref();
-    this.#worker.on("message", (message: FromWorker) => this.#receive(message));
+    this.#worker.on("message", (message: FromWorker) => this.#receive(inOwnRealm(message)));
     this.#worker.on("error", (error) => this.#fail(crashed(error)));
     this.#worker.on("exit", (code) => {
       process.off("exit", stop);

@@ -54,7 +54,9 @@ export function isMissing(error: unknown): boolean {
   return code === "ENOENT" || code === "ENOTDIR";
 }
 
-/** The `code` of a system error, such as ENOENT. */
+/** The `code` of a system error, such as ENOENT; in the realm of a test runner it is no instance of `Error`. */
 export function errorCode(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error ? String(error.code) : undefined;
+  return typeof error === "object" && error !== null && "code" in error
+    ? String(error.code)
+    : undefined;
 }

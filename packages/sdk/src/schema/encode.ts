@@ -2,6 +2,7 @@ import { toBase64 } from "./base64.js";
 import { Cursor } from "./cursor.js";
 import { checkJson } from "./free-json.js";
 import type { Node, ObjectNode } from "./node.js";
+import { ownArray } from "./own-array.js";
 import { readInteger, readNumber, writeMeasured } from "./scalars.js";
 import type { Schema } from "./schema.js";
 import { setOwn } from "./set-own.js";
@@ -36,8 +37,7 @@ function encodeNode(node: Node, value: unknown, cursor: Cursor): unknown {
     case "timestamp":
       return encodeTimestamp(value, cursor);
     case "bytes":
-      if (!(value instanceof Uint8Array)) return cursor.expected("bytes (a Uint8Array)", value);
-      return toBase64(value);
+      return encodeBytes(ownArray(value), cursor);
     case "json":
       return checkJson(value, cursor);
     case "tokens":
@@ -154,6 +154,12 @@ function encodeFloats(list: Float64Array, cursor: Cursor): (number | string)[] {
   if (bad >= 0 && cursor.isMeasured) return toList(list).map(writeMeasured);
   if (bad >= 0) return cursor.within(bad, () => cursor.fail(`${list[bad]} is not allowed in JSON`));
   return toList(list);
+}
+
+function encodeBytes(value: unknown, cursor: Cursor): unknown {
+  return value instanceof Uint8Array
+    ? toBase64(value)
+    : cursor.expected("bytes (a Uint8Array)", value);
 }
 
 /** `Array.from` walks an iterator, which allocates an object per number. */

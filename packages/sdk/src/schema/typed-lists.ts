@@ -1,4 +1,5 @@
 import type { Cursor } from "./cursor.js";
+import { ownArray } from "./own-array.js";
 import { readInteger, readNumber } from "./scalars.js";
 
 const minInt32 = -(2 ** 31);
@@ -26,7 +27,8 @@ export function toInt32Array(list: unknown, cursor: Cursor): Int32Array {
 }
 
 /** Doubles. */
-export function toFloat64Array(list: unknown, cursor: Cursor): Float64Array {
+export function toFloat64Array(given: unknown, cursor: Cursor): Float64Array {
+  const list = ownArray(given);
   if (list instanceof Float64Array) return list;
   if (list instanceof Float32Array) return new Float64Array(list);
   if (!isNumberList(list)) return cursor.expected("a list of numbers", list);

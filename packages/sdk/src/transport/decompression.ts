@@ -75,7 +75,6 @@ function hasZlibFrame([first = 0, second = 0]: Uint8Array): boolean {
 }
 
 function isTooLarge(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
   if (error instanceof WireError) return error.problem.includes("larger than");
-  return "code" in error && error.code === "ERR_BUFFER_TOO_LARGE";
+  return (error as { code?: unknown }).code === "ERR_BUFFER_TOO_LARGE";
 }

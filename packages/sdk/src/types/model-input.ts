@@ -16,6 +16,7 @@ import {
   type Omittable,
   type ValueOf,
 } from "../schema/schema.js";
+import { ownArray } from "../schema/own-array.js";
 import { toInt32Array } from "../schema/typed-lists.js";
 import { firstValues, inspectSymbol } from "./inspect.js";
 import { readContainerShape } from "./tensor-container.js";
@@ -171,7 +172,8 @@ export class ModelInput {
   }
 
   /** Takes a `ModelInput`, its plain form or token ids. */
-  static from(value: ModelInputLike): ModelInput {
+  static from(given: ModelInputLike): ModelInput {
+    const value = ownArray(given);
     if (value instanceof ModelInput) return value;
     if (value instanceof Int32Array || isList(value)) return ModelInput.fromInts(value);
     if (typeof value === "object" && value !== null && Array.isArray(value.chunks)) {

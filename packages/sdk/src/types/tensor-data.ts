@@ -15,6 +15,7 @@ import {
   type InputOf,
   type ValueOf,
 } from "../schema/schema.js";
+import { ownArray } from "../schema/own-array.js";
 import { narrowIntegers } from "../schema/typed-lists.js";
 import { csrToDense, denseToCsr, validateCsr } from "./sparse-csr.js";
 import { elementCount, flatten, nest, nestedShape, type NestedList } from "./tensor-shape.js";
@@ -228,7 +229,8 @@ export function toStorage(data: TypedArray, field: string): TensorStorage {
   if (data instanceof BigInt64Array) return narrowIntegers(data);
   if (data instanceof Float64Array) return new Float32Array(data);
   if (data instanceof Int8Array || data instanceof Int16Array) return new Int32Array(data);
-  const other: unknown = data;
+  const other: unknown = ownArray(data);
+  if (other !== data) return toStorage(other as TypedArray, field);
   const kind = ArrayBuffer.isView(other) ? other.constructor.name : typeof other;
   if (kind === "Float16Array") return Float32Array.from(other as ArrayLike<number>);
   throw new ArgumentError(

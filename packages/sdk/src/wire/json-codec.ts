@@ -1,6 +1,7 @@
 import { WireError, type WireDirection } from "../errors/wire-error.js";
 import { decodeWith } from "../schema/decode.js";
 import { encodeWith } from "../schema/encode.js";
+import { ownArray } from "../schema/own-array.js";
 import type { Schema } from "../schema/schema.js";
 import { guardWire } from "./guard-wire.js";
 import { parseJson } from "./json-text.js";
@@ -17,9 +18,10 @@ export function encodeJson<N extends WireTypeName>(typeName: N, value: WireInput
  */
 export function decodeJson<N extends WireTypeName>(
   typeName: N,
-  json: unknown,
+  given: unknown,
   options: { readonly isLenient?: boolean } = {},
 ): WireValue<N> {
+  const json = ownArray(given);
   const schema = schemaOf(typeName, "decode");
   const isText = json instanceof Uint8Array || (typeof json === "string" && isObjectLike(schema));
   const wire = isText ? parseText(typeName, json) : json;

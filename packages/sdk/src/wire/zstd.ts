@@ -52,7 +52,7 @@ function builtIn(): Zstd {
         return content;
       } catch (error) {
         if (error instanceof WireError) throw error;
-        if (error instanceof Error && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE") {
+        if ((error as { code?: unknown }).code === "ERR_BUFFER_TOO_LARGE") {
           throw tooLarge(maxBytes);
         }
         throw broken("the zstd data is broken", error);

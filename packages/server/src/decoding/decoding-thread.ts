@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { ApiError } from "../errors/api-error.js";
+import { codeOf } from "../errors/code-of.js";
 import { DamagedError } from "../errors/damaged-error.js";
 import type { ThreadAnswer, ThreadOrder, ThreadWork } from "./messages.js";
 import { UndecodableBody } from "./undecodable-body.js";
@@ -110,9 +111,7 @@ function buffersOf(arrays: readonly Uint8Array[]): ArrayBuffer[] {
 }
 
 function reasonOf(error: unknown): unknown {
-  const isMemory =
-    error instanceof Error && "code" in error && error.code === "ERR_WORKER_OUT_OF_MEMORY";
-  if (!isMemory) return error;
+  if (codeOf(error) !== "ERR_WORKER_OUT_OF_MEMORY") return error;
   return new ApiError(413, "it unfolds to more than fits in memory; send fewer data per request");
 }
 

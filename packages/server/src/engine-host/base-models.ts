@@ -6,6 +6,7 @@ import { embeddedModelId } from "../engine-port/embedded-model.js";
 import type { EngineKit, ModelFacts } from "../engine-port/engine-kit.js";
 import type { EnginePort, LoadedModel } from "../engine-port/engine-port.js";
 import { ApiError, notFound } from "../errors/api-error.js";
+import { isMissing } from "../errors/storage-failure.js";
 import type { Logger } from "../log/logger.js";
 import type { RunPrecision } from "../store/models-table.js";
 import { loadModelText, type ModelText } from "./model-text.js";
@@ -308,7 +309,7 @@ async function readText(file: string): Promise<string | null> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    if (isMissing(error)) return null;
     throw error;
   }
 }

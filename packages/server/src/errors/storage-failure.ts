@@ -1,16 +1,13 @@
+import { codeOf } from "./code-of.js";
+
 const storageCodes = /^(SQLITE_(FULL|IOERR|BUSY|READONLY)|ENOSPC|EDQUOT|EFBIG|EIO|EROFS|EMFILE)/;
 
 /** Whether the data directory could not be written to; trying again later may work. */
 export function isStorageFailure(error: unknown): error is Error {
-  return (
-    error instanceof Error &&
-    "code" in error &&
-    typeof error.code === "string" &&
-    storageCodes.test(error.code)
-  );
+  return storageCodes.test(codeOf(error) ?? "");
 }
 
 /** Whether a file is not there. */
 export function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
+  return codeOf(error) === "ENOENT";
 }

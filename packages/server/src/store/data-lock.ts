@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { TinkerError } from "tinker-ts/wire";
+import { codeOf } from "../errors/code-of.js";
 import { SqlDatabase } from "./sql.js";
 
 /** The data directory belongs to another process at the moment. */
@@ -90,7 +91,7 @@ function removeNotes(): void {
 }
 
 function isBusy(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "SQLITE_BUSY";
+  return codeOf(error) === "SQLITE_BUSY";
 }
 
 function readNote(file: string): Holder | undefined {
