@@ -192,6 +192,7 @@ describe.runIf(isFull)("a server under attack", () => {
       expect(counts.get(`killed ${what}`)).toBeGreaterThan(0);
     }
     expect(counts.get("stopped")).toBeGreaterThan(1);
+    await stormy.server.restart();
     expect(readdirSync(stormy.dataDir)).not.toContain("lost-and-found");
 
     const calm = await openServer();

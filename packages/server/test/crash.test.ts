@@ -114,6 +114,7 @@ it(
     expect(killed).toBe(kills);
     expect(proxy.counts.size).toBe(9);
     expect(told).toEqual(expected);
+    await stormy.server.restart();
     expect(savedStates(stormy.dataDir)).toEqual(expectedStates);
     expect(expectedStates.length).toBeGreaterThan(2);
   },
