@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { type } from "arktype";
@@ -27,7 +30,7 @@ import {
 import fc from "fast-check";
 import { ServiceClient } from "tinker-ts";
 import * as v from "valibot";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 
 const call = (name: string, args: unknown, id: string | null = "1"): ToolCall => ({
@@ -239,18 +242,25 @@ describe("an MCP server in a process of its own", () => {
 
 describe("an agent", () => {
   const model = "tinker-ts/sprout";
+  let folder: string;
   let service: ServiceClient;
   let sprout: Renderer;
   let qwen: Renderer;
 
   beforeAll(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-tools-"));
+    vi.stubEnv("TINKER_TS_DATA_DIR", folder);
     service = new ServiceClient({ baseUrl: "local:" });
     const sampling = await service.createSamplingClient({ baseModel: model });
     const tokenizer = await sampling.getTokenizer();
     sprout = await getRenderer(recommendedRenderer(model, tokenizer), tokenizer);
     qwen = await getRenderer("qwen3_instruct", tokenizer);
   });
-  afterAll(() => service.close());
+  afterAll(async () => {
+    await service.close();
+    vi.unstubAllEnvs();
+    rmSync(folder, { recursive: true, force: true });
+  });
 
   /** Says what it is told to, in the form of the chat format. */
   const script = (renderer: Renderer, says: readonly Message[]): Policy => {
