@@ -10,8 +10,8 @@ const kinds: Readonly<Record<string, OwnKind | undefined>> = {
 type OwnKind = new (buffer: ArrayBufferLike, offset: number, length: number) => ArrayBufferView;
 
 /**
- * What came from a thread, with lists, maps and arrays of this realm in the same memory. Messages are made in the realm of the
- * process; Jest and some pools of Vitest run programs in another one, where these are instances of no known class.
+ * What came from a thread, with lists, maps and arrays of this realm, in the same memory. Messages are made in the realm
+ * of the process; Jest and some pools of Vitest run programs in another one, where these are of no known class.
  */
 export function inOwnRealm<T>(message: T): T {
   return message instanceof Object ? message : (adopted(message) as T);

@@ -12,5 +12,9 @@ let hasSteppedBack = false;
 export function stepBack(): void {
   if (hasSteppedBack || process.platform !== "linux") return;
   hasSteppedBack = true;
-  os.setPriority(0, Math.min(19, os.getPriority(0) + niceness));
+  try {
+    os.setPriority(0, Math.min(19, os.getPriority(0) + niceness));
+  } catch {
+    // A sandbox may forbid it. What is to be decoded is decoded all the same.
+  }
 }
