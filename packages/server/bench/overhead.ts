@@ -17,6 +17,11 @@ const warmUps = 50;
  * forward_backward 3.8 and 2.8 ms.
  */
 const tinyRounds = 1000;
+/**
+ * Rounds of one way before the next has its turn. A program that trains does one thing after the other in one
+ * process; an engine of another one in between would leave none of its code and data in the processor's caches.
+ */
+const turnRounds = 10;
 const tokens = { full: 32, tiny: 4 };
 const sampling = { maxTokens: 16, temperature: 1, seed: 1 };
 const adam = { learningRate: 1e-4 };
@@ -29,9 +34,9 @@ interface Taken {
 
 /**
  * What client and server add to the engine: the same operations by the engine alone, through a server that does
- * nothing but hand them on, and through ours, turn by turn, with one thread each, since threads of an idle engine go on
+ * nothing but hand them on, and through ours, in turns, with one thread each, since threads of an idle engine go on
  * spinning for a moment. Engines of three processes differ by as much as is measured here where a machine is shared, so
- * it is also told what calls took outside their own engine.
+ * it is also told what calls took outside their own engine, and what the engines took.
  */
 export async function reportOverhead(model: BenchModel): Promise<void> {
   await withBareServer(model, (bare) =>
@@ -100,31 +105,37 @@ async function compare(model: BenchModel, bare: AskBare, server: BenchServer): P
   for (let round = 0; round < tinyRounds; round++) for (const action of tiny) await action();
   const operations = operationsOn("full");
   const taken = new Map<string, Taken[]>();
-  for (let round = 0; round < rounds; round++) {
-    for (const [name, ways] of Object.entries(operations)) {
-      for (const [way, action] of Object.entries(ways)) {
-        const list = taken.get(`${name} ${way}`) ?? [];
-        list.push(await take(action));
-        taken.set(`${name} ${way}`, list);
+  for (let round = 0; round < rounds; round += turnRounds) {
+    for (const way of ["alone", "bare", "served"] as const) {
+      for (let turn = 0; turn < turnRounds; turn++) {
+        for (const [name, ways] of Object.entries(operations)) {
+          const list = taken.get(`${name} ${way}`) ?? [];
+          list.push(await take(ways[way]));
+          taken.set(`${name} ${way}`, list);
+        }
       }
     }
   }
   const timesOf = (key: string, toMs: (one: Taken) => number): number[] =>
     taken.get(key)?.slice(warmUps).map(toMs) ?? [];
-  const outside = (key: string): string => {
-    const times = timesOf(key, (one) => one.ms - one.engineMs).filter(Number.isFinite);
-    return `${undisturbed(times).toFixed(2)} (median ${median(times).toFixed(2)})`;
+  const figures = (times: readonly number[]): string => {
+    const known = times.filter(Number.isFinite);
+    return `${undisturbed(known).toFixed(2)} (median ${median(known).toFixed(2)})`;
   };
   const added: number[] = [];
   for (const name of Object.keys(operations) as (keyof typeof operations)[]) {
-    const typicalMs = (way: string): number =>
-      undisturbed(timesOf(`${name} ${way}`, ({ ms }) => ms));
-    const aloneMs = typicalMs("alone");
-    const addedMs = typicalMs("served") - aloneMs;
-    const figure = `${addedMs.toFixed(2)} ms on top of ${aloneMs.toFixed(2)} ms in the engine`;
-    line(name, figure, { is: addedMs, of: limitsMs[name] });
-    const ofBare = outside(`${name} bare`);
-    line("  outside its own engine", `${outside(`${name} served`)}; of a bare server ${ofBare}`);
+    const whole = (way: string): number => undisturbed(timesOf(`${name} ${way}`, ({ ms }) => ms));
+    const outside = (way: string): number[] =>
+      timesOf(`${name} ${way}`, (one) => one.ms - one.engineMs);
+    const inside = (way: string): string =>
+      figures(timesOf(`${name} ${way}`, (one) => one.engineMs));
+    const of = limitsMs[name];
+    const addedMs = whole("served") - whole("alone");
+    const figure = `${addedMs.toFixed(2)} ms on top of ${whole("alone").toFixed(2)} ms in the engine`;
+    line(name, figure, { is: addedMs, of });
+    const outsideMs = `${figures(outside("served"))}; of a bare server ${figures(outside("bare"))}`;
+    line("  outside its own engine", outsideMs, { is: undisturbed(outside("served")), of });
+    line("  that engine", `${inside("served")}; of a bare server ${inside("bare")}`);
     added.push(addedMs);
   }
   const meanMs = added.reduce((sum, ms) => sum + ms, 0) / added.length;
