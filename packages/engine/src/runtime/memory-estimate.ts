@@ -10,6 +10,7 @@ import {
   outerWeightSpecs,
   type WeightSpec,
 } from "../model/weights.js";
+import { largestProgramBytes } from "../sample/decoder.js";
 import { headChunkRows } from "../train/head-pass.js";
 import { trainingBudget } from "../train/training-budget.js";
 
@@ -54,7 +55,13 @@ const logitTables = { f32: 6, int8: 8 } as const;
 const layerValues = { f32: 10, int8: 34 } as const;
 
 /** What packed weights take for each of their bytes: the C library's heap keeps part of what packing gives back. */
-const packing = { f32: 1.2, int8: 1.3 } as const;
+const packing = { f32: 1.2, int8: 1.1 } as const;
+
+/**
+ * What making the sampler's last program takes for each byte of its weights, which are there as they were read, turned
+ * around and packed. Passes hold buffers that are let go of for it.
+ */
+const making = { f32: 0, int8: 2.3 } as const;
 
 /** Bytes of the frozen weights in memory. */
 export function weightBytesOf(config: ModelConfig): number {
@@ -90,7 +97,7 @@ export function estimateMemory(
     weightBytes,
     trainingBytes: base + training,
     // What has been packed of the layers is let go of.
-    samplingBytes: base - layerBytesOf(config) + sampling,
+    samplingBytes: base - layerBytesOf(config) + sampling + makingBytes(config),
     bothBytes: base + training + sampling,
   };
 }
@@ -116,6 +123,11 @@ function trainingBytes(config: ModelConfig, memoryBytes: number): number {
 function samplingBytes(config: ModelConfig): number {
   const packed = packedBytesOf(config);
   return packed * (config.precision === undefined ? packing.f32 : packing.int8);
+}
+
+function makingBytes(config: ModelConfig): number {
+  const largest = largestProgramBytes(config, layerBytesOf(config) / config.layers);
+  return largest * making[config.precision?.weights ?? "f32"];
 }
 
 /** While weights become int8, one matrix of them is there in 32 bits; what is read leaves some behind. */

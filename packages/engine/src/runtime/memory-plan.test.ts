@@ -52,6 +52,21 @@ describe("the estimate of a model's memory", () => {
       expect(large.trainingBytes).toBeGreaterThan(small.trainingBytes);
     }
   });
+
+  it("counts several times what the sampler packs at once of int8 layers, and the rest once", () => {
+    const layerBytes = 15.8e6;
+    const more = (from: number, to: number): number => {
+      const [few, many] = [from, to].map((layers) =>
+        estimateMemory({ ...config, layers }, { weights: "int8", rank: 1 }),
+      );
+      const grown = (many?.samplingBytes ?? NaN) - (few?.samplingBytes ?? NaN);
+      return grown / (to - from) / layerBytes;
+    };
+    // Eight layers are one program, nine are one of five and one of four.
+    expect(more(4, 8)).toBeGreaterThan(3);
+    expect(more(8, 9)).toBeLessThan(0);
+    expect(more(8, 64)).toBeLessThan(1.5);
+  });
 });
 
 describe("a model that does not fit", () => {

@@ -1,5 +1,6 @@
 import type { PortData, PortValues, Program } from "../execution/program.js";
 import { layerWindows } from "../files/layer-kinds.js";
+import type { ModelConfig } from "../files/model-config.js";
 import type { CompiledGraph } from "../graph/compile.js";
 import type { DimBindings } from "../graph/dim.js";
 import { ofWindow } from "../model/cached-attention.js";
@@ -122,8 +123,7 @@ export class Decoder {
   readonly #knownCaches = new WeakMap<KvRows, { sequences: number; ports: PortValues }>();
 
   constructor(model: ModelRuntime, limits: DecoderLimits = {}) {
-    const { weights } = model.config.precision ?? { weights: "f32" };
-    const { programBytes = defaultProgramBytes[weights], tableBytes = Infinity } = limits;
+    const { programBytes = usualProgramBytes(model.config), tableBytes = Infinity } = limits;
     this.#model = model;
     this.#matrixBytes = limits.matrixBytes ?? defaultMatrixBytes;
     const { resident } = model;
@@ -391,6 +391,25 @@ function isHeadAlone({ first, end }: DecoderPart): boolean {
   return first === end;
 }
 
+/** How many layers go into one program: as many programs as must be, of one size, since the largest takes most memory. */
+function layersPerProgram(
+  { layers }: ModelConfig,
+  layerBytes: number,
+  programBytes: number,
+): number {
+  const fitting = Math.max(1, Math.floor(programBytes / layerBytes));
+  return Math.ceil(layers / Math.ceil(layers / fitting));
+}
+
+/** Weights of the largest program that a model's layers are divided into. */
+export function largestProgramBytes(config: ModelConfig, layerBytes: number): number {
+  return layerBytes * layersPerProgram(config, layerBytes, usualProgramBytes(config));
+}
+
+function usualProgramBytes({ precision }: ModelConfig): number {
+  return defaultProgramBytes[precision?.weights ?? "f32"];
+}
+
 /** Divides a model into programs of limited size; the head can be part of the last one or not. */
 function partsOf(
   { config, layers: { layerBytes }, outer }: ModelRuntime,
@@ -398,9 +417,7 @@ function partsOf(
   canJoin: boolean,
 ): readonly DecoderPart[] {
   const { layers } = config;
-  const fitting = Math.max(1, Math.floor(programBytes / layerBytes));
-  // As many programs as must be, of one size: the largest decides about memory.
-  const perProgram = Math.ceil(layers / Math.ceil(layers / fitting));
+  const perProgram = layersPerProgram(config, layerBytes, programBytes);
   const headBytes = outer.head?.byteLength ?? 0;
   const isSmall = canJoin && headBytes <= smallHead * layers * layerBytes;
   const lastFirst = Math.floor((layers - 1) / perProgram) * perProgram;
