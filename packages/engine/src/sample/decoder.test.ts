@@ -45,7 +45,18 @@ it("computes the same in one program and in many", async () => {
   expect(await read(divided, smallest, rows)).toEqual(expected);
   const { next } = await read(divided, smallest, []);
   expect(next).toEqual(expected.next);
+  expect(await Promise.all([whole, divided].map(hasProgramOfSecondLayer))).toEqual([false, true]);
 });
+
+function hasProgramOfSecondLayer({ programs }: ModelRuntime): Promise<boolean> {
+  const notMade = (): never => {
+    throw new Error("there is no such program");
+  };
+  return programs.get("decoder from 1", notMade).then(
+    () => true,
+    () => false,
+  );
+}
 
 it.each([1000, 1])(
   "computes the same with an unembedding in parts of %i bytes",
