@@ -1,6 +1,6 @@
 // Prints what the engine reaches on this machine, beside what the machine can do at best.
 // Run it on an idle machine: `npm run bench -w packages/engine [part ...] [model ...]`, where parts have the names below
-// and models, as far as parts have several, are S, M and 0.6B.
+// and models, as far as parts have several, are S, M, 0.6B and Qwen3.5-0.8B.
 import { Engine } from "@tinker-ts/engine";
 import { benchDecoding } from "./decoding.js";
 import { benchEndurance } from "./endurance.js";
@@ -9,6 +9,7 @@ import { benchMemory } from "./memory.js";
 import { benchModels, type BenchModelName } from "./models.js";
 import { benchPrecision } from "./precision.js";
 import { benchFirstStep, benchLongContext } from "./processes.js";
+import { benchScores } from "./scores.js";
 import { benchGrowth, benchRagged, benchSteps } from "./training.js";
 import { benchWindows } from "./windows.js";
 
@@ -28,6 +29,7 @@ if (isWanted("ragged")) await benchRagged(engine);
 if (isWanted("growth")) await benchGrowth(engine);
 if (isWanted("windows")) await benchWindows(engine);
 if (isWanted("decoding")) await benchDecoding(engine);
+if (isWanted("scores")) await benchScores(engine);
 if (ofPrecision.length > 0) {
   await benchPrecision(engine, ofPrecision, named.length > 0 ? named : modelNames);
 }

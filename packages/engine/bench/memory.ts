@@ -17,11 +17,12 @@ const scenarios = {
   Record<MemoryScenario, { text: string; plan: (estimate: MemoryEstimate) => number }>
 >;
 
-/** What the 0.6B shape may take. */
+/** What real shapes may take. */
 const goals: Readonly<Record<string, number>> = {
   "0.6B f32 both": 6.5e9,
   "0.6B int8 both": 3.5e9,
   "0.6B int8 sampling": 1.6e9,
+  "Qwen3.5-0.8B int8 both": 4e9,
 };
 
 /** What processes hold after each phase, and their peaks beside what was planned before anything was read. */

@@ -1,5 +1,5 @@
-import type { Engine, BaseModel, ModelConfig, NamedTensors } from "@tinker-ts/engine";
-import { expectedTensors } from "../src/files/tensor-names.js";
+import type { Engine, BaseModel, LayerKind, ModelConfig, NamedTensors } from "@tinker-ts/engine";
+import { expectedTensors } from "@tinker-ts/hub/weights";
 
 const common = {
   architecture: "qwen3",
@@ -48,6 +48,27 @@ export const benchModels = {
     intermediateSize: 3072,
     vocabSize: 151_936,
   },
+  "Qwen3.5-0.8B": {
+    ...common,
+    architecture: "qwen3_5",
+    rope: { theta: 1e7, scaling: null, rotaryDim: 64 },
+    tiedEmbeddings: true,
+    normsPlusOne: true,
+    gatedAttention: true,
+    hiddenSize: 1024,
+    layers: 24,
+    heads: 8,
+    kvHeads: 2,
+    headDim: 256,
+    intermediateSize: 3584,
+    vocabSize: 248_320,
+    deltaRule: { keyHeads: 16, valueHeads: 16, keyDim: 128, valueDim: 128, kernel: 4 },
+    layerKinds: Array.from({ length: 24 }, (_, layer): LayerKind =>
+      layer % 4 === 3
+        ? { window: null, rotation: "rope" }
+        : { mixer: "deltaRule", window: null, rotation: null },
+    ),
+  },
 } as const satisfies Record<string, ModelConfig>;
 
 export type BenchModelName = keyof typeof benchModels;
@@ -77,7 +98,8 @@ export function randomTensors(config: ModelConfig): NamedTensors {
     [...expectedTensors(config)].map(([name, shape]) => {
       const length = shape.reduce((product, dim) => product * dim, 1);
       const isNorm = shape.length === 1;
-      const data = isNorm ? draw(length, 0.1, 1) : draw(length, Math.sqrt(3 / (shape[1] ?? 1)), 0);
+      const scale = Math.sqrt(3 / (shape.at(-1) ?? 1));
+      const data = isNorm ? draw(length, 0.1, 1) : draw(length, scale, 0);
       return [name, { data, shape }];
     }),
   );

@@ -25,6 +25,7 @@ const sizes = {
   S: { length: 128, steps: 15, tokens: 64, samples: 12 },
   M: { length: 128, steps: 5, tokens: 16, samples: 3 },
   "0.6B": { length: 256, steps: 2, tokens: 8, samples: 2 },
+  "Qwen3.5-0.8B": { length: 256, steps: 2, tokens: 8, samples: 2 },
 } as const;
 
 /** Rounds end after this long, when there has been one. */

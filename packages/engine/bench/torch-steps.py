@@ -2,7 +2,8 @@
 
 The first argument is a JSON record of the model, the second the adapters' rank. A line is "WHAT PRECISION COUNTxLENGTH":
 "step bf16 4x128" answers with the milliseconds of a training step on 4 sequences of 128 tokens, "decode f32 8x12" with
-those of a token of each of 8 sequences, the mean of 12. Started by torch.ts where Python has torch.
+those of a token of each of 8 sequences, the mean of 12. Started by torch.ts where Python has torch; a model with
+layers of the gated delta rule needs transformers too, of which the model is then.
 """
 
 import copy
@@ -90,6 +91,10 @@ class Model(nn.Module):
         tied = self.embedding.weight.mul_(hidden**-0.5) if shape["tiedEmbeddings"] else None
         self.head = Adapted(hidden, vocabulary, tied)
 
+    def new_caches(self, count, length, dtype):
+        size = (shape["layers"], 2, count, kv_heads, length, head_dim)
+        return torch.zeros(size, dtype=dtype)
+
     def forward(self, tokens, caches=None, start=0):
         positions = torch.arange(start, start + tokens.shape[1], dtype=torch.float32)
         rates = 1e6 ** (-torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)
@@ -102,7 +107,61 @@ class Model(nn.Module):
         return self.head(self.norm(x))
 
 
-model = Model()
+class Hybrid(nn.Module):
+    """Qwen3.5 as transformers computes it without kernels of others, with adapters."""
+
+    def __init__(self):
+        super().__init__()
+        from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
+
+        rule, rope = shape["deltaRule"], shape["rope"]
+        mixers = [kind.get("mixer") for kind in shape["layerKinds"]]
+        config = Qwen3_5TextConfig(
+            vocab_size=shape["vocabSize"],
+            hidden_size=hidden,
+            intermediate_size=shape["intermediateSize"],
+            num_hidden_layers=shape["layers"],
+            num_attention_heads=heads,
+            num_key_value_heads=kv_heads,
+            head_dim=head_dim,
+            tie_word_embeddings=shape["tiedEmbeddings"],
+            layer_types=["linear_attention" if mixer else "full_attention" for mixer in mixers],
+            linear_num_key_heads=rule["keyHeads"],
+            linear_num_value_heads=rule["valueHeads"],
+            linear_key_head_dim=rule["keyDim"],
+            linear_value_head_dim=rule["valueDim"],
+            linear_conv_kernel_dim=rule["kernel"],
+            rope_parameters={
+                "rope_type": "default",
+                "rope_theta": rope["theta"],
+                "partial_rotary_factor": rope["rotaryDim"] / head_dim,
+            },
+        )
+        self.inner = Qwen3_5ForCausalLM(config).requires_grad_(False)
+        self.embedding = self.inner.model.embed_tokens
+        for name, module in list(self.inner.named_modules()):
+            part = name.rsplit(".", 1)[-1]
+            if not isinstance(module, nn.Linear) or part in ("in_proj_a", "in_proj_b"):
+                continue
+            parent = self.inner.get_submodule(name.rsplit(".", 1)[0]) if "." in name else self.inner
+            inputs, outputs = module.in_features, module.out_features
+            setattr(parent, part, Adapted(inputs, outputs, module.weight.data))
+
+    def new_caches(self, *_):
+        return {}
+
+    def forward(self, tokens, caches=None, start=0):
+        if caches is None:
+            return self.inner(input_ids=tokens, use_cache=False).logits
+        past = caches.get("past")
+        result = self.inner(
+            input_ids=tokens, past_key_values=past, use_cache=True, logits_to_keep=1
+        )
+        caches["past"] = result.past_key_values
+        return result.logits
+
+
+model = Hybrid() if "deltaRule" in shape else Model()
 optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
 of_precision = {"f32": model}
 
@@ -126,8 +185,7 @@ def decode(precision, count, length):
         of_precision[precision] = copy.deepcopy(model).to(torch.bfloat16)
     chosen = of_precision[precision]
     dtype = chosen.embedding.weight.dtype
-    size = (shape["layers"], 2, count, kv_heads, prompt_length + length, head_dim)
-    caches = torch.zeros(size, dtype=dtype)
+    caches = chosen.new_caches(count, prompt_length + length, dtype)
     tokens = torch.arange(prompt_length).repeat(count, 1)
     start = 0
     for place in [0, *range(prompt_length, prompt_length + length)]:

@@ -1,11 +1,14 @@
+import {
+  type LoraAdapter,
+  loraTargetsOf,
+  openModelFolder,
+  readAdapter,
+  readOptimizer,
+  writeAdapter,
+} from "@tinker-ts/hub/weights";
 import type { Adapter } from "./adapter.js";
 import type { BaseModel } from "./base-model.js";
 import { EngineError } from "./errors.js";
-import { openModelFolder } from "./files/model-folder.js";
-import { loraTargetsOf, type LoraAdapter } from "./files/peft/adapter.js";
-import { readOptimizer } from "./files/peft/optimizer-file.js";
-import { readAdapter } from "./files/peft/read-adapter.js";
-import { writeAdapter } from "./files/peft/write-adapter.js";
 
 /** How an adapter is saved. */
 export interface SaveAdapterOptions {
@@ -43,6 +46,8 @@ export async function saveAdapter(
 export interface LoadAdapterOptions {
   /** Load the optimizer too; it must be there. @default false */
   readonly optimizer?: boolean;
+  /** Load it to sample from alone, which also takes what cannot be trained here. @default false */
+  readonly forSampling?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -62,13 +67,20 @@ async function readWithBase(
   }
 }
 
-/** Loads an adapter from a folder in PEFT's format, saved here or elsewhere, to train it on. */
+/** Loads an adapter from a folder in PEFT's format, saved here or elsewhere, to train it on or to sample from. */
 export async function loadAdapter(
   model: BaseModel,
   folder: string,
-  { optimizer = false, signal }: LoadAdapterOptions = {},
+  { optimizer = false, forSampling = false, signal }: LoadAdapterOptions = {},
 ): Promise<Adapter> {
   const saved = await readWithBase(model, folder, signal);
+  if (saved.samplingOnly !== undefined && !forSampling) {
+    throw new EngineError(
+      "sampling_only",
+      `The adapter in ${folder} can be sampled from and not be trained: ${saved.samplingOnly}. Load it with ` +
+        "forSampling.",
+    );
+  }
   const moments = optimizer ? await readOptimizer(folder, saved, signal) : null;
   if (optimizer && moments === null) {
     throw new EngineError(
@@ -84,6 +96,7 @@ export async function loadAdapter(
     trainAttn,
     trainMlp,
     trainUnembed,
+    forSampling,
   });
   await adapter.importState(
     { tensors, ...(moments === null ? {} : { optimizer: moments }) },

@@ -1,4 +1,4 @@
-import type { LoraFlags } from "./files/lora-modules.js";
+import type { LoraFlags } from "@tinker-ts/hub/weights";
 import type { ParametersInfo } from "./runtime/protocol.js";
 import type { WorkerClient } from "./runtime/worker-client.js";
 import { Snapshot } from "./snapshot.js";

@@ -1,10 +1,10 @@
+import type { LoraFlags } from "@tinker-ts/hub/weights";
+import type { ModelConfig } from "./model/model-config.js";
 import { Adapter } from "./adapter.js";
 import { EngineError } from "./errors.js";
-import type { LoraFlags } from "./files/lora-modules.js";
-import type { ModelConfig } from "./files/model-config.js";
-import type { Precision } from "./files/precision.js";
 import { FullTuning } from "./full-tuning.js";
-import { sitesOfFlags, type Site } from "./model/sites.js";
+import type { Precision } from "./model/precision.js";
+import { sampledSitesOfFlags, sitesOfFlags, type Site } from "./model/sites.js";
 import type { ModelInfo } from "./runtime/protocol.js";
 import type { WorkerClient } from "./runtime/worker-client.js";
 import type { SampleOptions } from "./sample/request.js";
@@ -25,6 +25,11 @@ export interface AdapterOptions {
   readonly trainMlp?: boolean;
   /** @default true */
   readonly trainUnembed?: boolean;
+  /**
+   * Takes whatever can be sampled from, also tensors that are not trained here (those of in_proj_a and in_proj_b),
+   * and is not trained itself. @default false
+   */
+  readonly forSampling?: boolean;
 }
 
 /** A sampling request. */
@@ -45,6 +50,8 @@ export class BaseModel {
   readonly folder: string | null;
   /** What it is computed with. */
   readonly precision: Precision;
+  /** How many tensors of its files belong to parts that are not loaded, such as vision. */
+  readonly leftOut: number;
   readonly #client: WorkerClient;
   readonly #id: number;
 
@@ -54,6 +61,7 @@ export class BaseModel {
     this.#id = info.model;
     this.config = info.config;
     this.folder = info.folder;
+    this.leftOut = info.leftOut ?? 0;
     this.precision = info.config.precision ?? { weights: "f32" };
   }
 
@@ -70,19 +78,21 @@ export class BaseModel {
   async createAdapter(options: AdapterOptions): Promise<Adapter> {
     const { rank, alpha = 32, seed = 0 } = options;
     const { trainAttn = true, trainMlp = true, trainUnembed = true } = options;
+    const { forSampling = false } = options;
     const flags = { trainAttn, trainMlp, trainUnembed };
     if (!Number.isInteger(rank) || rank < 1 || rank > maxRank) {
       throw invalid("rank", rank, `a whole number from 1 to ${maxRank}`);
     }
     if (!Number.isFinite(alpha) || alpha <= 0) throw invalid("alpha", alpha, "a number above 0");
     if (!Number.isSafeInteger(seed)) throw invalid("seed", seed, "a whole number");
-    const sites = adaptedSites(this.config, flags);
+    const sites = adaptedSites(this.config, flags, forSampling);
     const info = await this.#client.call("createAdapter", {
       model: this.#id,
       rank,
       alpha,
       seed,
       sites,
+      forSampling,
     });
     return new Adapter(this.#client, info, { rank, alpha, seed, ...flags });
   }
@@ -115,8 +125,12 @@ export class BaseModel {
   }
 }
 
-function adaptedSites(config: ModelConfig, flags: LoraFlags): readonly Site[] {
-  const sites = sitesOfFlags(config, flags);
+function adaptedSites(
+  config: ModelConfig,
+  flags: LoraFlags,
+  forSampling: boolean,
+): readonly Site[] {
+  const sites = (forSampling ? sampledSitesOfFlags : sitesOfFlags)(config, flags);
   if (sites.length > 0) return sites;
   throw new EngineError(
     "nothing_to_train",

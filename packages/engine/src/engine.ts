@@ -1,14 +1,14 @@
 import os from "node:os";
 import type { DownloadProgress } from "@tinker-ts/hub";
+import type { NamedTensors } from "@tinker-ts/hub/weights";
+import type { ModelConfig } from "./model/model-config.js";
 import { BaseModel } from "./base-model.js";
 import { EngineError } from "./errors.js";
-import { chosenDevice, type DeviceChoice, type EngineDevice } from "./device-choice.js";
-import type { ModelConfig } from "./files/model-config.js";
-import type { NamedTensors } from "./files/peft/adapter.js";
-import type { DigitCount, Precision } from "./files/precision.js";
+import { chosenDevice, type DeviceChoice, type EngineDevice } from "./gpu/device-choice.js";
 import { findModel } from "./find-model.js";
 import type { LoadProgress } from "./model/model-weights.js";
 import type { Int8Support } from "./model/int8-probe.js";
+import type { DigitCount, Precision } from "./model/precision.js";
 import { defaultMemoryBytes } from "./runtime/machine-memory.js";
 import { WorkerClient } from "./runtime/worker-client.js";
 

@@ -1,46 +1,45 @@
 export { EngineError, type EngineErrorCategory } from "./errors.js";
 export {
+  adapterTensorShapes,
+  isCompleteCheckpoint,
+  loraModules,
+  loraTargetsOf,
+  mergeAdapter,
+  openModelFolder,
   parseModelConfig,
+  readAdapter,
+  readModelConfig,
+  readOptimizer,
+  SafetensorsFile,
+  writeAdapter,
+  writeSafetensors,
+  type AdapterBase,
   type Architecture,
   type LayerKind,
-  type ModelConfig,
-  type RopeConfig,
-  type RopeScaling,
-  type Rotation,
-} from "./files/model-config.js";
-export { openModelFolder, readModelConfig, type ModelFolder } from "./files/model-folder.js";
-export type { DigitCount, Int8Precision, Precision } from "./files/precision.js";
-export { SafetensorsFile, type ReadBytesOptions } from "./files/safetensors.js";
-export {
-  writeSafetensors,
-  type TensorData,
-  type TensorToWrite,
-  type WriteSafetensorsOptions,
-} from "./files/safetensors-writer.js";
-export type { SafetensorsDtype, SafetensorsEntry } from "./files/safetensors-header.js";
-export type { StoredDtype, StoredTensor, WeightSource } from "./files/weight-source.js";
-export { mergeAdapter, type MergeOptions, type MergeProgress } from "./files/merge.js";
-export {
-  loraModules,
+  type LoraAdapter,
   type LoraFlags,
   type LoraModule,
   type LoraTarget,
-} from "./files/lora-modules.js";
-export {
-  adapterTensorShapes,
-  loraTargetsOf,
-  type LoraAdapter,
+  type MergeOptions,
+  type MergeProgress,
+  type ModelFolder,
   type NamedTensor,
   type NamedTensors,
   type OptimizerState,
-} from "./files/peft/adapter.js";
-export { readOptimizer } from "./files/peft/optimizer-file.js";
-export { readAdapter, type AdapterBase } from "./files/peft/read-adapter.js";
-export {
-  isCompleteCheckpoint,
-  writeAdapter,
+  type ReadBytesOptions,
+  type RopeConfig,
+  type RopeScaling,
+  type Rotation,
+  type SafetensorsDtype,
+  type SafetensorsEntry,
+  type StoredDtype,
+  type StoredTensor,
+  type TensorData,
+  type TensorToWrite,
+  type WeightSource,
   type WriteAdapterOptions,
-} from "./files/peft/write-adapter.js";
+  type WriteSafetensorsOptions,
+} from "@tinker-ts/hub/weights";
 export { Adapter, type AdapterProperties } from "./adapter.js";
 export {
   loadAdapter,
@@ -49,7 +48,7 @@ export {
   type SaveAdapterOptions,
 } from "./adapter-folder.js";
 export { BaseModel, type AdapterOptions, type SampleRequest } from "./base-model.js";
-export type { DeviceChoice, EngineDevice } from "./device-choice.js";
+export type { DeviceChoice, EngineDevice } from "./gpu/device-choice.js";
 export {
   Engine,
   type CreateModelOptions,
@@ -59,21 +58,24 @@ export {
 } from "./engine.js";
 export { embeddedModelFolder, embeddedModelId, findModel } from "./find-model.js";
 export { FullTuning } from "./full-tuning.js";
+export type { ModelConfig } from "./model/model-config.js";
 export type { LoadProgress } from "./model/model-weights.js";
+export type { DigitCount, Int8Precision, Precision } from "./model/precision.js";
 export type { DeviceName } from "./execution/device.js";
-export type { DeviceTimes } from "./runtime/device-times.js";
+export type { DeviceTimes } from "./gpu/device-times.js";
 export type { Int8Support } from "./model/int8-probe.js";
 export {
   estimateMemory,
   type EstimateOptions,
   type MemoryEstimate,
-} from "./runtime/memory-estimate.js";
+} from "./runtime/memory-plan.js";
 export { machineBytes } from "./runtime/machine-memory.js";
 export type { StepMetrics } from "./runtime/protocol.js";
-export type { CheckedPart, DeviceCheck } from "./runtime/self-check.js";
+export type { CheckedPart, DeviceCheck } from "./gpu/self-check.js";
 export type { Grammar, Rule } from "./constrain/grammar.js";
 export type { TopTokens } from "./sample/reported-logprobs.js";
-export type { SampleConstraint, SampleOptions } from "./sample/request.js";
+export type { PromptAlternatives, PromptResult } from "./sample/prompt-scores.js";
+export type { PromptTargets, SampleConstraint, SampleOptions } from "./sample/request.js";
 export type { SampleResult, TokenEvent } from "./sample/sample-job.js";
 export type { Sample, StopReason } from "./sample/sequence.js";
 export { Snapshot } from "./snapshot.js";

@@ -1,4 +1,4 @@
-import type { NamedTensors } from "./files/peft/adapter.js";
+import type { NamedTensors } from "@tinker-ts/hub/weights";
 import type { ParametersInfo, StepMetrics } from "./runtime/protocol.js";
 import type { WorkerClient } from "./runtime/worker-client.js";
 import type { AdamOptions } from "./train/adam.js";

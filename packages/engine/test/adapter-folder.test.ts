@@ -79,6 +79,51 @@ describe("adapter folders", () => {
     await merged.unload();
   });
 
+  it.each(["qwen3_5", "qwen3_5_vl"] as const)(
+    "give PEFT's adapter of whole matrices of %s for sampling, and merge it",
+    async (family) => {
+      const expected = readExpected(family);
+      const base = fixture(`${family}/model`);
+      const own = await engine.loadModel(base);
+      const fused = await loadAdapter(own, fixture(`${family}/adapter_fused`), {
+        forSampling: true,
+      });
+      const snapshot = await fused.snapshot();
+      const adapter = await readAdapter(fixture(`${family}/adapter_fused`), own);
+      await mergeAdapter({ base, adapter, output: temporary(`${family}-fused`) });
+      const merged = await engine.loadModel(temporary(`${family}-fused`));
+      for (const [index, { tokens, target_tokens: targets }] of expected.data.entries()) {
+        const prompt = [...tokens, ...targets.slice(-1)];
+        const request = { prompt, maxTokens: 1, promptLogprobs: true };
+        const results = [
+          await own.sample({ ...request, adapter: snapshot }),
+          await merged.sample(request),
+        ];
+        for (const { promptLogprobs } of results) {
+          for (const [i, want] of (expected.fused_logprobs?.[index] ?? [NaN]).entries()) {
+            expect(Math.abs((promptLogprobs?.[i + 1] ?? NaN) - want)).toBeLessThan(1e-4);
+          }
+        }
+      }
+      await own.unload();
+      await merged.unload();
+    },
+  );
+
+  it("of whole matrices are refused for training, with the reason", async () => {
+    const own = await engine.loadModel(fixture("qwen3_5/model"));
+    const folder = fixture("qwen3_5/adapter_fused");
+    await expect(loadAdapter(own, folder)).rejects.toMatchObject({
+      code: "sampling_only",
+      message: expect.stringMatching(/one adapter on in_proj_qkv.*different first factors/),
+    });
+    const adapter = await loadAdapter(own, folder, { forSampling: true });
+    const data = fixtureData(readExpected("qwen3_5"), "cross_entropy");
+    await expect(adapter.forwardBackward(data, crossEntropy)).rejects.toThrow("sampling alone");
+    await expect(adapter.optimStep({ learningRate: 1e-3 })).rejects.toThrow("sampling alone");
+    await own.unload();
+  });
+
   it("say when there is no optimizer to load", async () => {
     const loading = loadAdapter(model, fixture("qwen3/adapter"), { optimizer: true });
     await expect(loading).rejects.toThrow("has no optimizer");

@@ -3,7 +3,7 @@ import path from "node:path";
 import { Engine } from "@tinker-ts/engine";
 import { afterEach, expect, it, vi } from "vitest";
 import { useTemporaryFolder } from "./support/temporary-folder.js";
-import { writeTinyModel } from "./support/tiny-model.js";
+import { writeTinyModel } from "../../hub/test/support/tiny-model.js";
 
 const inFolder = useTemporaryFolder();
 

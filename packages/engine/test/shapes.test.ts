@@ -1,7 +1,7 @@
 import { Engine, type ModelConfig, type NamedTensors } from "@tinker-ts/engine";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { expectedTensors } from "../src/files/tensor-names.js";
+import { expectedTensors } from "@tinker-ts/hub/weights";
 import { RandomStream } from "../src/util/random.js";
 
 const crossEntropy = { lossFn: "cross_entropy" } as const;
@@ -21,7 +21,9 @@ const features = fc
       norms: fc.constantFrom("before", "after", "around"),
       normsPlusOne: fc.boolean(),
       activation: fc.constantFrom("silu", "gelu"),
-      fusedProjections: fc.boolean(),
+      fusedQkv: fc.boolean(),
+      fusedGateUp: fc.boolean(),
+      gatedAttention: fc.boolean(),
       attentionScale: fc.double({ min: 0.1, max: 0.4, noNaN: true }),
       embeddingScale: fc.double({ min: 0.5, max: 4, noNaN: true }),
       residualScale: fc.double({ min: 0.2, max: 1, noNaN: true }),
@@ -227,7 +229,8 @@ it("reads a sample again when its length changes how it rotates", async () => {
     outputBias: false,
     mlpBias: false,
     qkNorm: false,
-    fusedProjections: true,
+    fusedQkv: true,
+    fusedGateUp: true,
     bosTokenId: null,
     eosTokenIds: [],
   };

@@ -85,7 +85,9 @@ describe("training through an engine", () => {
         gradClipNorm: adam.grad_clip_norm,
       });
       expect(metrics["loss:sum"]).toBeCloseTo(loss, 2);
-      expect(report.gradientNorm / norm).toBeCloseTo(1, 3);
+      // Adam's first steps make the least differences as large as the others.
+      const isStiff = family === "qwen3_5";
+      expect(Math.abs(report.gradientNorm / norm - 1)).toBeLessThan(isStiff ? 2e-3 : 5e-4);
       expect(report.learningRate).toBe(adam.learning_rate);
     }
     const after = await readTensors(`${family}/adapter_after_steps.safetensors`);

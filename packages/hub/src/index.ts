@@ -15,6 +15,7 @@ export { IncrementalDecoder } from "./tokenizer/incremental-decoder.js";
 export { loadTokenizer, parseTokenizer, type TokenizerFiles } from "./tokenizer/load-tokenizer.js";
 export { pythonStrip, type StripSide } from "./tokenizer/python-text.js";
 export { RenderedChat } from "./tokenizer/rendered-chat.js";
+export { thinkingState } from "./tokenizer/thinking-state.js";
 export type { EncodeOptions } from "./tokenizer/token-encoder.js";
 export { Tokenizer, type DecodeOptions } from "./tokenizer/tokenizer.js";
 export type { NamedToken, NamedTokens } from "./tokenizer/vocabulary.js";

@@ -12,7 +12,7 @@ export interface RetryPolicy {
 }
 
 /** What surrounds tries. */
-export interface RetrySurroundings {
+export interface RetryContext {
   /** Resolves after the pause; rejects when `signal` is aborted, no matter with what. */
   readonly sleep: (durationMs: number) => Promise<unknown>;
   /** Throws its reason once somebody has given up. */
@@ -28,7 +28,7 @@ export interface RetrySurroundings {
 export function retry<T>(
   attempt: (index: number) => Promise<T>,
   policy: RetryPolicy,
-  surroundings: RetrySurroundings,
+  surroundings: RetryContext,
 ): Promise<T> {
   return attempt(0).then(undefined, (error: unknown) =>
     retryAfter(error, attempt, policy, surroundings),
@@ -40,7 +40,7 @@ export async function retryAfter<T>(
   firstError: unknown,
   attempt: (index: number) => Promise<T>,
   policy: RetryPolicy,
-  { sleep, signal }: RetrySurroundings,
+  { sleep, signal }: RetryContext,
 ): Promise<T> {
   let error = firstError;
   for (let failures = 0; ; failures++) {

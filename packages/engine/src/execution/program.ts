@@ -130,6 +130,11 @@ export class Program {
     return new Map(this.#shapesFor(sizes).outputs.map(({ name, length }) => [name, length]));
   }
 
+  /** Names and lengths of all feeds. */
+  feedLengths(sizes: DimBindings): ReadonlyMap<string, number> {
+    return new Map(this.#shapesFor(sizes).inputs.map(({ name, length }) => [name, length]));
+  }
+
   async release(): Promise<void> {
     await this.#session.release();
   }

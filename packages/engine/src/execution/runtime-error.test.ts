@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { gpuDevice, processor } from "./device.js";
+import { gpuDevice } from "../gpu/device.js";
+import { processor } from "./device.js";
 import { runtimeError } from "./runtime-error.js";
 
 const place =

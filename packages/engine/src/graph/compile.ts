@@ -1,6 +1,5 @@
 import type { Shape } from "./dim.js";
 import type { Graph } from "./graph.js";
-import type { LoweringRule, LoweringScope } from "./lowering.js";
 import {
   writeModel,
   type InitializerRecord,
@@ -8,6 +7,29 @@ import {
   type ValueRecord,
 } from "./onnx/model-proto.js";
 import type { Dtype, GraphNode, Tensor } from "./tensor.js";
+
+/** What a rule may use while it rewrites a node. */
+interface LoweringScope {
+  /** The name of a constant of rank 0. */
+  scalar(value: number): string;
+  /** The name of the constant list of one axis. */
+  axis(value: number): string;
+  /** A name that no other value has. */
+  fresh(): string;
+  /** Whether anything reads an output of the node. */
+  isRead(output: number): boolean;
+}
+
+/** Says how one operator is written for a device that computes it wrongly or not at all. */
+export interface LoweringRule {
+  readonly name: string;
+  /** The operators in place of a node, or nothing where the rule does not speak of it. */
+  lower(
+    node: GraphNode,
+    record: NodeRecord,
+    scope: LoweringScope,
+  ): readonly NodeRecord[] | undefined;
+}
 
 /** What to compute, and what is known beforehand. */
 export interface CompileOptions {

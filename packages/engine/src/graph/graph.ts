@@ -50,6 +50,11 @@ export class Graph {
     return this.#constant("float32", [], [value]);
   }
 
+  /** A small table of numbers. */
+  floats(values: readonly number[], shape: readonly number[]): Tensor {
+    return this.#constant("float32", shape, values);
+  }
+
   /** A number from 0 to 255. */
   byte(value: number, shape: readonly number[] = []): Tensor {
     return this.#constant("uint8", shape, [value]);

@@ -1,4 +1,4 @@
-import type { LayerKind, ModelConfig } from "../files/model-config.js";
+import type { LayerKind } from "@tinker-ts/hub/weights";
 import { Dim, type DimLike } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
 import {
@@ -11,6 +11,7 @@ import {
   zeros,
 } from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
+import type { ModelConfig } from "./model-config.js";
 import { at } from "../util/at.js";
 import type { SequenceRows } from "./sampling-projector.js";
 import { attentionScale, type AttentionInputs } from "./transformer.js";

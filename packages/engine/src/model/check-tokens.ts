@@ -1,5 +1,5 @@
 import { EngineError } from "../errors.js";
-import type { ModelConfig } from "../files/model-config.js";
+import type { ModelConfig } from "./model-config.js";
 
 /** Checks that tokens exist, are in the vocabulary and fit the model's context. */
 export function checkTokens(

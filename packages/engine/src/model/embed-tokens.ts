@@ -1,4 +1,4 @@
-import type { ModelConfig } from "../files/model-config.js";
+import type { ModelConfig } from "./model-config.js";
 import { restSteps, type Int8Matrix } from "./int8-matrix.js";
 
 /** Fills rows with the embeddings of tokens, scaled as the model wants it. */

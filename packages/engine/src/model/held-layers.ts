@@ -11,8 +11,9 @@ export type ReadLayer = (layer: number) => Promise<WeightFeeds>;
  * - Whoever trains gets all layers, and from then on all are held.
  */
 export class HeldLayers {
-  /** Bytes of one layer. */
+  /** Bytes of the largest layer. */
   readonly layerBytes: number;
+  readonly #bytes: readonly number[];
   readonly #layers: (WeightFeeds | undefined)[];
   readonly #readAgain: ReadLayer | undefined;
   #stay = false;
@@ -22,18 +23,20 @@ export class HeldLayers {
   constructor(layers: readonly WeightFeeds[], readAgain?: ReadLayer) {
     this.#layers = [...layers];
     this.#readAgain = readAgain;
-    const arrays = Object.values(layers[0] ?? {});
-    this.layerBytes = arrays.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    this.#bytes = layers.map((layer) =>
+      Object.values(layer).reduce((sum, { byteLength }) => sum + byteLength, 0),
+    );
+    this.layerBytes = Math.max(0, ...this.#bytes);
   }
 
   /** Bytes that are held now and could be let go of. */
   get spareBytes(): number {
-    return this.#stay || this.#readAgain === undefined ? 0 : this.layerBytes * this.#held;
+    return this.#stay || this.#readAgain === undefined ? 0 : this.#bytesOf((isHeld) => isHeld);
   }
 
   /** Bytes that training would have to read again. */
   get missingBytes(): number {
-    return this.layerBytes * (this.#layers.length - this.#held);
+    return this.#bytesOf((isHeld) => !isHeld);
   }
 
   /** The weights of one layer, which may be read for this once. */
@@ -57,8 +60,11 @@ export class HeldLayers {
     freeMemory(Object.values(held).map(({ buffer }) => buffer));
   }
 
-  get #held(): number {
-    return this.#layers.filter((layer) => layer !== undefined).length;
+  #bytesOf(isCounted: (isHeld: boolean) => boolean): number {
+    return this.#bytes.reduce(
+      (sum, bytes, layer) => (isCounted(this.#layers[layer] !== undefined) ? sum + bytes : sum),
+      0,
+    );
   }
 
   async #readAll(): Promise<readonly WeightFeeds[]> {

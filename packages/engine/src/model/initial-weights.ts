@@ -1,6 +1,5 @@
-import type { ModelConfig } from "../files/model-config.js";
-import { expectedTensors } from "../files/tensor-names.js";
-import type { WeightSource } from "../files/weight-source.js";
+import { expectedTensors, type WeightSource } from "@tinker-ts/hub/weights";
+import type { ModelConfig } from "./model-config.js";
 import { RandomStream } from "../util/random.js";
 
 /** Standard deviation of initial matrices, as in GPT-2 and most models since. */
@@ -32,11 +31,15 @@ function initialValues(
   length: number,
   seed: number,
 ): Float32Array {
+  // Norms inside a mixer multiply by their weight in every family.
+  const isInner = /\.(linear_attn|mamba)\.norm\.weight$/.test(name);
   if (name.endsWith("norm.weight")) {
-    return new Float32Array(length).fill(config.normsPlusOne === true ? 0 : 1);
+    return new Float32Array(length).fill(config.normsPlusOne === true && !isInner ? 0 : 1);
   }
+  if (/\.(dt_bias|D)$/.test(name)) return new Float32Array(length).fill(1);
+  if (name.endsWith(".A_log")) return Float32Array.from({ length }, (_, i) => Math.log(1 + i));
   if (name.endsWith(".bias")) return new Float32Array(length);
-  const residual = /(o_proj|down_proj)\.weight$/.test(name);
+  const residual = /(o_proj|down_proj|out_proj|output_linear|w2)\.weight$/.test(name);
   const scale = residual ? deviation / Math.sqrt(2 * config.layers) : deviation;
   const random = new RandomStream(seed, ...Buffer.from(name));
   const values = new Float32Array(length);

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { parseModelConfig } from "../files/model-config.js";
-import type { Int8Precision } from "../files/precision.js";
+import { parseModelConfig } from "@tinker-ts/hub/weights";
 import { Graph } from "../graph/graph.js";
+import type { Int8Precision } from "./precision.js";
 import { declareLayerWeights, declareTrainedHead, declareTrainedLayer } from "./layer-inputs.js";
 
 const config = parseModelConfig({
@@ -16,6 +16,7 @@ const config = parseModelConfig({
   tie_word_embeddings: true,
 });
 
+const kind = { window: null, rotation: "rope" } as const;
 const int8 = { weights: "int8", activations: "int8" } as const;
 const int16 = { weights: "int8", activations: "int16" } as const;
 
@@ -28,7 +29,7 @@ it.each<[Int8Precision, number]>([
 ])("%o are %i digits, for gradients of the head two", (precision, digits) => {
   const computed = { ...config, precision };
   const format = { digits, bits: precision.digitBits };
-  const { sites } = declareLayerWeights(new Graph(), computed, ["gate"]);
+  const { sites } = declareLayerWeights(new Graph(), computed, kind, { keys: ["gate"] });
   expect(sites("gate").weight).toMatchObject({ format, gradientFormat: format });
   const head = declareTrainedHead(new Graph(), computed);
   expect(head).toMatchObject({ format, gradientFormat: { ...format, digits: 2 } });
@@ -36,7 +37,9 @@ it.each<[Int8Precision, number]>([
 
 it("makes weights of layers wide for training where values would take three digits", () => {
   const weightOf = (precision: Int8Precision) =>
-    declareTrainedLayer(new Graph(), { ...config, precision }, ["gate"]).sites("gate").weight;
+    declareTrainedLayer(new Graph(), { ...config, precision }, kind, { keys: ["gate"] }).sites(
+      "gate",
+    ).weight;
   expect(weightOf({ ...int16, digitBits: 7 })).toMatchObject({ dtype: "float32" });
   expect(weightOf({ ...int16, digitBits: 8 })).toMatchObject({ format: { digits: 2 } });
   expect(weightOf({ ...int8, digitBits: 7 })).toMatchObject({ format: { digits: 1 } });

@@ -1,5 +1,4 @@
-import type { LayerKind, ModelConfig, Rotation } from "../files/model-config.js";
-import { digitsOf, type Int8Precision } from "../files/precision.js";
+import type { LayerKind, Rotation } from "@tinker-ts/hub/weights";
 import { Dim } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
 import {
@@ -10,17 +9,20 @@ import {
   type RotaryTables,
 } from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
+import type { ModelConfig } from "./model-config.js";
+import { digitsOf, type Int8Precision } from "./precision.js";
 import type { SiteLookup } from "./projectors.js";
 import { rotaryWidth, tableNames } from "./rotary-tables.js";
 import type { RotationInputs } from "./transformer.js";
 import {
   forwardName,
+  heldWeights,
   isHeldInInt8,
-  layerWeightSpecs,
   outerWeightSpecs,
   scaleName,
-  type LayerWeightKey,
   type LayerWeights,
+  type WeightKey,
+  type WeightSpec,
 } from "./weights.js";
 
 /** What a layer's graph reads of the model: norms and biases by key, linear layers by site. */
@@ -30,21 +32,27 @@ export interface LayerInputs {
   readonly sites: SiteLookup;
 }
 
-/** Declares weights of a layer; feeds have the names of their keys, after a prefix. */
+/** Which weights of a layer are declared, and how. */
+export interface DeclareOptions {
+  /** @default all that layers of the kind have */
+  readonly keys?: readonly WeightKey[];
+  /** Before the names of feeds, which are those of the keys. @default "" */
+  readonly prefix?: string;
+}
+
+/** Declares weights of a layer of some kind. */
 export function declareLayerWeights(
   graph: Graph,
   config: ModelConfig,
-  keys: readonly LayerWeightKey[],
-  prefix = "",
+  kind: LayerKind,
+  { keys, prefix = "" }: DeclareOptions = {},
   declare = declareWeight,
 ): LayerInputs {
-  const specs = layerWeightSpecs(config, 0);
-  const weights: { [K in LayerWeightKey]?: Tensor } = {};
+  const weights: { [K in WeightKey]?: Tensor } = {};
   const matrices = new Map<string, Int8Weight>();
-  for (const key of keys) {
-    const spec = specs[key];
-    if (spec === undefined) continue;
-    const weight = declare(graph, config, `${prefix}${key}`, spec.shape);
+  for (const { key, shape } of heldWeights(config, kind)) {
+    if (keys !== undefined && !keys.includes(key)) continue;
+    const weight = declare(graph, config, `${prefix}${key}`, { key, shape });
     if ("values" in weight) matrices.set(key, weight);
     else weights[key] = weight;
   }
@@ -52,9 +60,16 @@ export function declareLayerWeights(
     if (site === "head") throw new Error("the head belongs to no layer");
     const weight = matrices.get(site) ?? weights[site];
     if (weight === undefined) throw new Error(`the graph has no weight for ${site}`);
-    return { weight, bias: weights[`${site}Bias`] };
+    const rest = site === "mambaIn" ? weights.mambaTime : undefined;
+    const bias = biasOf(weights, site);
+    return rest === undefined ? { weight, bias } : { weight: [weight, rest], bias };
   };
   return { weights, sites };
+}
+
+function biasOf(weights: LayerWeights<Tensor>, site: string): Tensor | undefined {
+  const biases: Readonly<Record<string, Tensor | undefined>> = weights;
+  return biases[`${site}Bias`];
 }
 
 /** Declares a weight; a matrix in 8 bits where the model has such. */
@@ -62,11 +77,12 @@ export function declareWeight(
   graph: Graph,
   config: ModelConfig,
   name: string,
-  shape: readonly number[],
+  spec: Pick<WeightSpec, "shape" | "key">,
 ): Tensor | Int8Weight {
   const { precision } = config;
+  const { shape } = spec;
   const [outputs = 0] = shape;
-  if (precision === undefined || !isHeldInInt8(config, shape)) return graph.input(name, shape);
+  if (precision === undefined || !isHeldInInt8(config, spec)) return graph.input(name, shape);
   const format = formatOf(precision);
   const transposed = graph.input(name, shape, "int8");
   return {
@@ -86,10 +102,10 @@ export function declareWeight(
 export function declareTrainedLayer(
   graph: Graph,
   config: ModelConfig,
-  keys: readonly LayerWeightKey[],
-  prefix?: string,
+  kind: LayerKind,
+  options?: DeclareOptions,
 ): LayerInputs {
-  return declareLayerWeights(graph, config, keys, prefix, (...declared) => {
+  return declareLayerWeights(graph, config, kind, options, (...declared) => {
     const weight = declareWeight(...declared);
     return "values" in weight && weight.format.digits === 3 ? widened(weight) : weight;
   });
@@ -102,7 +118,7 @@ export function declareTrainedLayer(
  */
 export function declareTrainedHead(graph: Graph, config: ModelConfig): Tensor | Int8Weight {
   const { shape } = outerWeightSpecs(config).embedding;
-  const weight = declareWeight(graph, config, "head", shape);
+  const weight = declareWeight(graph, config, "head", { shape });
   if (!("values" in weight)) return weight;
   return {
     ...weight,
@@ -124,11 +140,14 @@ export function declareRotation(
 ): RotationInputs {
   const positions = graph.input("positions", [tokens, 1], "int64");
   const tables: Partial<Record<Rotation, RotaryTables>> = {};
+  const growth: Partial<Record<Rotation, Tensor>> = {};
   for (const { rotation } of kinds) {
     if (rotation === null || tables[rotation] !== undefined) continue;
     const shape = [Dim.symbol("positions"), rotaryWidth(config, rotation)];
-    const { cos, sin } = tableNames(rotation);
-    tables[rotation] = { cos: graph.input(cos, shape), sin: graph.input(sin, shape) };
+    const names = tableNames(rotation);
+    tables[rotation] = { cos: graph.input(names.cos, shape), sin: graph.input(names.sin, shape) };
+    if (config[rotation]?.queryGrowth === undefined) continue;
+    growth[rotation] = graph.input(names.growth, [Dim.symbol("positions"), 1]);
   }
-  return { positions, tables };
+  return { positions, tables, growth };
 }

@@ -1,8 +1,8 @@
-import type { ModelConfig } from "../files/model-config.js";
 import { BufferPool } from "../execution/buffer-pool.js";
 import { processor, type Device } from "../execution/device.js";
 import { ProgramCache } from "../execution/program-cache.js";
 import type { ProgramOptions } from "../execution/program.js";
+import type { ModelConfig } from "./model-config.js";
 import { HeldLayers, type ReadLayer } from "./held-layers.js";
 import type { ModelWeights, WeightFeeds } from "./model-weights.js";
 import { transposedValues } from "./int8-matrix.js";

@@ -1,16 +1,10 @@
-import type { ModelConfig } from "../files/model-config.js";
+import type { WeightSource } from "@tinker-ts/hub/weights";
 import type { PortValues } from "../execution/program.js";
-import type { WeightSource } from "../files/weight-source.js";
+import type { ModelConfig } from "./model-config.js";
 import { freeMemory } from "../util/free-memory.js";
 import { toInt8, type Int8Matrix } from "./int8-matrix.js";
-import {
-  isHeldInInt8,
-  layerWeightKeys,
-  layerWeightSpecs,
-  outerWeightSpecs,
-  scaleName,
-} from "./weights.js";
-import type { LayerWeights, WeightSpec } from "./weights.js";
+import { isHeldInInt8, layerWeightSpecs, outerWeightSpecs, scaleName } from "./weights.js";
+import type { LayerWeightSpec, WeightSpec } from "./weights.js";
 
 /** Weights by the names under which graphs are fed; one in 8 bits has its scales beside it. */
 export type WeightFeeds = Readonly<Record<string, Float32Array | Int8Array>>;
@@ -52,7 +46,7 @@ export async function loadModelWeights(
   const layerSpecs = Array.from({ length: config.layers }, (_, layer) =>
     layerWeightSpecs(config, layer),
   );
-  const all = [...Object.values(outer), ...layerSpecs.flatMap((specs) => Object.values(specs))];
+  const all = [...Object.values(outer), ...layerSpecs.flat()];
   const totalBytes = all.reduce((sum, spec) => sum + sizeBytes(spec), 0);
   let loadedBytes = 0;
   const reader = new WeightReader(config, source, options.signal, (bytes) => {
@@ -98,29 +92,45 @@ class WeightReader {
     this.#source = source;
     this.#signal = signal;
     this.#onRead = onRead;
-    const passing = Object.values(layerWeightSpecs(config, 0))
-      .filter(({ shape }) => isHeldInInt8(config, shape))
+    const passing = layerWeightSpecs(config, 0)
+      .filter((spec) => isHeldInInt8(config, spec) && spec.firstRow === undefined)
       .map(elementsOf);
     this.#spare = new Float32Array(Math.max(0, ...passing));
   }
 
-  async readLayer(specs: LayerWeights<WeightSpec>): Promise<WeightFeeds> {
+  async readLayer(specs: readonly LayerWeightSpec[]): Promise<WeightFeeds> {
     const weights: Record<string, Float32Array | Int8Array> = {};
-    for (const key of layerWeightKeys) {
-      const spec = specs[key];
-      if (spec !== undefined) Object.assign(weights, feedsOf(key, await this.read(spec)));
+    let stored: { readonly name: string; readonly data: Float32Array } | undefined;
+    for (const spec of specs) {
+      const { key, name, shape, firstRow } = spec;
+      if (firstRow === undefined) {
+        Object.assign(weights, feedsOf(key, await this.read(spec)));
+        continue;
+      }
+      // Parts of one tensor follow each other.
+      if (stored?.name !== name) {
+        stored = { name, data: await this.#source.read(name, undefined, this.#signal) };
+      }
+      const [rows = 0, columns = 0] = shape;
+      const part = stored.data.slice(firstRow * columns, (firstRow + rows) * columns);
+      Object.assign(weights, feedsOf(key, this.#hold(spec, part)));
+      this.#onRead(sizeBytes(spec));
     }
     return weights;
   }
 
+  #hold(spec: WeightSpec, data: Float32Array, withRest = false): Float32Array | Int8Matrix {
+    const [rows = 0] = spec.shape;
+    return isHeldInInt8(this.#config, spec) ? toInt8(spec.name, data, rows, withRest) : data;
+  }
+
   async read(spec: WeightSpec, withRest = false): Promise<Float32Array | Int8Matrix> {
     this.#signal?.throwIfAborted();
-    const isInt8 = isHeldInInt8(this.#config, spec.shape);
+    const isInt8 = isHeldInInt8(this.#config, spec);
     const length = elementsOf(spec);
     const passing = isInt8 ? this.#passing(length) : undefined;
     const data = await this.#source.read(spec.name, passing, this.#signal);
-    const [rows = 0] = spec.shape;
-    const held = isInt8 ? toInt8(spec.name, data, rows, withRest) : data;
+    const held = this.#hold(spec, data, withRest);
     if (data === passing && data.buffer !== this.#spare.buffer) freeMemory([data.buffer]);
     this.#onRead(sizeBytes(spec));
     return held;

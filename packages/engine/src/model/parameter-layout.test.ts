@@ -1,7 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { adapterTensorShapes } from "../files/peft/adapter.js";
-import { readModelConfig } from "../files/model-folder.js";
-import { expectedTensors } from "../files/tensor-names.js";
+import { adapterTensorShapes, expectedTensors, readModelConfig } from "@tinker-ts/hub/weights";
 import { fixture } from "../../test/support/fixtures.js";
 import { adapterLayout, fullLayout, type ParameterLayout } from "./parameter-layout.js";
 

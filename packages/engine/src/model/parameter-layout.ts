@@ -1,14 +1,8 @@
-import type { ModelConfig } from "../files/model-config.js";
+import type { ModelConfig } from "./model-config.js";
 import { siteBName, stackedAName } from "./projectors.js";
-import {
-  layerGroups,
-  siteModule,
-  sitesOf,
-  siteWidths,
-  type Site,
-  type SiteGroup,
-} from "./sites.js";
-import { layerWeightKeys, layerWeightSpecs, outerWeightSpecs } from "./weights.js";
+import { allLayerKinds } from "@tinker-ts/hub/weights";
+import { groupsOf, siteModule, sitesOf, siteWidths, type Site, type SiteGroup } from "./sites.js";
+import { layerWeightSpecs, outerWeightSpecs } from "./weights.js";
 import { at } from "../util/at.js";
 
 /** The layer that a parameter belongs to, or the part outside the layers. */
@@ -53,7 +47,7 @@ export function adapterLayout(
     if (present.length === 0) return;
     const layer = place === "outer" ? 0 : place;
     const name = (site: Site, factor: string): string =>
-      `base_model.model.${siteModule(site, layer)}.lora_${factor}.weight`;
+      `base_model.model.${siteModule(config, site, layer)}.lora_${factor}.weight`;
     const { inputs } = siteWidths(config, at(present, 0));
     builder.addFeed(
       place,
@@ -65,8 +59,8 @@ export function adapterLayout(
       builder.addFeed(place, siteBName(site), [{ name: name(site, "B"), shape }]);
     }
   };
-  for (let layer = 0; layer < config.layers; layer++) {
-    for (const group of layerGroups) addGroup(layer, group);
+  for (const [layer, kind] of allLayerKinds(config).entries()) {
+    for (const group of groupsOf(kind)) addGroup(layer, group);
   }
   addGroup("outer", "head");
   return builder.layout();
@@ -78,11 +72,7 @@ export function fullLayout(config: ModelConfig): ParameterLayout {
   const outer = outerWeightSpecs(config);
   builder.addFeed("outer", "embedding", [outer.embedding]);
   for (let layer = 0; layer < config.layers; layer++) {
-    const specs = layerWeightSpecs(config, layer);
-    for (const key of layerWeightKeys) {
-      const spec = specs[key];
-      if (spec !== undefined) builder.addFeed(layer, key, [spec]);
-    }
+    for (const spec of layerWeightSpecs(config, layer)) builder.addFeed(layer, spec.key, [spec]);
   }
   builder.addFeed("outer", "finalNorm", [outer.finalNorm]);
   if (outer.head !== undefined) builder.addFeed("outer", "head", [outer.head]);
@@ -110,11 +100,18 @@ class LayoutBuilder {
   addFeed(
     place: Place,
     feed: string,
-    parts: readonly { readonly name: string; readonly shape: readonly number[] }[],
+    parts: readonly {
+      readonly name: string;
+      readonly shape: readonly number[];
+      readonly firstRow?: number;
+    }[],
   ): void {
     const offset = this.#length;
-    for (const { name, shape } of parts) {
-      this.#tensors.push({ name, offset: this.#length, shape });
+    for (const { name, shape, firstRow = 0 } of parts) {
+      const [rows = 0, ...columns] = shape;
+      const before = firstRow > 0 ? this.#tensors.pop() : undefined;
+      const whole = before === undefined ? shape : [firstRow + rows, ...columns];
+      this.#tensors.push({ name, offset: before?.offset ?? this.#length, shape: whole });
       this.#length += shape.reduce((product, dim) => product * dim, 1);
     }
     this.#feeds.push({ place, feed, offset, length: this.#length - offset });

@@ -1,5 +1,5 @@
 import type { DeviceArray } from "../execution/device-array.js";
-import { DeviceMemory } from "../execution/device-memory.js";
+import { DeviceMemory } from "../gpu/device-memory.js";
 import type { PortValues, ProgramOptions, Traffic } from "../execution/program.js";
 import type { HeldLayers } from "./held-layers.js";
 import { floatWeights, type FedWeights, type WeightFeeds } from "./model-weights.js";

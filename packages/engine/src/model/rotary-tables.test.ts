@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readModelConfig } from "../files/model-folder.js";
+import { readModelConfig } from "@tinker-ts/hub/weights";
 import { fixture } from "../../test/support/fixtures.js";
 import { RotaryAngles, rotaryFrequencies } from "./rotary-tables.js";
 

@@ -1,5 +1,10 @@
-import { layerKind } from "../files/layer-kinds.js";
-import type { ModelConfig, RopeConfig, RopeScaling, Rotation } from "../files/model-config.js";
+import {
+  layerKind,
+  type RopeConfig,
+  type RopeScaling,
+  type Rotation,
+} from "@tinker-ts/hub/weights";
+import type { ModelConfig } from "./model-config.js";
 import { int64From } from "../util/int64.js";
 
 // Frequencies and angles are rounded to single precision after every operation, in the order in which
@@ -7,9 +12,9 @@ import { int64From } from "../util/int64.js";
 // trained with it, and only with the same rounding log-probabilities agree at long distances.
 const { fround } = Math;
 
-/** The feeds of a rotation's table: cosines and sines by row, each [rows, rotating dimensions / 2]. */
-export function tableNames(rotation: Rotation): { readonly cos: string; readonly sin: string } {
-  return { cos: `${rotation}.cos`, sin: `${rotation}.sin` };
+/** The feeds of a rotation: cosines and sines by row, each [rows, rotating dimensions / 2], and factors of queries [rows, 1]. */
+export function tableNames(rotation: Rotation): Readonly<Record<"cos" | "sin" | "growth", string>> {
+  return { cos: `${rotation}.cos`, sin: `${rotation}.sin`, growth: `${rotation}.growth` };
 }
 
 /** Columns of a rotation's table: pairs of a head's dimensions that rotate. */
@@ -63,6 +68,12 @@ export class RotaryAngles {
       }
       const names = tableNames(rotation);
       Object.assign(feeds, { [names.cos]: cos, [names.sin]: sin });
+      if (rope.queryGrowth === undefined) continue;
+      const { weight, length } = rope.queryGrowth;
+      feeds[names.growth] = Float32Array.from({ length: this.rows }, (_, row) => {
+        const position = row % positions;
+        return 1 + weight * fround(Math.log(1 + Math.floor(position / length)));
+      });
     }
     this.feeds = feeds;
   }
@@ -95,17 +106,40 @@ export function rotaryFrequencies(
       const factors = long ? scaling.longFactors : scaling.shortFactors;
       return fround(1 / fround(fround(factors[pair] ?? 1) * wavelength));
     }
+    if (scaling?.kind === "yarn")
+      return yarnFrequency(pair, wavelength, theta, dimensions, scaling);
     return scaleFrequency(fround(1 / wavelength), scaling);
   });
 }
 
 function scaleFrequency(
   frequency: number,
-  scaling: Exclude<RopeScaling, { kind: "longrope" }> | null,
+  scaling: Exclude<RopeScaling, { kind: "longrope" | "yarn" }> | null,
 ): number {
   if (scaling === null) return frequency;
   if (scaling.kind === "linear") return fround(frequency / fround(scaling.factor));
   return stretchFrequency(frequency, scaling);
+}
+
+/** Between a frequency and the same divided by a factor, by the turns that it takes within the original context. */
+function yarnFrequency(
+  pair: number,
+  wavelength: number,
+  theta: number,
+  dimensions: number,
+  scaling: Extract<RopeScaling, { kind: "yarn" }>,
+): number {
+  const { factor, betaFast, betaSlow, originalContextLength, truncate } = scaling;
+  const pairOf = (turns: number): number =>
+    (dimensions * Math.log(originalContextLength / (turns * 2 * Math.PI))) / (2 * Math.log(theta));
+  const [first, last] = [pairOf(betaFast), pairOf(betaSlow)];
+  const low = Math.max(truncate ? Math.floor(first) : first, 0);
+  const high = Math.min(truncate ? Math.ceil(last) : last, dimensions - 1);
+  const width = low === high ? 0.001 : high - low;
+  const ramp = fround(Math.min(Math.max(fround(fround(pair - low) / width), 0), 1));
+  const [kept, divided] = [fround(1 / wavelength), fround(1 / fround(factor * wavelength))];
+  const share = fround(1 - ramp);
+  return fround(fround(divided * fround(1 - share)) + fround(kept * share));
 }
 
 /** Llama 3.1's rule: long wavelengths are stretched, short ones kept, those between blended. */
@@ -144,7 +178,8 @@ export function fillAngles(
 }
 
 function attentionFactor({ scaling }: RopeConfig): number {
-  return scaling?.kind === "longrope" ? fround(scaling.attentionFactor) : 1;
+  const isScaled = scaling?.kind === "longrope" || scaling?.kind === "yarn";
+  return isScaled ? fround(scaling.attentionFactor) : 1;
 }
 
 function ropeOf(config: ModelConfig, rotation: Rotation): RopeConfig {

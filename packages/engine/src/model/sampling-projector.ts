@@ -1,4 +1,3 @@
-import type { ModelConfig } from "../files/model-config.js";
 import { Dim } from "../graph/dim.js";
 import type { Graph } from "../graph/graph.js";
 import {
@@ -12,6 +11,7 @@ import {
   type Int8Weight,
 } from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
+import type { ModelConfig } from "./model-config.js";
 import { at } from "../util/at.js";
 import {
   linearLayer,

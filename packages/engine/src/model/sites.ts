@@ -1,47 +1,95 @@
-import type { LoraFlags } from "../files/lora-modules.js";
-import type { ModelConfig } from "../files/model-config.js";
+import {
+  allLayerKinds,
+  inLayer,
+  kindKey,
+  layerTensors,
+  mixerOf,
+  type LayerKind,
+  type LayerTensor,
+  type LayerTensorKey,
+  type LoraFlags,
+  type Mixer,
+} from "@tinker-ts/hub/weights";
+import type { ModelConfig } from "./model-config.js";
 
-/** Linear layers of the transformer that an adapter can change; "qkv" and "gateUp" are several in one. */
-export type Site = "q" | "k" | "v" | "qkv" | "o" | "gate" | "up" | "gateUp" | "down" | "head";
-
-/** Sites that read the same value; their first LoRA factors are multiplied in one product. */
-export type SiteGroup = "qkv" | "o" | "gateUp" | "down" | "head";
-
-const separate: Readonly<Record<SiteGroup, readonly Site[]>> = {
-  qkv: ["q", "k", "v"],
+/** Linear layers that read the same value; the first LoRA factors of a group are multiplied in one product. */
+const groups = {
+  qkv: ["q", "k", "v", "qkv"],
   o: ["o"],
-  gateUp: ["gate", "up"],
+  deltaIn: ["deltaQ", "deltaK", "deltaV", "deltaZ"],
+  deltaGates: ["deltaB", "deltaA"],
+  deltaOut: ["deltaOut"],
+  convIn: ["convIn"],
+  convOut: ["convOut"],
+  mambaIn: ["mambaIn"],
+  mambaOut: ["mambaOut"],
+  gateUp: ["gate", "up", "gateUp"],
   down: ["down"],
   head: ["head"],
+} as const satisfies Record<string, readonly (LayerTensorKey | "head")[]>;
+
+/** Sites that read the same value. */
+export type SiteGroup = keyof typeof groups;
+
+/** Linear layers of the transformer that an adapter can change; "qkv" and "gateUp" are several in one. */
+export type Site = (typeof groups)[SiteGroup][number];
+
+type LayerSite = Exclude<Site, "head">;
+
+const mixerGroups: Readonly<Record<Mixer, readonly SiteGroup[]>> = {
+  attention: ["qkv", "o"],
+  deltaRule: ["deltaIn", "deltaGates", "deltaOut"],
+  convolution: ["convIn", "convOut"],
+  mamba: ["mambaIn", "mambaOut"],
 };
 
-const fused: Readonly<Record<SiteGroup, readonly Site[]>> = {
-  ...separate,
-  qkv: ["qkv"],
-  gateUp: ["gateUp"],
-};
+/** Groups that no flag covers: adapters from elsewhere may change them, those made here do not. */
+const untrained: ReadonlySet<SiteGroup> = new Set<SiteGroup>(["deltaGates"]);
 
 /** The sites of a group. */
-export function sitesOf({ fusedProjections }: ModelConfig, group: SiteGroup): readonly Site[] {
-  return (fusedProjections === true ? fused : separate)[group];
+export function sitesOf(config: ModelConfig, group: SiteGroup): readonly Site[] {
+  const { fusedQkv = false, fusedGateUp = false } = config;
+  if (group === "qkv") return fusedQkv ? ["qkv"] : ["q", "k", "v"];
+  if (group === "gateUp") return fusedGateUp ? ["gateUp"] : ["gate", "up"];
+  return groups[group];
 }
 
-/** Groups inside one transformer layer. */
-export const layerGroups = ["qkv", "o", "gateUp", "down"] as const satisfies readonly SiteGroup[];
+/** The groups inside a layer of some kind. */
+export function groupsOf(kind: LayerKind): readonly SiteGroup[] {
+  return [...mixerGroups[mixerOf(kind)], "gateUp", "down"];
+}
 
-/** The sites inside one transformer layer. */
+/** The kinds of layers that a model has, each once. */
+export function distinctKinds(config: ModelConfig): readonly LayerKind[] {
+  return [...new Map(allLayerKinds(config).map((kind) => [kindKey(kind), kind])).values()];
+}
+
+/** The groups that some layer has. */
+export function layerGroupsOf(config: ModelConfig): readonly SiteGroup[] {
+  return [...new Set(distinctKinds(config).flatMap(groupsOf))];
+}
+
+/** The sites that some layer has and that training can change. */
 export function layerSitesOf(config: ModelConfig): readonly Site[] {
-  return layerGroups.flatMap((group) => sitesOf(config, group));
+  const trained = layerGroupsOf(config).filter((group) => !untrained.has(group));
+  return trained.flatMap((group) => sitesOf(config, group));
 }
 
 /** The sites that adapters with these flags change. */
 export function sitesOfFlags(config: ModelConfig, flags: LoraFlags): readonly Site[] {
-  const groups: readonly SiteGroup[] = [
-    ...(flags.trainAttn ? (["qkv", "o"] as const) : []),
-    ...(flags.trainMlp ? (["gateUp", "down"] as const) : []),
-    ...(flags.trainUnembed ? (["head"] as const) : []),
-  ];
-  return groups.flatMap((group) => sitesOf(config, group));
+  const chosen = layerGroupsOf(config).filter((group) => {
+    if (untrained.has(group)) return false;
+    return group === "gateUp" || group === "down" ? flags.trainMlp : flags.trainAttn;
+  });
+  const sites = chosen.flatMap((group) => sitesOf(config, group));
+  return flags.trainUnembed ? [...sites, "head"] : sites;
+}
+
+/** The sites that adapters with these flags change when they are sampled from alone: also those that none trains here. */
+export function sampledSitesOfFlags(config: ModelConfig, flags: LoraFlags): readonly Site[] {
+  const groupsHere = layerGroupsOf(config).filter((group) => untrained.has(group));
+  const more = flags.trainAttn ? groupsHere.flatMap((group) => sitesOf(config, group)) : [];
+  return [...sitesOfFlags(config, flags), ...more];
 }
 
 /** Widths of a linear layer. */
@@ -52,38 +100,26 @@ export interface SiteWidths {
 
 /** Widths of a site's linear layer. */
 export function siteWidths(config: ModelConfig, site: Site): SiteWidths {
-  const { hiddenSize, intermediateSize, headDim } = config;
-  const queryWidth = config.heads * headDim;
-  const keyWidth = config.kvHeads * headDim;
-  const widths: Readonly<Record<Site, SiteWidths>> = {
-    q: { inputs: hiddenSize, outputs: queryWidth },
-    k: { inputs: hiddenSize, outputs: keyWidth },
-    v: { inputs: hiddenSize, outputs: keyWidth },
-    qkv: { inputs: hiddenSize, outputs: queryWidth + 2 * keyWidth },
-    o: { inputs: queryWidth, outputs: hiddenSize },
-    gate: { inputs: hiddenSize, outputs: intermediateSize },
-    up: { inputs: hiddenSize, outputs: intermediateSize },
-    gateUp: { inputs: hiddenSize, outputs: 2 * intermediateSize },
-    down: { inputs: intermediateSize, outputs: hiddenSize },
-    head: { inputs: hiddenSize, outputs: config.vocabSize },
-  };
-  return widths[site];
+  if (site === "head") return { inputs: config.hiddenSize, outputs: config.vocabSize };
+  const [outputs = 0, inputs = 0] = tensorOf(config, site).shape;
+  return { inputs, outputs };
 }
 
-/** Hugging Face's names of the sites inside a layer. */
-const layerModules: Readonly<Record<Exclude<Site, "head">, string>> = {
-  q: "self_attn.q_proj",
-  k: "self_attn.k_proj",
-  v: "self_attn.v_proj",
-  qkv: "self_attn.qkv_proj",
-  o: "self_attn.o_proj",
-  gate: "mlp.gate_proj",
-  up: "mlp.up_proj",
-  gateUp: "mlp.gate_up_proj",
-  down: "mlp.down_proj",
-};
-
 /** The Hugging Face module of a site, such as `model.layers.0.self_attn.q_proj`. */
-export function siteModule(site: Site, layer: number): string {
-  return site === "head" ? "lm_head" : `model.layers.${layer}.${layerModules[site]}`;
+export function siteModule(config: ModelConfig, site: Site, layer: number): string {
+  return site === "head" ? "lm_head" : inLayer(layer, tensorOf(config, site).module);
+}
+
+const known = new WeakMap<ModelConfig, Map<LayerTensorKey, LayerTensor>>();
+
+function tensorOf(config: ModelConfig, site: LayerSite): LayerTensor {
+  let tensors = known.get(config);
+  if (tensors === undefined) {
+    const all = distinctKinds(config).flatMap((kind) => layerTensors(config, kind));
+    tensors = new Map(all.map((tensor) => [tensor.key, tensor]));
+    known.set(config, tensors);
+  }
+  const found = tensors.get(site);
+  if (found === undefined) throw new Error(`no layer of the model has ${site}`);
+  return found;
 }

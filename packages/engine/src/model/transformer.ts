@@ -1,19 +1,27 @@
-import type { LayerKind, ModelConfig, Rotation } from "../files/model-config.js";
+import { feedForwardOf, mixerOf, type LayerKind, type Rotation } from "@tinker-ts/hub/weights";
 import {
   add,
   dimAt,
-  gatedGelu,
-  gatedSilu,
+  gatherRows,
   maskedAttention,
+  multiply,
   reshape,
   rmsNorm,
   rotary,
   scale,
+  sigmoid,
   split,
   type RotaryTables,
 } from "../graph/ops/index.js";
+import type { Dim } from "../graph/dim.js";
 import type { Tensor } from "../graph/tensor.js";
+import type { ModelConfig } from "./model-config.js";
 import { at } from "../util/at.js";
+import { denseBlock } from "./feed-forward/dense.js";
+import { gatedConvolution } from "./mixers/convolution.js";
+import { deltaRule } from "./mixers/delta-rule.js";
+import { mamba } from "./mixers/mamba.js";
+import type { Recurrence } from "./mixers/recurrence.js";
 import type { AttentionLayout } from "./attention-layouts.js";
 import type { SiteGroup } from "./sites.js";
 import type { LayerWeights, OuterWeights } from "./weights.js";
@@ -26,10 +34,11 @@ import type { LayerWeights, OuterWeights } from "./weights.js";
 /** Applies the linear layers of one group to a value [tokens, inputs]. */
 export type Projector = (group: SiteGroup, value: Tensor) => readonly Tensor[];
 
-/** Positions of the tokens, [tokens, 1], and the angles of each rotation by position. */
+/** Positions of the tokens, [tokens, 1], and by position the angles of each rotation and factors of queries. */
 export interface RotationInputs {
   readonly positions: Tensor;
   readonly tables: Readonly<Partial<Record<Rotation, RotaryTables>>>;
+  readonly growth: Readonly<Partial<Record<Rotation, Tensor>>>;
 }
 
 /** Queries, keys and values of a layer, one row per token; rotated if the layer rotates. */
@@ -40,6 +49,8 @@ export interface AttentionInputs {
   readonly key: Tensor;
   /** [tokens, kvHeads * headDim] */
   readonly value: Tensor;
+  /** What opens the result of attention, [tokens, heads * headDim]; absent where nothing does. */
+  readonly queryGate?: Tensor;
 }
 
 /** The first part of a layer: from hidden states to what attention reads. */
@@ -52,15 +63,68 @@ export function attentionInputs(
   rotation: RotationInputs,
 ): AttentionInputs {
   const { heads, kvHeads, headDim } = config;
-  const widths = [heads * headDim, kvHeads * headDim, kvHeads * headDim];
-  const parts = separate(project("qkv", norm(config, hidden, weights.inputNorm)), widths);
-  const query = headNorm(config, at(parts, 0), weights.qNorm, heads);
+  const queryWidth = heads * headDim * (config.gatedAttention === true ? 2 : 1);
+  const widths = [queryWidth, kvHeads * headDim, kvHeads * headDim];
+  const parts = separate(project("qkv", mixerInput(config, weights, hidden)), widths);
+  const { raw, gate } = withoutGate(config, at(parts, 0));
+  const query = headNorm(config, raw, weights.qNorm, heads);
   const key = headNorm(config, at(parts, 1), weights.kNorm, kvHeads);
   return {
-    query: rotated(kind, query, rotation, heads),
+    query: grown(kind, rotated(kind, query, rotation, heads), rotation),
     key: rotated(kind, key, rotation, kvHeads),
     value: at(parts, 2),
+    ...(gate === undefined ? {} : { queryGate: gate }),
   };
+}
+
+/** What the mixer of a layer reads. */
+function mixerInput(config: ModelConfig, weights: LayerWeights<Tensor>, hidden: Tensor): Tensor {
+  return norm(config, hidden, weights.inputNorm);
+}
+
+/** Queries and their gates, which alternate head by head. */
+function withoutGate(config: ModelConfig, rows: Tensor): { raw: Tensor; gate?: Tensor } {
+  if (config.gatedAttention !== true) return { raw: rows };
+  const { heads, headDim } = config;
+  const tokens = dimAt(rows, 0);
+  const [raw, gate] = split(reshape(rows, [tokens, heads, 2 * headDim]), 2, [headDim, headDim]);
+  if (raw === undefined || gate === undefined) throw new Error("queries have no gate");
+  const shape = [tokens, heads * headDim];
+  return { raw: reshape(raw, shape), gate: reshape(gate, shape) };
+}
+
+/** What a mixer other than attention adds to the hidden states. */
+export function recurrentOutput(
+  config: ModelConfig,
+  kind: LayerKind,
+  weights: LayerWeights<Tensor>,
+  project: Projector,
+  hidden: Tensor,
+  recurrence: Recurrence,
+): Tensor {
+  const rows = mixerInput(config, weights, hidden);
+  switch (mixerOf(kind)) {
+    case "attention":
+      throw new Error("attention has no state");
+    case "deltaRule":
+      return deltaRule(config, weights, project, rows, recurrence);
+    case "convolution":
+      return gatedConvolution(config, weights, project, rows, recurrence);
+    case "mamba":
+      return mamba(config, weights, project, rows, recurrence);
+  }
+}
+
+/** What attention adds to the hidden states. */
+export function attentionOutput(
+  config: ModelConfig,
+  project: Projector,
+  attended: Tensor,
+  tokens: Dim,
+  gate?: Tensor,
+): Tensor {
+  const rows = reshape(attended, [tokens, config.heads * config.headDim]);
+  return at(project("o", gate === undefined ? rows : multiply(rows, sigmoid(gate))), 0);
 }
 
 /**
@@ -98,22 +162,31 @@ export function attentionScale({ attentionScale: given, headDim }: ModelConfig):
   return given ?? headDim ** -0.5;
 }
 
-/** The second part of a layer: output projection, feed-forward and both residual connections. */
+/** The second part of a layer: feed-forward, and both residual connections. */
 export function layerOutputs(
   config: ModelConfig,
+  kind: LayerKind,
   weights: LayerWeights<Tensor>,
   project: Projector,
   hidden: Tensor,
-  attended: Tensor,
+  mixed: Tensor,
 ): Tensor {
-  const { intermediateSize } = config;
-  const rows = reshape(attended, [dimAt(hidden, 0), config.heads * config.headDim]);
-  const middle = addBlock(config, hidden, at(project("o", rows), 0), weights.attendedNorm);
-  const projections = project("gateUp", norm(config, middle, weights.middleNorm));
-  const parts = separate(projections, [intermediateSize, intermediateSize]);
-  const gated = config.activation === "gelu" ? gatedGelu : gatedSilu;
-  const feedForward = at(project("down", gated(at(parts, 0), at(parts, 1))), 0);
-  return addBlock(config, middle, feedForward, weights.outputNorm);
+  const middle = addBlock(config, hidden, mixed, weights.attendedNorm);
+  const rows = norm(config, middle, weights.middleNorm);
+  return addBlock(config, middle, feedForward(config, kind, project, rows), weights.outputNorm);
+}
+
+/** What the feed-forward block of a layer adds to the hidden states, from their normed rows. */
+function feedForward(
+  config: ModelConfig,
+  kind: LayerKind,
+  project: Projector,
+  rows: Tensor,
+): Tensor {
+  switch (feedForwardOf(kind)) {
+    case "dense":
+      return denseBlock(config, project, rows);
+  }
 }
 
 /** Logits [tokens, vocabulary] from the hidden states of the last layer. */
@@ -166,6 +239,12 @@ function rotated(
   const table = tables[rotation];
   if (table === undefined) throw new Error(`the graph has no angles of ${rotation}`);
   return rotary(reshape(rows, [dimAt(rows, 0), 1, dimAt(rows, 1)]), positions, table, heads);
+}
+
+/** Queries that grow with their position. */
+function grown({ rotation }: LayerKind, query: Tensor, inputs: RotationInputs): Tensor {
+  const factors = rotation === null ? undefined : inputs.growth[rotation];
+  return factors === undefined ? query : multiply(query, gatherRows(factors, inputs.positions));
 }
 
 /** The results of a group's linear layers one by one, also where one layer gives all of them. */

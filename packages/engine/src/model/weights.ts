@@ -1,51 +1,20 @@
-import type { ModelConfig } from "../files/model-config.js";
 import {
   embeddingName,
-  expectedTensors,
   finalNormName,
-  layerNorms,
-  layerTensorName,
+  inLayer,
+  layerKind,
+  layerTensors,
   unembeddingName,
-  type LayerNorms,
-  type LayerTensor,
-} from "../files/tensor-names.js";
+  type LayerKind,
+  type LayerTensorKey,
+} from "@tinker-ts/hub/weights";
+import type { ModelConfig } from "./model-config.js";
 
-/**
- * Tensors of a layer by the short names that graphs use, norms by their place; each model has some of
- * them.
- */
-const layerTensors = {
-  inputNorm: "beforeAttention",
-  q: "self_attn.q_proj.weight",
-  k: "self_attn.k_proj.weight",
-  v: "self_attn.v_proj.weight",
-  qkv: "self_attn.qkv_proj.weight",
-  qBias: "self_attn.q_proj.bias",
-  kBias: "self_attn.k_proj.bias",
-  vBias: "self_attn.v_proj.bias",
-  qkvBias: "self_attn.qkv_proj.bias",
-  qNorm: "self_attn.q_norm.weight",
-  kNorm: "self_attn.k_norm.weight",
-  o: "self_attn.o_proj.weight",
-  oBias: "self_attn.o_proj.bias",
-  attendedNorm: "afterAttention",
-  middleNorm: "beforeMlp",
-  gate: "mlp.gate_proj.weight",
-  up: "mlp.up_proj.weight",
-  gateUp: "mlp.gate_up_proj.weight",
-  down: "mlp.down_proj.weight",
-  gateBias: "mlp.gate_proj.bias",
-  upBias: "mlp.up_proj.bias",
-  gateUpBias: "mlp.gate_up_proj.bias",
-  downBias: "mlp.down_proj.bias",
-  outputNorm: "afterMlp",
-} as const satisfies Record<string, LayerTensor | keyof LayerNorms>;
-
-/** Short name of a tensor of a layer. */
-export type LayerWeightKey = keyof typeof layerTensors;
+/** Short name of a weight of a layer as it is held: a stored tensor, or a part of one that is held otherwise. */
+export type WeightKey = LayerTensorKey | "mambaTime";
 
 /** Things that belong to the weights of a layer, by key. */
-export type LayerWeights<T> = { readonly [K in LayerWeightKey]?: T };
+export type LayerWeights<T> = { readonly [K in WeightKey]?: T };
 
 /** Things that belong to the weights outside the layers; `head` is absent when it is the embedding. */
 export interface OuterWeights<T> {
@@ -58,22 +27,38 @@ export interface OuterWeights<T> {
 export interface WeightSpec {
   readonly name: string;
   readonly shape: readonly number[];
+  /** Its short name, where it belongs to a layer. */
+  readonly key?: WeightKey;
+  /** The first row, where it is a part of the rows of what is stored. */
+  readonly firstRow?: number;
 }
 
-/** Names and shapes of a layer's weights. */
-export function layerWeightSpecs(config: ModelConfig, layer: number): LayerWeights<WeightSpec> {
-  const tensors = expectedTensors({ ...config, layers: layer + 1 });
-  const norms = layerNorms(config);
-  const specs: { [K in LayerWeightKey]?: WeightSpec } = {};
-  for (const key of layerWeightKeys) {
-    const entry = layerTensors[key];
-    const tensor = isNormPlace(entry) ? norms[entry] : entry;
-    if (tensor === undefined) continue;
-    const name = layerTensorName(layer, tensor);
-    const shape = tensors.get(name);
-    if (shape !== undefined) specs[key] = { name, shape };
-  }
-  return specs;
+/** A weight of a layer. */
+export type LayerWeightSpec = WeightSpec & { readonly key: WeightKey };
+
+/** The weights of a layer, in order of use. */
+export function layerWeightSpecs(config: ModelConfig, layer: number): readonly LayerWeightSpec[] {
+  return heldWeights(config, layerKind(config, layer)).map((weight) => ({
+    ...weight,
+    name: inLayer(layer, weight.name),
+  }));
+}
+
+/** The weights of a layer of some kind, under the names that they have within it. */
+export function heldWeights(config: ModelConfig, kind: LayerKind): readonly LayerWeightSpec[] {
+  return layerTensors(config, kind).flatMap<LayerWeightSpec>(({ key, name, shape, firstRow }) => {
+    const [rows = 0, ...columns] = shape;
+    const steps = key === "mambaIn" && config.precision !== undefined ? config.mamba?.heads : 0;
+    if (steps === undefined || steps === 0) {
+      return [{ key, name, shape, ...(firstRow === undefined ? {} : { firstRow }) }];
+    }
+    // The last rows are the steps of time, from which the decay comes.
+    const before = rows - steps;
+    return [
+      { key, name, shape: [before, ...columns], firstRow: 0 },
+      { key: "mambaTime", name, shape: [steps, ...columns], firstRow: before },
+    ];
+  });
 }
 
 /** Names and shapes of the weights outside the layers. */
@@ -81,7 +66,7 @@ export function outerWeightSpecs(config: ModelConfig): OuterWeights<WeightSpec> 
   const table = [config.vocabSize, config.hiddenSize];
   return {
     embedding: { name: embeddingName, shape: table },
-    finalNorm: { name: finalNormName, shape: [config.hiddenSize] },
+    finalNorm: { name: finalNormName(config), shape: [config.hiddenSize] },
     ...(config.tiedEmbeddings ? {} : { head: { name: unembeddingName, shape: table } }),
   };
 }
@@ -92,10 +77,17 @@ export function outerWeightSpecs(config: ModelConfig): OuterWeights<WeightSpec> 
  */
 const shortestInt8Row = 128;
 
-/** Whether a weight of this shape is held in 8 bits. */
-export function isHeldInInt8({ precision }: ModelConfig, shape: readonly number[]): boolean {
+/** Gates and decays of states stay in 32 bits: their errors add up over a whole sequence. */
+const exact: ReadonlySet<WeightKey> = new Set<WeightKey>(["deltaA", "deltaB", "mambaTime"]);
+
+/** Whether a weight is held in 8 bits. */
+export function isHeldInInt8(
+  { precision }: ModelConfig,
+  { shape, key }: Pick<WeightSpec, "shape" | "key">,
+): boolean {
+  if (precision === undefined || shape.length !== 2) return false;
   const [, columns = 0] = shape;
-  return precision !== undefined && columns >= shortestInt8Row;
+  return columns >= shortestInt8Row && (key === undefined || !exact.has(key));
 }
 
 /** Name of the feed with the scales of a weight in 8 bits. */
@@ -106,15 +98,4 @@ export function scaleName(weight: string): string {
 /** Name of the feed with a weight in 8 bits the other way round, [inputs, outputs]. */
 export function forwardName(weight: string): string {
   return `${weight}.forward`;
-}
-
-/** Every key, in order of use. */
-export const layerWeightKeys = Object.keys(layerTensors).filter(isLayerWeightKey);
-
-function isLayerWeightKey(key: string): key is LayerWeightKey {
-  return key in layerTensors;
-}
-
-function isNormPlace(entry: LayerTensor | keyof LayerNorms): entry is keyof LayerNorms {
-  return !entry.includes(".");
 }

@@ -1,25 +1,25 @@
+import { mixerOf, openModelFolder, type Mixer } from "@tinker-ts/hub/weights";
 import { EngineError } from "../errors.js";
-import { gpuDevice, processor } from "../execution/device.js";
+import { processor } from "../execution/device.js";
+import { gpuDevice } from "../gpu/device.js";
 import { NativeCalls } from "../execution/native-calls.js";
 import type { Program, ProgramOptions } from "../execution/program.js";
-import { openModelFolder } from "../files/model-folder.js";
-import type { ModelConfig } from "../files/model-config.js";
-import { digitsOf, type Precision } from "../files/precision.js";
-import { givenWeights } from "../model/given-weights.js";
 import { initialWeights } from "../model/initial-weights.js";
+import type { ModelConfig } from "../model/model-config.js";
+import { digitsOf, type Precision } from "../model/precision.js";
 import { noAdapter, type FrozenAdapter } from "../sample/adapter-set.js";
 import { checkSampleOptions } from "../sample/request.js";
 import { SerialQueue } from "../util/serial-queue.js";
 import { FairTurns } from "../util/fair-turns.js";
-import { timeDevice } from "./device-times.js";
+import { timeDevice } from "../gpu/device-times.js";
 import { probeInt8, type Int8Support } from "../model/int8-probe.js";
 import { LoadedModel, type ModelSource } from "./loaded-model.js";
-import { estimateMemory, weightBytesOf } from "./memory-estimate.js";
 import { unusedBytes } from "./machine-memory.js";
-import { planMemory, refuseSwapping } from "./memory-plan.js";
+import { estimateMemory, planMemory, refuseSwapping, weightBytesOf } from "./memory-plan.js";
 import type { CallName, EngineCalls, WorkerSettings } from "./protocol.js";
-import { checkGpu, openDevice } from "./self-check.js";
+import { checkGpu, openDevice } from "../gpu/self-check.js";
 import { TrainedParameters } from "./trained-parameters.js";
+import type { NamedTensors, WeightSource } from "@tinker-ts/hub/weights";
 
 /** What a call can do besides answering. */
 export interface CallContext<K extends CallName = CallName> {
@@ -89,7 +89,7 @@ export class EngineCore {
         this.#queued(parameters, ({ state }) => state.exportGradient()),
       importState: ({ parameters, state, optimizer }) =>
         this.#queued(parameters, (trained) => {
-          trained.state.import(state, optimizer);
+          trained.import(state, optimizer);
           return null;
         }),
       releaseParameters: ({ parameters }) =>
@@ -117,7 +117,8 @@ export class EngineCore {
     try {
       const config = await this.#withPrecision(opened.config, precision);
       const source = { weights: opened.weights, folder: opened.path, isLasting: true };
-      return await this.#addModel(config, source, context);
+      const info = await this.#addModel(config, source, context);
+      return { ...info, leftOut: opened.ignored.length };
     } catch (error) {
       await opened.close();
       throw error;
@@ -161,6 +162,7 @@ export class EngineCore {
     source: ModelSource,
     context: CallContext<"loadModel">,
   ) {
+    this.#refuseMissingOperators(config);
     const ownBytes = weightBytesOf(config);
     const others = [...this.#weightBytes.values()].reduce((sum, bytes) => sum + bytes, 0);
     const int8Bytes = estimateMemory(config, { weights: "int8" }).weightBytes;
@@ -186,6 +188,18 @@ export class EngineCore {
       throw error;
     }
     return { model: id, config, folder: source.folder };
+  }
+
+  /** WebGPU computes attention alone: what else mixes tokens has not been checked there. */
+  #refuseMissingOperators({ architecture, layerKinds = [] }: ModelConfig): void {
+    if (this.#settings.device === "cpu") return;
+    const mixer = layerKinds.map(mixerOf).find((own) => own !== "attention");
+    if (mixer === undefined) return;
+    throw new EngineError(
+      "unsupported_model",
+      `models of the family ${architecture} have ${mixerNames[mixer]}, which the GPU does not compute here; ` +
+        'use the device "cpu".',
+    );
   }
 
   async #unloadModel(id: number): Promise<null> {
@@ -292,6 +306,38 @@ export class EngineCore {
   }
 }
 
+/** What layers besides those with attention have, for people to read. */
+const mixerNames: Readonly<Record<Mixer, string>> = {
+  attention: "attention",
+  deltaRule: "layers with the gated delta rule",
+  convolution: "layers with a short convolution",
+  mamba: "Mamba layers",
+};
+
 function released(what: string): EngineError {
   return new EngineError("released", `the ${what} was released and cannot be used any more.`);
+}
+
+/** Weights that the caller holds in memory, checked against those that are expected. */
+function givenWeights(expected: WeightSource, tensors: NamedTensors): WeightSource {
+  for (const [name, { shape }] of expected.tensors) {
+    const given = tensors.get(name);
+    if (given === undefined)
+      throw new EngineError("missing_tensor", `tensors: "${name}" is missing.`);
+    const length = shape.reduce((product, dim) => product * dim, 1);
+    if (given.shape.join() !== shape.join() || given.data.length !== length) {
+      throw new EngineError(
+        "wrong_shape",
+        `tensors: "${name}" has shape [${given.shape.join(", ")}] instead of [${shape.join(", ")}].`,
+      );
+    }
+  }
+  return {
+    ...expected,
+    read: (name) => {
+      const tensor = tensors.get(name);
+      if (tensor === undefined) throw new EngineError("missing_tensor", `"${name}" is missing.`);
+      return Promise.resolve(tensor.data);
+    },
+  };
 }

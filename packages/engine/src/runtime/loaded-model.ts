@@ -1,10 +1,10 @@
 import { loadTokenizer, type Tokenizer } from "@tinker-ts/hub";
+import type { WeightSource } from "@tinker-ts/hub/weights";
 import { Constraint } from "../constrain/constraint.js";
 import { Constraints } from "../constrain/constraints.js";
 import { EngineError } from "../errors.js";
 import type { ProgramOptions } from "../execution/program.js";
-import type { ModelConfig } from "../files/model-config.js";
-import type { WeightSource } from "../files/weight-source.js";
+import type { ModelConfig } from "../model/model-config.js";
 import { ModelRuntime } from "../model/model-runtime.js";
 import { loadModelWeights, readLayerAgain, type LoadOptions } from "../model/model-weights.js";
 import type { SampleConstraint } from "../sample/request.js";
@@ -14,8 +14,7 @@ import { MergedWeights } from "../train/merged-weights.js";
 import { trainingBudget, type TrainingBudget } from "../train/training-budget.js";
 import type { FairTurns } from "../util/fair-turns.js";
 import { unusedBytes } from "./machine-memory.js";
-import { packedBytesOf } from "./memory-estimate.js";
-import { refuseSwapping, type MemoryPlan } from "./memory-plan.js";
+import { packedBytesOf, refuseSwapping, type MemoryPlan } from "./memory-plan.js";
 
 /** Sequences that are decoded together at most. */
 const maxRows = 64;

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { parseModelConfig } from "../files/model-config.js";
-import { estimateMemory } from "./memory-estimate.js";
-import { planMemory, refuseSwapping } from "./memory-plan.js";
+import { parseModelConfig } from "@tinker-ts/hub/weights";
+import { estimateMemory, planMemory, refuseSwapping } from "./memory-plan.js";
 
 /** The shape of Qwen3 0.6B. */
 const config = parseModelConfig({

@@ -1,4 +1,18 @@
 import { EngineError } from "../errors.js";
+import type { ModelConfig } from "../model/model-config.js";
+import { adapterLayout } from "../model/parameter-layout.js";
+import type { Precision } from "../model/precision.js";
+import { sitesOfFlags } from "../model/sites.js";
+import { defaultMemoryBytes } from "./machine-memory.js";
+import {
+  isHeldInInt8,
+  layerWeightSpecs,
+  outerWeightSpecs,
+  type WeightSpec,
+} from "../model/weights.js";
+import { largestProgramBytes } from "../sample/decoder.js";
+import { headChunkRows } from "../train/head-pass.js";
+import { trainingBudget } from "../train/training-budget.js";
 
 /** How a model's share of memory is divided. */
 export interface MemoryPlan {
@@ -85,4 +99,150 @@ function smallerWay(memoryBytes: number, smaller: SmallerWeights | undefined): s
   if (smaller === undefined || smaller.weightBytes + smallestShareBytes > memoryBytes)
     return undefined;
   return `load it with weights: "${smaller.weights}", which take ${megabytes(smaller.weightBytes)} MB`;
+}
+
+/** Memory that a model takes, as the process would show it. */
+export interface MemoryEstimate {
+  /** Weights as they are held for whatever is done. */
+  readonly weightBytes: number;
+  /** The whole process while an adapter is trained. */
+  readonly trainingBytes: number;
+  /** The whole process while it samples, without training. */
+  readonly samplingBytes: number;
+  /** The whole process at its peak, when it does both. */
+  readonly bothBytes: number;
+}
+
+/** What an estimate is for. */
+export interface EstimateOptions {
+  /** @default "f32" */
+  readonly weights?: Precision["weights"];
+  /** Rank of the adapter. @default 32 */
+  readonly rank?: number;
+  /** What the engine may use, as in its options. @default 60 % of the machine's */
+  readonly memoryBytes?: number;
+}
+
+/** Node, the engine's code, and ONNX Runtime with its sessions. */
+const processBytes = 180e6;
+
+/** Values, gradient and two moments of a parameter. */
+const bytesPerTrained = 16;
+
+/** The values at the moment of a snapshot, from which the trained ones move on. */
+const bytesPerSampled = 4;
+
+/** Buffers are rounded up to a few sizes. */
+const rounding = 1.1;
+
+/** Tables of a chunk of logits that exist at once. */
+const logitTables = { f32: 6, int8: 8 } as const;
+
+/** Values of a layer that exist at once between its products; with digits there are more of them. */
+const layerValues = { f32: 10, int8: 34 } as const;
+
+/** What packed weights take for each of their bytes: the C library's heap keeps part of what packing gives back. */
+const packing = { f32: 1.2, int8: 1.1 } as const;
+
+/**
+ * What making the sampler's last program takes for each byte of its weights, which are there as they were read, turned
+ * around and packed. Passes hold buffers that are let go of for it.
+ */
+const making = { f32: 0, int8: 2.3 } as const;
+
+/** Bytes of the frozen weights in memory. */
+export function weightBytesOf(config: ModelConfig): number {
+  const { embedding, head, finalNorm } = outerWeightSpecs(config);
+  const outer = sumOf([finalNorm, ...(head === undefined ? [] : [head])], bytesIn(config));
+  // Rows of an embedding have a second digit.
+  const second = isHeldInInt8(config, embedding) ? elementsOf(embedding) : 0;
+  return layerBytesOf(config) + outer + bytesIn(config)(embedding) + second;
+}
+
+/** Bytes of the copy of the weights that sampling packs for its kernels. */
+export function packedBytesOf(config: ModelConfig): number {
+  return layerBytesOf(config) + bytesIn(config)(outerWeightSpecs(config).embedding);
+}
+
+function layerBytesOf(config: ModelConfig): number {
+  const layers = Array.from({ length: config.layers }, (_, layer) =>
+    sumOf(layerWeightSpecs(config, layer), bytesIn(config)),
+  );
+  return layers.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/** What a model takes in memory for some precision, before any of it is read. */
+export function estimateMemory(
+  plain: ModelConfig,
+  { weights = "f32", rank = 32, memoryBytes = defaultMemoryBytes() }: EstimateOptions = {},
+): MemoryEstimate {
+  const config = withWeights(plain, weights);
+  const weightBytes = weightBytesOf(config);
+  const sites = sitesOfFlags(config, { trainAttn: true, trainMlp: true, trainUnembed: true });
+  const parameters = adapterLayout(config, sites, rank).length;
+  const base = processBytes + weightBytes + readingBytes(config);
+  const training = trainingBytes(config, memoryBytes) + bytesPerTrained * parameters;
+  const sampling = samplingBytes(config) + bytesPerSampled * parameters;
+  return {
+    weightBytes,
+    trainingBytes: base + training,
+    // What has been packed of the layers is let go of.
+    samplingBytes: base - layerBytesOf(config) + sampling + makingBytes(config),
+    bothBytes: base + training + sampling,
+  };
+}
+
+/** What passes take besides weights and parameters. */
+function trainingBytes(config: ModelConfig, memoryBytes: number): number {
+  const { activationBytes } = divideMemory(memoryBytes, weightBytesOf(config));
+  const budget = trainingBudget(config, activationBytes);
+  const { microBatchTokens, keptBytesPerToken, mergeFromTokens } = budget;
+  const kind = config.precision?.weights ?? "f32";
+  const kept = Math.min(microBatchTokens * keptBytesPerToken, activationBytes);
+  const merged = microBatchTokens >= mergeFromTokens ? packedBytesOf(config) : 0;
+  const turned = kind === "f32" ? 0 : config.vocabSize * config.hiddenSize;
+  const logits = headChunkRows(config.vocabSize) * config.vocabSize * 4;
+  const widest = Math.max(config.intermediateSize, config.heads * config.headDim);
+  const values = microBatchTokens * widest * 4;
+  return (
+    rounding * kept + merged + turned + logitTables[kind] * logits + layerValues[kind] * values
+  );
+}
+
+/** What sampling takes besides weights and adapters. */
+function samplingBytes(config: ModelConfig): number {
+  const packed = packedBytesOf(config);
+  return packed * (config.precision === undefined ? packing.f32 : packing.int8);
+}
+
+function makingBytes(config: ModelConfig): number {
+  const largest = largestProgramBytes(config, layerBytesOf(config) / config.layers);
+  return largest * making[config.precision?.weights ?? "f32"];
+}
+
+/** While weights become int8, one matrix of them is there in 32 bits; what is read leaves some behind. */
+function readingBytes(config: ModelConfig): number {
+  return config.precision === undefined ? 0 : 0.15 * weightBytesOf(config);
+}
+
+/** A configuration with its weights in some precision. */
+function withWeights(config: ModelConfig, weights: Precision["weights"]): ModelConfig {
+  const { precision, ...plain } = config;
+  if (weights === "f32") return plain;
+  return { ...plain, precision: precision ?? { weights, activations: "int16" } };
+}
+
+function bytesIn(config: ModelConfig): (spec: WeightSpec) => number {
+  return (spec) => {
+    const [rows = 0] = spec.shape;
+    return isHeldInInt8(config, spec) ? elementsOf(spec) + 4 * rows : 4 * elementsOf(spec);
+  };
+}
+
+function elementsOf({ shape }: WeightSpec): number {
+  return shape.reduce((product, dim) => product * dim, 1);
+}
+
+function sumOf(specs: readonly WeightSpec[], measure: (spec: WeightSpec) => number): number {
+  return specs.reduce((sum, spec) => sum + measure(spec), 0);
 }

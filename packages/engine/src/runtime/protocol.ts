@@ -1,10 +1,10 @@
+import type { NamedTensors } from "@tinker-ts/hub/weights";
 import type { EngineErrorCategory } from "../errors.js";
 import type { DeviceName } from "../execution/device.js";
-import type { ModelConfig } from "../files/model-config.js";
-import type { NamedTensors } from "../files/peft/adapter.js";
-import type { Precision } from "../files/precision.js";
 import type { Int8Support } from "../model/int8-probe.js";
+import type { ModelConfig } from "../model/model-config.js";
 import type { LoadProgress } from "../model/model-weights.js";
+import type { Precision } from "../model/precision.js";
 import type { Site } from "../model/sites.js";
 import type { SampleOptions } from "../sample/request.js";
 import type { SampleResult, TokenEvent } from "../sample/sample-job.js";
@@ -13,8 +13,8 @@ import type { Datum } from "../train/datum.js";
 import type { ParameterExport } from "../train/parameter-state.js";
 import type { LossSettings } from "../train/prepare-data.js";
 import type { PassProgress, PassResult } from "../train/pass.js";
-import type { DeviceTimes } from "./device-times.js";
-import type { DeviceCheck } from "./self-check.js";
+import type { DeviceTimes } from "../gpu/device-times.js";
+import type { DeviceCheck } from "../gpu/self-check.js";
 
 /** What travels for one kind of call. */
 interface Call<Request, Response, Event = never> {
@@ -30,6 +30,8 @@ export interface ModelInfo {
   readonly config: ModelConfig;
   /** Where it was loaded from; null for a model that was made in memory. */
   readonly folder: string | null;
+  /** How many tensors of its files belong to parts besides the text model. @default 0 */
+  readonly leftOut?: number;
 }
 
 /** Trained parameters in the worker: an adapter, or a model's own weights. */
@@ -71,7 +73,14 @@ export interface EngineCalls {
   >;
   unloadModel: Call<{ model: number }, null>;
   createAdapter: Call<
-    { model: number; rank: number; alpha: number; seed: number; sites: readonly Site[] },
+    {
+      model: number;
+      rank: number;
+      alpha: number;
+      seed: number;
+      sites: readonly Site[];
+      forSampling?: boolean;
+    },
     ParametersInfo
   >;
   createFullTuning: Call<{ model: number }, ParametersInfo>;

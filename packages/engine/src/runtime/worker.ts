@@ -3,7 +3,6 @@ import { parentPort, workerData } from "node:worker_threads";
 import { EngineError } from "../errors.js";
 import { EngineCore } from "./engine-core.js";
 import type { CallName, ErrorMessage, FromWorker, ToWorker, WorkerSettings } from "./protocol.js";
-import { ownedBuffers } from "./owned-buffers.js";
 
 if (parentPort === null) throw new Error("this file runs in a worker thread");
 const port = parentPort;
@@ -59,4 +58,22 @@ function errorMessage(error: unknown, aborted: boolean): ErrorMessage {
   }
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
   return { message, stack, aborted };
+}
+
+/** Buffers of typed arrays in a value that nothing else shares, so that they can change threads. */
+function ownedBuffers(value: unknown): ArrayBuffer[] {
+  const buffers = new Set<ArrayBuffer>();
+  collect(value, buffers);
+  return [...buffers];
+}
+
+function collect(value: unknown, buffers: Set<ArrayBuffer>): void {
+  if (ArrayBuffer.isView(value)) {
+    const { buffer, byteLength } = value;
+    if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffers.add(buffer);
+  } else if (value instanceof Map || Array.isArray(value)) {
+    for (const item of value.values()) collect(item, buffers);
+  } else if (typeof value === "object" && value !== null) {
+    for (const item of Object.values(value)) collect(item, buffers);
+  }
 }

@@ -1,7 +1,15 @@
-import type { ModelConfig } from "../files/model-config.js";
+import { allLayerKinds } from "@tinker-ts/hub/weights";
+import type { ModelConfig } from "../model/model-config.js";
 import { membershipName } from "../model/sampling-projector.js";
 import { siteBName, stackedAName } from "../model/projectors.js";
-import { layerGroups, sitesOf, siteWidths, type Site, type SiteGroup } from "../model/sites.js";
+import {
+  groupsOf,
+  layerGroupsOf,
+  sitesOf,
+  siteWidths,
+  type Site,
+  type SiteGroup,
+} from "../model/sites.js";
 import { viewsAt, type ParameterLayout, type Place } from "../model/parameter-layout.js";
 import { headPrefix, ofLayer } from "./graphs/decoder.js";
 
@@ -54,12 +62,12 @@ export class AdapterSet {
 
   constructor(config: ModelConfig, adapters: readonly FrozenAdapter[]) {
     this.#adapters = placed(adapters);
-    this.#groupSizes = new Set(layerGroups.map((group) => sitesOf(config, group).length));
+    this.#groupSizes = new Set(layerGroupsOf(config).map((group) => sitesOf(config, group).length));
     const last = this.#adapters.at(-1);
     this.rank = last === undefined ? rankStep : last.place + filledRank(last.adapter);
     const joined: Record<string, Float32Array> = this.#groupFeeds(config, "outer", "head");
-    for (let layer = 0; layer < config.layers; layer++) {
-      for (const group of layerGroups) {
+    for (const [layer, kind] of allLayerKinds(config).entries()) {
+      for (const group of groupsOf(kind)) {
         const feeds = this.#groupFeeds(config, layer, group);
         for (const [name, data] of Object.entries(feeds)) joined[ofLayer(layer, name)] = data;
       }

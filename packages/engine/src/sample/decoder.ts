@@ -1,10 +1,12 @@
+import { allLayerKinds, layerWindows, mixerOf } from "@tinker-ts/hub/weights";
 import type { PortData, PortValues, Program } from "../execution/program.js";
-import { layerWindows } from "../files/layer-kinds.js";
-import type { ModelConfig } from "../files/model-config.js";
 import type { CompiledGraph } from "../graph/compile.js";
 import type { DimBindings } from "../graph/dim.js";
 import { ofWindow } from "../model/cached-attention.js";
+import { earlierState, updatedState } from "../model/cached-recurrence.js";
+import { statePartsOf } from "../model/mixers/recurrence.js";
 import { embedTokens } from "../model/embed-tokens.js";
+import type { ModelConfig } from "../model/model-config.js";
 import type { WeightFeeds } from "../model/model-weights.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import type { RotaryAngles } from "../model/rotary-tables.js";
@@ -12,7 +14,7 @@ import { at } from "../util/at.js";
 import { int64From } from "../util/int64.js";
 import type { AdapterSet } from "./adapter-set.js";
 import { decoderPart, headPrefix, ofLayer, type DecoderPart } from "./graphs/decoder.js";
-import { DeviceLayers } from "./device-layers.js";
+import { DeviceLayers } from "../gpu/device-layers.js";
 import type { KvMemory } from "./kv-memory.js";
 import type { KvRows } from "./kv-rows.js";
 import { promptBlock } from "./prefix-cache.js";
@@ -310,8 +312,19 @@ export class Decoder {
     const known = this.#knownCaches.get(cache);
     if (known?.sequences === sequences) return known.ports;
     const ports: Record<string, Float32Array> = {};
-    for (let layer = 0; layer < cache.shape.layers; layer++) {
-      const [keys, values] = [cache.keys(layer, sequences), cache.values(layer, sequences)];
+    const { config } = this.#model;
+    let [attention, state] = [0, 0];
+    for (const [layer, kind] of allLayerKinds(config).entries()) {
+      if (mixerOf(kind) !== "attention") {
+        for (const part of statePartsOf(config, kind)) {
+          const values = cache.state(state++, sequences);
+          ports[ofLayer(layer, earlierState(part))] = values;
+          ports[ofLayer(layer, updatedState(part))] = values;
+        }
+        continue;
+      }
+      const [keys, values] = [cache.keys(attention, sequences), cache.values(attention, sequences)];
+      attention += 1;
       if (!(keys instanceof Float32Array) || !(values instanceof Float32Array)) {
         throw new Error("the cache lies on a device");
       }

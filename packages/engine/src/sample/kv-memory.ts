@@ -1,5 +1,5 @@
 import type { DeviceArray } from "../execution/device-array.js";
-import type { DeviceMemory } from "../execution/device-memory.js";
+import type { DeviceMemory } from "../gpu/device-memory.js";
 
 /** An array of keys or values: of the processor's, or on a device as soon as it has been made there. */
 export type KvArray = Float32Array | LateArray;

@@ -49,6 +49,25 @@ describe("KvRows", () => {
     expect(tokensOf(rows, 1, 1)).toEqual([510, 610, 710]);
   });
 
+  it("carries states with whole rows, not with parts of them", () => {
+    const withStates = { ...shape, states: [2, 3] };
+    const rows = new KvRows(withStates, 4, 2);
+    write(rows, 1, [1, 2]);
+    rows.state(0, 2).set([7, 8], 2);
+    rows.state(1, 2).set([4, 5, 6], 3);
+    const larger = rows.resized(3, 2);
+    larger.copyRow(larger, 1, 2);
+    expect([...larger.state(0, 3)]).toEqual([0, 0, 7, 8, 7, 8]);
+    expect([...larger.state(1, 3).subarray(6)]).toEqual([4, 5, 6]);
+    larger.appendFrom(rows, 1, 0, 2, 0);
+    expect([...larger.state(0, 1)]).toEqual([0, 0]);
+    larger.copyStates(rows, 1, 0);
+    expect([...larger.state(1, 1)]).toEqual([4, 5, 6]);
+    larger.clear(2);
+    expect([...larger.state(0, 3)]).toEqual([7, 8, 7, 8, 0, 0]);
+    expect(() => larger.state(2, 1)).toThrow("no state 2");
+  });
+
   it("keeps rows when it is resized, and copies parts of them", () => {
     const rows = new KvRows(shape, 4, 1);
     write(rows, 0, [1, 2, 3]);

@@ -1,13 +1,20 @@
 import type { CopiedHead, KvArray, KvMemory } from "./kv-memory.js";
-import { heldFrom, windowPlaces } from "./kv-window.js";
 
-/** Sizes of a model's keys and values. */
+/** Sizes of what a model remembers of a sequence: keys and values of every token, and states of one size. */
 export interface KvShape {
+  /** Layers that have attention. */
   readonly layers: number;
   readonly kvHeads: number;
   readonly headWidth: number;
   /** Tokens that each layer sees, null for all. @default all, in every layer */
   readonly windows?: readonly (number | null)[];
+  /** Lengths of the states of one sequence, in the order of layers. @default none */
+  readonly states?: readonly number[];
+}
+
+/** Bytes that the states of one sequence take. */
+export function stateBytes({ states = [] }: KvShape): number {
+  return 4 * states.reduce((sum, length) => sum + length, 0);
 }
 
 /** Bytes that keys and values of one token take. */
@@ -26,7 +33,7 @@ export class KvRows {
   readonly shape: KvShape;
   readonly capacity: number;
   readonly rowCapacity: number;
-  /** Keys of every layer, then values. */
+  /** Keys of every layer, then values, then states. */
   readonly #arrays: readonly KvArray[];
   /** What has to be given back. */
   readonly #taken: readonly KvArray[];
@@ -45,9 +52,10 @@ export class KvRows {
     const isOnDevice = memory?.copy !== undefined;
     const windows = isOnDevice ? [] : (shape.windows ?? []);
     this.#windows = Array.from({ length: shape.layers }, (_, layer) => windows[layer] ?? null);
-    const sizes = [...this.#windows, ...this.#windows].map(
-      (window) => rowCapacity * this.#rowSize(window),
-    );
+    const sizes = [
+      ...[...this.#windows, ...this.#windows].map((window) => rowCapacity * this.#rowSize(window)),
+      ...(shape.states ?? []).map((length) => rowCapacity * length),
+    ];
     if (isOnDevice) {
       this.#arrays = sizes.map((size) => memory.take(size));
       this.#taken = this.#arrays;
@@ -68,6 +76,16 @@ export class KvRows {
     this.#memory?.giveBack(...this.#taken);
   }
 
+  /** Bytes of all rows. */
+  get bytes(): number {
+    return this.#arrays.reduce((sum, { length }) => sum + 4 * length, 0);
+  }
+
+  /** Whether rows have states; a row of tokens alone goes without. */
+  get hasStates(): boolean {
+    return (this.shape.states ?? []).length > 0;
+  }
+
   /** Tokens in a row. */
   length(row: number): number {
     return this.#lengths[row] ?? 0;
@@ -81,6 +99,26 @@ export class KvRows {
   /** Values of the first `rows` rows. */
   values(layer: number, rows: number): KvArray {
     return this.#firstRows("values", layer, rows);
+  }
+
+  /** A state of the first `rows` rows. */
+  state(index: number, rows: number): Float32Array {
+    const [length, array] = [
+      this.shape.states?.[index],
+      this.#arrays[2 * this.shape.layers + index],
+    ];
+    if (length === undefined || !(array instanceof Float32Array)) {
+      throw new RangeError(`no state ${index}`);
+    }
+    return array.subarray(0, rows * length);
+  }
+
+  /** Makes the states of a row those of a row of this or another store. */
+  copyStates(source: KvRows, from: number, row: number): void {
+    for (const [index, length] of (this.shape.states ?? []).entries()) {
+      const input = source.state(index, from + 1).subarray(from * length);
+      this.state(index, row + 1).set(input, row * length);
+    }
   }
 
   /** Places for tokens that a row has in layers of a window. */
@@ -111,9 +149,12 @@ export class KvRows {
   /** Empties a row. */
   clear(row: number): void {
     this.#lengths[row] = 0;
+    for (const [index, length] of (this.shape.states ?? []).entries()) {
+      this.state(index, row + 1).fill(0, row * length);
+    }
   }
 
-  /** Appends tokens of a row of this or another store to a row. */
+  /** Appends tokens of a row of this or another store to a row; its states stay as they are. */
   appendFrom(source: KvRows, from: number, start: number, count: number, row: number): void {
     const length = this.length(row);
     const end = this.#endAfter(row, count);
@@ -132,8 +173,9 @@ export class KvRows {
 
   /** Makes a row the copy of a row of this or another store. */
   copyRow(source: KvRows, from: number, row: number): void {
-    this.clear(row);
+    this.#lengths[row] = 0;
     this.appendFrom(source, from, 0, source.length(from), row);
+    this.copyStates(source, from, row);
   }
 
   /** A store for another number of rows with copies of the first `rows` rows. */
@@ -203,4 +245,21 @@ export class KvRows {
   #rowSize(window: number | null): number {
     return this.shape.kvHeads * windowPlaces(window, this.capacity) * this.shape.headWidth;
   }
+}
+
+/** Caches of windows move on by so many tokens at a time: a block of a prompt. */
+const stride = 64;
+
+/**
+ * The first token of a sequence that the cache of a window still holds. It depends on the length of the sequence
+ * alone: where tokens lie has an influence on rounding, and company must have none.
+ */
+function heldFrom(length: number, window: number | null): number {
+  if (window === null) return 0;
+  return Math.floor(Math.max(0, length - window) / stride) * stride;
+}
+
+/** Places for tokens that the cache of a window needs: what is held, and a block of new ones. */
+function windowPlaces(window: number | null, capacity: number): number {
+  return window === null ? capacity : Math.min(capacity, window + 2 * stride);
 }

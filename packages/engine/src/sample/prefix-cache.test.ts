@@ -53,6 +53,37 @@ describe("PrefixCache", () => {
     expect(cache.find("base", prompt(5), 1).length).toBe(1);
   });
 
+  it("goes on only from blocks that end with states, which a block may get later", () => {
+    const withStates = { ...shape, states: [3] };
+    const cache = new PrefixCache(withStates, 100 * blockBytes);
+    const known = prompt(1, 2, 3);
+    const blockWith = (value: number): KvRows => {
+      const rows = new KvRows(withStates, promptBlock, 1);
+      rows.state(0, 1).fill(value);
+      return rows;
+    };
+    const blocks = [block(1), blockWith(2), block(3)];
+    for (const [index, one] of blocks.entries()) cache.add("base", known, index, one);
+    expect(cache.find("base", known, 3)).toEqual(blocks.slice(0, 2));
+    expect(cache.find("base", known, 1)).toEqual([]);
+    const last = blockWith(4);
+    cache.add("base", known, 2, last);
+    expect(cache.find("base", known, 3).at(-1)).toBe(last);
+    cache.add("base", known, 2, block(3));
+    expect(cache.find("base", known, 3).at(-1)).toBe(last);
+  });
+
+  it("counts the bytes of states", () => {
+    const withStates = { ...shape, states: [2 * promptBlock * 4] };
+    const large = new KvRows(withStates, promptBlock, 1);
+    expect(large.bytes).toBe(3 * blockBytes);
+    const cache = new PrefixCache(withStates, 4 * blockBytes);
+    cache.add("base", prompt(1), 0, large);
+    cache.add("base", prompt(2), 0, new KvRows(withStates, promptBlock, 1));
+    expect(cache.find("base", prompt(1), 1)).toEqual([]);
+    expect(cache.find("base", prompt(2), 1)).toHaveLength(1);
+  });
+
   it("drops an adapter, and holds nothing without memory", () => {
     const cache = new PrefixCache(shape, 2 * blockBytes);
     cache.add("adapter", prompt(1), 0, block(1));

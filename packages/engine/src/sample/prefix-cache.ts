@@ -1,4 +1,4 @@
-import { kvBytesPerToken, type KvRows, type KvShape } from "./kv-rows.js";
+import type { KvRows, KvShape } from "./kv-rows.js";
 
 /** Prompts are processed and remembered in blocks of this many tokens, aligned to their start. */
 export const promptBlock = 64;
@@ -7,13 +7,15 @@ interface CacheNode {
   readonly children: Map<string, CacheNode>;
   readonly parent: CacheNode | undefined;
   readonly key: string;
-  /** Keys and values of this block alone. */
-  readonly block: KvRows | undefined;
+  /** Keys and values of this block alone, and here and there the states at its end. */
+  block: KvRows | undefined;
   lastUse: number;
 }
 
 /**
  * Remembers keys and values of prompt blocks, by adapter and by all tokens up to the block's end.
+ *
+ * Layers with a state go on from a block only where the state at its end was kept too.
  *
  * Only whole blocks that a prompt pass computed are kept. Such a block has the same bits whoever computed
  * it, so that a hit saves time and changes nothing. When the memory is used up, the block that was not
@@ -21,16 +23,18 @@ interface CacheNode {
  * never has to go before those that build on it.
  */
 export class PrefixCache {
-  readonly #maxBlocks: number;
+  readonly #maxBytes: number;
+  readonly #needsStates: boolean;
   readonly #usualLength: number;
   readonly #roots = new Map<string, CacheNode>();
-  #blocks = 0;
+  #bytes = 0;
   #clock = 0;
 
   /** Prompts of more than `usualLength` tokens have other keys than shorter ones. */
   constructor(shape: KvShape, maxBytes: number, usualLength = Infinity) {
     this.#usualLength = usualLength;
-    this.#maxBlocks = Math.floor(maxBytes / (kvBytesPerToken(shape) * promptBlock));
+    this.#maxBytes = maxBytes;
+    this.#needsStates = (shape.states ?? []).length > 0;
   }
 
   /** Blocks known for the start of a prompt, at most `maxBlocks`. */
@@ -44,12 +48,13 @@ export class PrefixCache {
       node = child;
     }
     this.#touch(node);
-    return found;
+    if (!this.#needsStates) return found;
+    return found.slice(0, 1 + found.findLastIndex(({ hasStates }) => hasStates));
   }
 
   /** Remembers block `index` of a prompt: a row of exactly its tokens. */
   add(adapter: string, tokens: Int32Array, index: number, block: KvRows): void {
-    if (this.#maxBlocks === 0) return;
+    if (block.bytes > this.#maxBytes) return;
     const rootKey = this.#rootKey(adapter, tokens);
     let node = this.#roots.get(rootKey) ?? this.#newRoot(rootKey);
     for (let earlier = 0; earlier < index; earlier++) {
@@ -58,12 +63,19 @@ export class PrefixCache {
       node = child;
     }
     const key = blockKey(tokens, index);
-    if (node.children.has(key)) return;
-    const child: CacheNode = { children: new Map(), parent: node, key, block, lastUse: 0 };
-    node.children.set(key, child);
-    this.#blocks += 1;
-    this.#touch(child);
-    while (this.#blocks > this.#maxBlocks) this.#forgetOldest();
+    const known = node.children.get(key);
+    if (known?.block !== undefined) {
+      if (!block.hasStates || known.block.hasStates) return;
+      this.#bytes += block.bytes - known.block.bytes;
+      known.block = block;
+      this.#touch(known);
+    } else {
+      const child: CacheNode = { children: new Map(), parent: node, key, block, lastUse: 0 };
+      node.children.set(key, child);
+      this.#bytes += block.bytes;
+      this.#touch(child);
+    }
+    while (this.#bytes > this.#maxBytes) this.#forgetOldest();
   }
 
   /** Forgets everything of an adapter. */
@@ -71,7 +83,7 @@ export class PrefixCache {
     for (const key of [adapter, longKey(adapter)]) {
       const root = this.#roots.get(key);
       this.#roots.delete(key);
-      if (root !== undefined) this.#blocks -= countBlocks(root);
+      if (root !== undefined) this.#bytes -= bytesOf(root);
     }
   }
 
@@ -104,7 +116,7 @@ export class PrefixCache {
     for (const root of this.#roots.values()) visit(root);
     if (oldest === undefined) return;
     oldest.parent?.children.delete(oldest.key);
-    this.#blocks -= countBlocks(oldest);
+    this.#bytes -= bytesOf(oldest);
   }
 }
 
@@ -112,10 +124,10 @@ function longKey(adapter: string): string {
   return `${adapter} long`;
 }
 
-function countBlocks(node: CacheNode): number {
-  let count = node.block === undefined ? 0 : 1;
-  for (const child of node.children.values()) count += countBlocks(child);
-  return count;
+function bytesOf(node: CacheNode): number {
+  let bytes = node.block?.bytes ?? 0;
+  for (const child of node.children.values()) bytes += bytesOf(child);
+  return bytes;
 }
 
 function blockKey(tokens: Int32Array, index: number): string {

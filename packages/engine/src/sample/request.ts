@@ -1,8 +1,8 @@
 import { randomInt } from "node:crypto";
 import type { Grammar } from "../constrain/grammar.js";
 import { EngineError } from "../errors.js";
-import type { ModelConfig } from "../files/model-config.js";
 import { checkTokens } from "../model/check-tokens.js";
+import type { ModelConfig } from "../model/model-config.js";
 
 /** What to generate from a prompt. */
 export interface SampleOptions {
@@ -27,6 +27,12 @@ export interface SampleOptions {
   readonly promptLogprobs?: boolean;
   /** Also give the most likely tokens at every prompt position. @default 0 */
   readonly topkPromptLogprobs?: number;
+  /** Of the prompt's positions score only this many at its end; goes with promptLogprobs. @default all */
+  readonly promptLogprobsLastN?: number;
+  /** Also give the log-probabilities of these tokens at prompt positions. @default none */
+  readonly promptTargets?: PromptTargets;
+  /** Also draw this many tokens, with replacement, at every prompt position but the first. @default 0 */
+  readonly promptAlternatives?: number;
   /** Also give this many of the most likely tokens for every token generated. @default 0 */
   readonly topLogprobs?: number;
   /** Also give the log-probabilities of exactly these tokens for every token generated. @default [] */
@@ -52,6 +58,14 @@ export interface SampleOptions {
   readonly constraint?: SampleConstraint;
 }
 
+/** Tokens to score at the positions of a prompt. */
+export interface PromptTargets {
+  /** Where the tokens of each position but the first start, and where those of the last one end. */
+  readonly rowStarts: Int32Array;
+  /** Those of one position behind those of the one before; -1 asks for nothing. */
+  readonly tokens: Int32Array;
+}
+
 /** What the texts of samples must follow. */
 export interface SampleConstraint {
   /** Or its JSON text, which comes to the engine's thread more quickly. */
@@ -62,9 +76,14 @@ export interface SampleConstraint {
 
 /** Options that have been checked and completed. */
 export interface CheckedSampleOptions extends Required<
-  Omit<SampleOptions, "prompt" | "stopTokens" | "constraint">
+  Omit<
+    SampleOptions,
+    "prompt" | "stopTokens" | "constraint" | "promptTargets" | "promptLogprobsLastN"
+  >
 > {
   readonly prompt: Int32Array;
+  readonly promptTargets: PromptTargets | null;
+  readonly promptLogprobsLastN: number | null;
   readonly stopTokens: ReadonlySet<number>;
   readonly constraint: SampleConstraint | null;
 }
@@ -92,6 +111,9 @@ export function checkSampleOptions(
     stopStrings: options.stopStrings ?? [],
     promptLogprobs: options.promptLogprobs ?? false,
     topkPromptLogprobs: options.topkPromptLogprobs ?? 0,
+    promptLogprobsLastN: options.promptLogprobsLastN ?? null,
+    promptTargets: options.promptTargets ?? null,
+    promptAlternatives: options.promptAlternatives ?? 0,
     topLogprobs: options.topLogprobs ?? 0,
     logprobTokens: options.logprobTokens ?? [],
     logprobsMode: options.logprobsMode ?? "processed",
@@ -120,6 +142,11 @@ export function checkSampleOptions(
   if (characters > maxStopCharacters) {
     throw invalid("stopStrings", `${characters} characters`, `at most ${maxStopCharacters}`);
   }
+  wholeNumber("promptAlternatives", checked.promptAlternatives, 0, maxTopK);
+  checkLastN(checked);
+  if (checked.promptTargets) {
+    checkTargets(checked.promptTargets, checked.prompt.length, config.vocabSize);
+  }
   wholeNumber("topLogprobs", checked.topLogprobs, 0, maxTopK);
   wholeNumber("minTokens", checked.minTokens, 0, Number.MAX_SAFE_INTEGER);
   numberInRange("minP", checked.minP, 0, 1);
@@ -134,6 +161,33 @@ export function checkSampleOptions(
     numberInRange(`logitBias of token ${token}`, bias, -1000, 1000);
   }
   return checked;
+}
+
+function checkLastN({
+  prompt,
+  promptLogprobs,
+  promptLogprobsLastN: last,
+}: Pick<CheckedSampleOptions, "prompt" | "promptLogprobs" | "promptLogprobsLastN">): void {
+  if (last === null) return;
+  if (!promptLogprobs) throw invalid("promptLogprobs", false, "true with promptLogprobsLastN");
+  wholeNumber("promptLogprobsLastN", last, 1, prompt.length - 1);
+}
+
+function checkTargets(
+  { rowStarts, tokens }: PromptTargets,
+  promptLength: number,
+  vocabSize: number,
+): void {
+  const isStaircase =
+    rowStarts.length === promptLength &&
+    rowStarts[0] === 0 &&
+    rowStarts.at(-1) === tokens.length &&
+    rowStarts.every((start, row) => row === 0 || start >= (rowStarts[row - 1] ?? 0));
+  if (!isStaircase) {
+    const wanted = `${promptLength} numbers that rise from 0 to ${tokens.length}`;
+    throw invalid("promptTargets.rowStarts", `${rowStarts.length} numbers`, wanted);
+  }
+  for (const token of tokens) wholeNumber("promptTargets.tokens", token, -1, vocabSize - 1);
 }
 
 function wholeNumber(name: string, value: number, min: number, max: number): void {

@@ -3,6 +3,7 @@ import { Deferred } from "../util/deferred.js";
 import type { FrozenAdapter } from "./adapter-set.js";
 import type { DrawnToken } from "./decode-group.js";
 import type { PromptPass } from "./prompt-pass.js";
+import type { PromptResult } from "./prompt-scores.js";
 import type { TopTokens } from "./reported-logprobs.js";
 import type { CheckedSampleOptions } from "./request.js";
 import { Sequence, type Sample } from "./sequence.js";
@@ -18,12 +19,8 @@ export interface TokenEvent {
 }
 
 /** What a request gives. */
-export interface SampleResult {
+export interface SampleResult extends PromptResult {
   readonly samples: readonly Sample[];
-  /** Log-probability of each prompt token; that of the first is NaN. */
-  readonly promptLogprobs?: Float32Array;
-  /** Most likely tokens at each prompt position; null at the first. */
-  readonly topkPromptLogprobs?: readonly (TopTokens | null)[];
   /** Prompt tokens whose keys and values were known from earlier requests. */
   readonly promptCacheHitTokens: number;
 }
@@ -41,8 +38,8 @@ export interface SampleCall {
 /** A request under way: its prompt, the samples that have not started, and those that have ended. */
 export class SampleJob {
   readonly call: SampleCall;
-  /** Places of cache that each of its sequences may come to need. */
-  readonly reservedTokens: number;
+  /** Cache that each of its sequences may come to need. */
+  readonly reservedBytes: number;
   readonly #result = new Deferred<SampleResult>();
   readonly #stopListening: () => void;
   readonly #samples: Sample[] = [];
@@ -51,9 +48,9 @@ export class SampleJob {
   #ended = 0;
   #settled = false;
 
-  constructor(call: SampleCall, reservedTokens: number) {
+  constructor(call: SampleCall, reservedBytes: number) {
     this.call = call;
-    this.reservedTokens = reservedTokens;
+    this.reservedBytes = reservedBytes;
     const { signal } = call;
     const abort = (): void => this.fail(signal?.reason);
     signal?.addEventListener("abort", abort, { once: true });
@@ -120,8 +117,7 @@ export class SampleJob {
     this.#result.resolve({
       samples: this.#samples,
       promptCacheHitTokens: this.#prompt.hitTokens,
-      ...(options.promptLogprobs ? { promptLogprobs: this.#prompt.logprobs } : {}),
-      ...(options.topkPromptLogprobs > 0 ? { topkPromptLogprobs: this.#prompt.topTokens } : {}),
+      ...this.#prompt.scores.result(),
     });
   }
 

@@ -102,8 +102,9 @@ describe.each(families)("sampling from %s", (family) => {
     return at(outputs, 0).logprobs;
   }
 
-  it("takes the tokens that PyTorch takes when greedy", async () => {
-    const { prompt, tokens, logprobs } = expected.base_greedy;
+  const prompts = ["base_greedy", "base_greedy_long"] as const;
+  it.each(prompts)("takes the tokens that PyTorch takes when greedy (%s)", async (name) => {
+    const { prompt, tokens, logprobs } = expected[name] ?? expected.base_greedy;
     const result = await sample(newSampler(model), {
       prompt,
       maxTokens: tokens.length,

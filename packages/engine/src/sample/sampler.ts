@@ -1,15 +1,16 @@
+import { layerWindows } from "@tinker-ts/hub/weights";
 import { EngineError } from "../errors.js";
 import { BufferPool } from "../execution/buffer-pool.js";
 import { cachedHeadWidth } from "../model/cached-attention.js";
-import { layerWindows } from "../files/layer-kinds.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
+import { stateLengths } from "../model/mixers/recurrence.js";
 import { usualLength } from "../model/rotary-tables.js";
 import type { FairTurns } from "../util/fair-turns.js";
 import { AdapterSet, type FrozenAdapter } from "./adapter-set.js";
 import { DecodeGroup, groupLimit, type DrawnToken } from "./decode-group.js";
 import { Decoder } from "./decoder.js";
 import type { KvMemory } from "./kv-memory.js";
-import { kvBytesPerToken, type KvRows, type KvShape } from "./kv-rows.js";
+import { kvBytesPerToken, stateBytes, type KvRows, type KvShape } from "./kv-rows.js";
 import { PrefixCache } from "./prefix-cache.js";
 import { PromptPass } from "./prompt-pass.js";
 import { SampleJob, type SampleCall, type SampleResult } from "./sample-job.js";
@@ -33,6 +34,15 @@ const freelyKeptBytes = 256 << 20;
 
 /** Joined adapters that are kept for reuse. */
 const keptAdapterSets = 4;
+
+/** A prompt of which nothing is asked but what follows it. */
+const unscored = {
+  promptLogprobs: false,
+  topkPromptLogprobs: 0,
+  promptLogprobsLastN: null,
+  promptTargets: null,
+  promptAlternatives: 0,
+} as const;
 
 /**
  * Generates samples for many requests at once.
@@ -65,12 +75,19 @@ export class Sampler {
   #promptsFirst = true;
 
   constructor(model: ModelRuntime, options: SamplerOptions, turns: FairTurns) {
-    const { layers, kvHeads } = model.config;
+    const { kvHeads } = model.config;
     this.#model = model;
     this.#options = options;
     this.#turns = turns;
     const windows = layerWindows(model.config);
-    this.#shape = { layers, kvHeads, headWidth: cachedHeadWidth(model.config), windows };
+    const states = stateLengths(model.config);
+    this.#shape = {
+      layers: windows.length,
+      kvHeads,
+      headWidth: cachedHeadWidth(model.config),
+      windows,
+      ...(states.length === 0 ? {} : { states }),
+    };
     this.#decoder = new Decoder(model, options);
     this.#memory =
       this.#decoder.memory ?? new BufferPool(Math.min(options.kvBytes, freelyKeptBytes));
@@ -81,7 +98,7 @@ export class Sampler {
   /** Runs a request to its end. */
   async sample(call: SampleCall): Promise<SampleResult> {
     call.signal?.throwIfAborted();
-    const job = new SampleJob(call, this.#reservedTokens(call));
+    const job = new SampleJob(call, this.#reservedBytes(call));
     this.#jobs.push(job);
     this.#loop ??= this.#run();
     return job.result;
@@ -211,14 +228,14 @@ export class Sampler {
     const job = this.#jobs.find(({ prompt }) => prompt?.next === undefined);
     if (job === undefined || job.prompt !== undefined) return job;
     const alone = this.#jobs[0] === job && this.#owners.size === 0;
-    return alone || this.#fits(job.reservedTokens) ? job : undefined;
+    return alone || this.#fits(job.reservedBytes) ? job : undefined;
   }
 
   /** Starts waiting samples of requests whose prompt has been read, in order of arrival. */
   #startSamples(): void {
     for (const job of this.#jobs) {
       while (job.prompt?.next !== undefined && job.waitingSamples > 0 && !job.settled) {
-        if (this.#owners.size > 0 && !this.#fits(job.reservedTokens)) return;
+        if (this.#owners.size > 0 && !this.#fits(job.reservedBytes)) return;
         const sequence = job.startSample(this.#model.config.contextLength);
         if (sequence === undefined) break;
         this.#owners.set(sequence, job);
@@ -229,16 +246,15 @@ export class Sampler {
   }
 
   /** Samples of a request that can be started right after the one just started. */
-  #followers({ waitingSamples, reservedTokens }: SampleJob): number {
-    const room = Math.floor(this.#freeTokens() / reservedTokens);
+  #followers({ waitingSamples, reservedBytes }: SampleJob): number {
+    const room = Math.floor(this.#freeBytes() / reservedBytes);
     return Math.max(0, Math.min(waitingSamples, room));
   }
 
   #place(sequence: Sequence, source: KvRows, row: number, followers = 0): void {
     const tokens = source.length(row) + 1;
     if (tokens === this.#usualLength + 1) {
-      const nothing = { promptLogprobs: false, topkPromptLogprobs: 0 };
-      const options = { ...sequence.options, ...nothing, prompt: sequence.tokens };
+      const options = { ...sequence.options, ...unscored, prompt: sequence.tokens };
       this.#readAgain.set(sequence, this.#newPrompt(options, sequence.adapter));
       return;
     }
@@ -305,12 +321,13 @@ export class Sampler {
     if (!this.#decoder.isSettled) this.#loop ??= this.#run();
   }
 
-  #reservedTokens({ options }: SampleCall): number {
+  #reservedBytes({ options }: SampleCall): number {
     const { contextLength } = this.#model.config;
     const longest = Math.min(options.prompt.length + options.maxTokens, contextLength);
     const tokens = groupLimit(longest, this.#usualLength);
-    if (tokens <= this.#budgetTokens()) return tokens;
-    const sizeMb = Math.ceil((tokens * kvBytesPerToken(this.#shape)) / 2 ** 20);
+    const bytes = tokens * kvBytesPerToken(this.#shape) + stateBytes(this.#shape);
+    if (bytes <= this.#options.kvBytes) return bytes;
+    const sizeMb = Math.ceil(bytes / 2 ** 20);
     throw new EngineError(
       "not_enough_memory",
       `a sample of up to ${longest} tokens needs ${sizeMb} MB of cache, more than the engine may ` +
@@ -318,17 +335,13 @@ export class Sampler {
     );
   }
 
-  #fits(tokens: number): boolean {
-    return tokens <= this.#freeTokens();
+  #fits(bytes: number): boolean {
+    return bytes <= this.#freeBytes();
   }
 
-  #freeTokens(): number {
-    let free = this.#budgetTokens();
-    for (const job of this.#owners.values()) free -= job.reservedTokens;
+  #freeBytes(): number {
+    let free = this.#options.kvBytes;
+    for (const job of this.#owners.values()) free -= job.reservedBytes;
     return free;
-  }
-
-  #budgetTokens(): number {
-    return Math.floor(this.#options.kvBytes / kvBytesPerToken(this.#shape));
   }
 }

@@ -1,9 +1,7 @@
-import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { ProgramCache } from "../execution/program-cache.js";
 import { at } from "../util/at.js";
-import { RandomStream } from "../util/random.js";
 import { adamUpdate } from "./graphs/adam.js";
 import { adamState, adamStep, completeAdamOptions, type AdamState } from "./adam.js";
 
@@ -147,56 +145,39 @@ describe("adamStep", () => {
     );
   });
 
-  it("brings a step to its end, to the same bits, when the runtime fails in the middle", async () => {
-    const length = (1 << 18) * 2 + 5;
-    const random = new RandomStream(9);
-    const draw = (): Float32Array =>
-      Float32Array.from({ length }, () => random.nextNormal() * 10 ** (8 * random.next() - 6));
-    const start = draw();
-    const gradients = [draw(), draw()];
-    const options = completeAdamOptions({
-      learningRate: 0.01,
-      eps: 1e-8,
-      weightDecay: 0.1,
-      gradClipNorm: 3,
-    });
-    const walk = async () => {
-      const parameters = start.slice();
-      const state = newState(length, parameters);
-      for (const gradient of gradients) {
-        await adamStep(programs, parameters, gradient, state, options);
-      }
-      const arrays = [parameters, state.firstMoment, state.secondMoment];
-      // Digests, because a difference between arrays of this size would take minutes to print.
-      return arrays.map((array) => createHash("sha256").update(array).digest("hex"));
-    };
-    const undisturbed = await walk();
+  it("reports a broken adapter when the runtime fails in the middle of a step", async () => {
+    const length = (1 << 18) + 3;
+    const parameters = new Float32Array(length).fill(1);
     const program = await programs.get("adam", adamUpdate);
     const run = program.run.bind(program);
-    vi.spyOn(program, "run")
-      .mockImplementationOnce(run)
-      .mockImplementationOnce((_, results) => {
-        for (const array of Object.values(results)) array.fill(1234);
-        return Promise.reject(new Error("out of memory"));
-      });
-    expect(await walk()).toEqual(undisturbed);
-    vi.restoreAllMocks();
+    const spy = vi.spyOn(program, "run");
+    spy.mockImplementationOnce(run).mockRejectedValueOnce(new Error("out of memory"));
+    const options = completeAdamOptions({ learningRate: 0.5, weightDecay: 1 });
+    const gradient = new Float32Array(length);
+    const step = adamStep(programs, parameters, gradient, newState(length, parameters), options);
+    await expect(step).rejects.toMatchObject({
+      code: "adapter_broken",
+      category: "internal",
+      message: expect.stringContaining("out of memory"),
+    });
+    expect([parameters[0], parameters.at(-1)]).toEqual([0.5, 1]);
+    spy.mockRestore();
   });
 
-  it("changes nothing when the runtime fails at once", async () => {
+  it("changes nothing when the runtime fails in a step that may not stay finite", async () => {
     const parameters = Float32Array.of(1, 2);
     const state = newState(2, parameters);
     const before = structuredClone({ parameters, state });
     const program = await programs.get("adam", adamUpdate);
-    vi.spyOn(program, "run").mockImplementationOnce((_, results) => {
+    const spy = vi.spyOn(program, "run").mockImplementationOnce((_, results) => {
       for (const array of Object.values(results)) array.fill(1234);
       return Promise.reject(new Error("out of memory"));
     });
-    const options = completeAdamOptions({ learningRate: 0.1 });
+    const options = completeAdamOptions({ learningRate: 1e20 });
     const step = adamStep(programs, parameters, Float32Array.of(1, 1), state, options);
-    await expect(step).rejects.toThrow("out of memory");
+    await expect(step).rejects.toThrow(/^out of memory/);
     expect({ parameters, state }).toEqual(before);
-    vi.restoreAllMocks();
+    spy.mockRestore();
   });
 
   it("does nothing to a parameter that never had a gradient, even with eps 0", async () => {

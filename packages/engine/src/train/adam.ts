@@ -1,8 +1,8 @@
 import { EngineError } from "../errors.js";
 import type { ProgramCache } from "../execution/program-cache.js";
 import type { Program } from "../execution/program.js";
+import { messageOf } from "../execution/runtime-error.js";
 import { at } from "../util/at.js";
-import { updateByHand, type AdamArrays } from "./adam-by-hand.js";
 import { adamUpdate, nextName, type AdamSetting } from "./graphs/adam.js";
 
 /** Parameters that are updated at once: their arrays stay in the caches from one operator to the next. */
@@ -94,9 +94,17 @@ export function normOf(values: Float32Array): number {
   return Math.sqrt(lower + upper);
 }
 
+/** The arrays that a step replaces. */
+interface AdamArrays {
+  readonly values: Float32Array;
+  readonly firstMoment: Float32Array;
+  readonly secondMoment: Float32Array;
+}
+
 /**
  * One step of AdamW in place. A gradient that is not finite and a step that would lead to numbers that are
- * not are refused and change nothing: they would spoil the parameters for good.
+ * not are refused and change nothing: they would spoil the parameters for good. If the runtime fails during
+ * the step, the arrays are changed in part, which the error `adapter_broken` reports.
  */
 export async function adamStep(
   programs: ProgramCache,
@@ -109,13 +117,19 @@ export async function adamStep(
   if (!Number.isFinite(gradientNorm)) throw notFinite(gradientNorm);
   const settings = updateSettings(options, gradientNorm, state.step + 1);
   const after = largestAfter(state, settings, gradientNorm);
-  // Almost every step is known to be small. One that is not can be taken back.
+  const program = await programs.get("adam", adamUpdate);
+  // Almost every step is known to be small. One that is not is tried on copies.
   const arrays = { ...state, values: parameters };
-  const before = after.isSmall ? undefined : copyOf(arrays);
-  const updateNorm = await update(programs, settings, parameters, gradient, state);
-  if (before && !(Number.isFinite(updateNorm) && state.secondMoment.every(Number.isFinite))) {
-    overwrite(arrays, before);
-    throw notTaken(options);
+  const target = after.isSmall ? arrays : copyOf(arrays);
+  const updateNorm = await update(program, settings, gradient, target).catch((error: unknown) => {
+    throw after.isSmall ? adapterBroken(error) : error;
+  });
+  if (!after.isSmall) {
+    const isFinite = Number.isFinite(updateNorm) && target.secondMoment.every(Number.isFinite);
+    if (!isFinite) throw notTaken(options);
+    arrays.values.set(target.values);
+    arrays.firstMoment.set(target.firstMoment);
+    arrays.secondMoment.set(target.secondMoment);
   }
   state.step += 1;
   state.largestMoment = after.moment;
@@ -123,65 +137,35 @@ export async function adamStep(
   return { gradientNorm, updateNorm, step: state.step };
 }
 
-/**
- * Updates all arrays in place and returns the norm of the update. If the runtime fails at the first chunk,
- * nothing has changed; if it fails later, the rest is updated by hand, because a step must not be taken in
- * part.
- */
+/** Updates all arrays in place, chunk by chunk, and returns the norm of the update. */
 async function update(
-  programs: ProgramCache,
-  settings: Record<AdamSetting, Float32Array>,
-  parameters: Float32Array,
-  gradient: Float32Array,
-  state: AdamState,
-): Promise<number> {
-  const program = await programs.get("adam", adamUpdate);
-  const updateSquares = new Float32Array(1);
-  let updateSum = 0;
-  let failed = false;
-  const spare = (): Float32Array => new Float32Array(Math.min(chunkLength, parameters.length));
-  const spares = { values: spare(), firstMoment: spare(), secondMoment: spare() };
-  for (let start = 0; start < parameters.length; start += chunkLength) {
-    const part = (array: Float32Array): Float32Array => array.subarray(start, start + chunkLength);
-    const arrays = {
-      values: part(parameters),
-      gradient: part(gradient),
-      firstMoment: part(state.firstMoment),
-      secondMoment: part(state.secondMoment),
-    };
-    if (!failed) {
-      const before = firstOf(spares, arrays.values.length);
-      overwrite(before, arrays);
-      try {
-        await updateChunk(program, settings, arrays, updateSquares);
-      } catch (error) {
-        overwrite(arrays, before);
-        if (start === 0) throw error;
-        failed = true;
-      }
-    }
-    updateSum += failed ? updateByHand(settings, arrays) : at(updateSquares, 0);
-  }
-  return Math.sqrt(updateSum);
-}
-
-/** Results go to the arrays they are computed from. */
-async function updateChunk(
   program: Program,
   settings: Record<AdamSetting, Float32Array>,
-  arrays: AdamArrays,
-  updateSquares: Float32Array,
-): Promise<void> {
-  await program.run(
-    { ...settings, ...arrays },
-    {
-      [nextName("values")]: arrays.values,
-      [nextName("firstMoment")]: arrays.firstMoment,
-      [nextName("secondMoment")]: arrays.secondMoment,
-      updateSquares,
-    },
-    { length: arrays.values.length },
-  );
+  gradient: Float32Array,
+  { values, firstMoment, secondMoment }: AdamArrays,
+): Promise<number> {
+  const updateSquares = new Float32Array(1);
+  let updateSum = 0;
+  for (let start = 0; start < values.length; start += chunkLength) {
+    const part = (array: Float32Array): Float32Array => array.subarray(start, start + chunkLength);
+    const chunk = {
+      values: part(values),
+      firstMoment: part(firstMoment),
+      secondMoment: part(secondMoment),
+    };
+    await program.run(
+      { ...settings, ...chunk, gradient: part(gradient) },
+      {
+        [nextName("values")]: chunk.values,
+        [nextName("firstMoment")]: chunk.firstMoment,
+        [nextName("secondMoment")]: chunk.secondMoment,
+        updateSquares,
+      },
+      { length: chunk.values.length },
+    );
+    updateSum += at(updateSquares, 0);
+  }
+  return Math.sqrt(updateSum);
 }
 
 /** How large the first moments can be after a step, and whether all it computes surely stays finite. */
@@ -202,28 +186,11 @@ function largestAfter(
   return { moment, isSmall };
 }
 
-/** What an update replaces. */
-type Updated = Omit<AdamArrays, "gradient">;
-
-function copyOf({ values, firstMoment, secondMoment }: Updated): Updated {
+function copyOf({ values, firstMoment, secondMoment }: AdamArrays): AdamArrays {
   return {
     values: values.slice(),
     firstMoment: firstMoment.slice(),
     secondMoment: secondMoment.slice(),
-  };
-}
-
-function overwrite(target: Updated, source: Updated): void {
-  target.values.set(source.values);
-  target.firstMoment.set(source.firstMoment);
-  target.secondMoment.set(source.secondMoment);
-}
-
-function firstOf({ values, firstMoment, secondMoment }: Updated, length: number): Updated {
-  return {
-    values: values.subarray(0, length),
-    firstMoment: firstMoment.subarray(0, length),
-    secondMoment: secondMoment.subarray(0, length),
   };
 }
 
@@ -247,6 +214,15 @@ function updateSettings(
     stepSize: Float32Array.of((learningRate * secondScale) / (1 - beta1 ** step)),
     decay: Float32Array.of(learningRate * weightDecay),
   };
+}
+
+function adapterBroken(cause: unknown): EngineError {
+  return new EngineError(
+    "adapter_broken",
+    `the optimizer step failed before its end (${messageOf(cause)}), so that only a part of the parameters ` +
+      "has changed. Import a saved state, or create the adapter again.",
+    { category: "internal", cause },
+  );
 }
 
 function notTaken({ learningRate, weightDecay }: Required<AdamOptions>): EngineError {

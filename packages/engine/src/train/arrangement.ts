@@ -1,5 +1,6 @@
 import type { PortValues } from "../execution/program.js";
 import { int64From } from "../util/int64.js";
+import { scanChunk } from "./graphs/training-recurrence.js";
 
 /** Feeds and sizes that tell a graph how packed tokens are arranged for attention. */
 interface ArrangementFeeds {
@@ -10,6 +11,8 @@ interface ArrangementFeeds {
 /** Short sequences, whose attention runs together. */
 export interface ShortArrangement extends ArrangementFeeds {
   readonly kind: "short";
+  /** Chunks of the longest sequence, where layers have states. */
+  readonly chunks: number;
   readonly layout: "dense" | "padded";
 }
 
@@ -43,6 +46,7 @@ export function arrange(
   kvHeads: number,
   wholeTokens: number,
   blockTokens: number,
+  hasStates = false,
 ): ShortArrangement | LongArrangement {
   const longest = Math.max(...lengths);
   if (longest > wholeTokens) {
@@ -56,14 +60,20 @@ export function arrange(
     return { kind: "long", length: longest, blocks };
   }
   const positions = range(0, longest);
-  const feeds = { queryPositions: positions, keyPositions: positions };
+  const chunks = Math.ceil(longest / scanChunk);
+  const feeds = {
+    queryPositions: positions,
+    keyPositions: positions,
+    ...(hasStates ? { slots: slotsOf(lengths, 1, chunks * scanChunk) } : {}),
+  };
   const sizes = { sequences: lengths.length, queries: longest, keys: longest };
   if (lengths.every((length) => length === longest)) {
-    return { kind: "short", layout: "dense", feeds, sizes };
+    return { kind: "short", layout: "dense", chunks, feeds, sizes };
   }
   const slots: Record<string, BigInt64Array> = {};
-  for (const count of new Set([heads, kvHeads])) slots[`slots.${count}`] = slotsOf(lengths, count);
-  return { kind: "short", layout: "padded", feeds: { ...feeds, ...slots }, sizes };
+  for (const count of new Set([heads, kvHeads]))
+    slots[`slots.${count}`] = slotsOf(lengths, count, longest);
+  return { kind: "short", layout: "padded", chunks, feeds: { ...feeds, ...slots }, sizes };
 }
 
 function blocksOf(
@@ -90,14 +100,17 @@ function blocksOf(
   return blocks;
 }
 
-/** For every token and head, in packed order, its place in [sequences, heads, longest]. */
-function slotsOf(lengths: readonly number[], heads: number): BigInt64Array {
-  const longest = Math.max(...lengths);
+/** For every token and head, in packed order, its place in [sequences, heads, padded length]. */
+export function slotsOf(
+  lengths: readonly number[],
+  heads: number,
+  paddedLength: number,
+): BigInt64Array {
   const places: number[] = [];
   for (const [sequence, length] of lengths.entries()) {
     for (let token = 0; token < length; token++) {
       for (let head = 0; head < heads; head++) {
-        places.push((sequence * heads + head) * longest + token);
+        places.push((sequence * heads + head) * paddedLength + token);
       }
     }
   }

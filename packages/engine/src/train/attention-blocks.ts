@@ -1,5 +1,5 @@
+import type { LayerKind } from "@tinker-ts/hub/weights";
 import type { BufferPool } from "../execution/buffer-pool.js";
-import type { LayerKind } from "../files/model-config.js";
 import { addInto } from "./add-into.js";
 import type { AttentionBlock, LongArrangement } from "./arrangement.js";
 import { gradientName } from "./graphs/gradients.js";

@@ -1,4 +1,4 @@
-import type { ModelConfig } from "../files/model-config.js";
+import type { ModelConfig } from "../model/model-config.js";
 import type { FedWeights } from "../model/model-weights.js";
 import type { ValueMemory, Values } from "../execution/device-array.js";
 import type { PortValues } from "../execution/program.js";

@@ -1,5 +1,5 @@
-import { layerKind } from "../files/layer-kinds.js";
-import type { LayerKind, ModelConfig } from "../files/model-config.js";
+import { layerKind, mixerOf, type LayerKind } from "@tinker-ts/hub/weights";
+import type { ModelConfig } from "../model/model-config.js";
 import type { FedWeights } from "../model/model-weights.js";
 import type { BufferPool } from "../execution/buffer-pool.js";
 import type { PortValues, Program } from "../execution/program.js";
@@ -9,9 +9,11 @@ import type { LongArrangement } from "./arrangement.js";
 import { AttentionBlocks } from "./attention-blocks.js";
 import { gradientName } from "./graphs/gradients.js";
 import { adaptedSites, type Trained } from "./graphs/trained.js";
+import { inSegment } from "./graphs/segment.js";
 import { defined, rotaryFeeds, type Activations, type LayerPass } from "./layer-pass.js";
 import type { Stretch, StretchPasses } from "./layer-runner.js";
 import { compute, computeGradients, type ProgramCall } from "./program-calls.js";
+import { RecurrentBlocks, type RecurrentLayer } from "./recurrent-blocks.js";
 import type { TrainingBudget } from "./training-budget.js";
 import type { TrainingPrograms } from "./training-programs.js";
 
@@ -25,6 +27,7 @@ export class LongSequencePasses implements StretchPasses<LongArrangement, Float3
   readonly #pool: BufferPool;
   readonly #chunkTokens: number;
   readonly #attention: AttentionBlocks;
+  readonly #recurrent: RecurrentBlocks;
 
   constructor(
     config: ModelConfig,
@@ -32,7 +35,7 @@ export class LongSequencePasses implements StretchPasses<LongArrangement, Float3
     trained: Trained,
     programs: TrainingPrograms,
     pool: BufferPool,
-    { chunkTokens }: Pick<TrainingBudget, "chunkTokens">,
+    { chunkTokens, stateBlockTokens }: Pick<TrainingBudget, "chunkTokens" | "stateBlockTokens">,
   ) {
     this.stretches = Array.from({ length: config.layers }, (_, first) => ({ first, layers: 1 }));
     this.#config = config;
@@ -43,10 +46,14 @@ export class LongSequencePasses implements StretchPasses<LongArrangement, Float3
     this.#chunkTokens = chunkTokens;
     const widths = { query: config.heads * config.headDim, key: config.kvHeads * config.headDim };
     this.#attention = new AttentionBlocks(widths, programs, pool);
+    this.#recurrent = new RecurrentBlocks(config.hiddenSize, stateBlockTokens, programs, pool);
   }
 
   async forward(pass: LayerPass<LongArrangement>, { first: layer }: Stretch, hidden: Float32Array) {
     const kind = layerKind(this.#config, layer);
+    if (mixerOf(kind) !== "attention") {
+      return this.#recurrent.forward(pass, this.#recurrentLayer(pass, layer), hidden);
+    }
     const weights = this.#feeds(pass, layer);
     const inputs = await this.#compute(pass, await this.#programs.attentionInputsForward(kind), {
       ...weights,
@@ -56,8 +63,13 @@ export class LongSequencePasses implements StretchPasses<LongArrangement, Float3
     const values = attentionValues(inputs);
     const attended = this.#pool.take(values.query.length);
     await this.#attention.forward(pass.arrangement, kind, values, attended, pass.pause);
-    const program = await this.#programs.layerOutputsForward();
-    const outputs = await this.#compute(pass, program, { ...weights, hidden, attended });
+    const program = await this.#programs.layerOutputsForward(kind);
+    const outputs = await this.#compute(pass, program, {
+      ...weights,
+      ...gateOf(inputs),
+      hidden,
+      attended,
+    });
     return { ...inputs, ...outputs, attended, next: defined(outputs.next) };
   }
 
@@ -68,15 +80,20 @@ export class LongSequencePasses implements StretchPasses<LongArrangement, Float3
     gradient: Float32Array,
   ): Promise<Float32Array | undefined> {
     const kind = layerKind(this.#config, layer);
+    if (mixerOf(kind) !== "attention") {
+      const own = this.#recurrentLayer(pass, layer);
+      return this.#recurrent.backward(pass, own, activations, gradient);
+    }
     const feeds = { ...this.#feeds(pass, layer), ...rotaryFeeds(pass), ...activations };
     const outputs = await this.#differentiate(
       pass,
       layer,
-      await this.#programs.layerOutputsBackward(),
+      await this.#programs.layerOutputsBackward(kind),
       { ...feeds, [gradientName("next")]: gradient },
     );
     const ofAttended = defined(outputs[gradientName("attended")]);
     const ofResidual = defined(outputs[gradientName("residual")]);
+    const ofGate = outputs[gradientName("queryGate")];
     const inputGradient = layer > 0 || this.#trained.kind === "full";
     let ofHidden: Float32Array | undefined;
     if (inputGradient || this.#trainsAttentionInputs()) {
@@ -85,12 +102,17 @@ export class LongSequencePasses implements StretchPasses<LongArrangement, Float3
         pass,
         layer,
         await this.#programs.attentionInputsBackward(kind, inputGradient),
-        { ...feeds, ...ofInputs, [gradientName("residual")]: ofResidual },
+        {
+          ...feeds,
+          ...ofInputs,
+          ...(ofGate === undefined ? {} : { [gradientName("queryGate")]: ofGate }),
+          [gradientName("residual")]: ofResidual,
+        },
       );
       ofHidden = inputs[gradientName("hidden")];
       this.#pool.giveBack(...Object.values(ofInputs));
     }
-    this.#pool.giveBack(ofAttended, ofResidual);
+    this.#pool.giveBack(ofAttended, ofResidual, ...(ofGate === undefined ? [] : [ofGate]));
     return ofHidden;
   }
 
@@ -112,6 +134,20 @@ export class LongSequencePasses implements StretchPasses<LongArrangement, Float3
       [gradientName("query")]: gradients.query,
       [gradientName("key")]: gradients.key,
       [gradientName("value")]: gradients.value,
+    };
+  }
+
+  #recurrentLayer(pass: LayerPass<LongArrangement>, layer: number): RecurrentLayer {
+    const { parameters } = pass;
+    const own = { ...at(this.#weights.layers, layer), ...parameters.feeds(layer) };
+    const named = Object.entries(own).map(([name, data]) => [inSegment(0, name), data] as const);
+    const kind = layerKind(this.#config, layer);
+    const inputGradient = layer > 0 || this.#trained.kind === "full";
+    return {
+      layer,
+      kind,
+      inputGradient,
+      feeds: { ...parameters.shared, ...Object.fromEntries(named) },
     };
   }
 
@@ -164,8 +200,12 @@ export class LongSequencePasses implements StretchPasses<LongArrangement, Float3
 
 /** Gradients that flow on to earlier programs. */
 const activationGradients: ReadonlySet<string> = new Set(
-  ["attended", "residual", "hidden"].map((name) => gradientName(name)),
+  ["attended", "queryGate", "residual", "hidden"].map((name) => gradientName(name)),
 );
+
+function gateOf({ queryGate }: Activations): Activations {
+  return queryGate === undefined ? {} : { queryGate };
+}
 
 function attentionValues(activations: Activations) {
   const { query, key, value } = activations;

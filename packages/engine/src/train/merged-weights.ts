@@ -1,9 +1,17 @@
+import { allLayerKinds } from "@tinker-ts/hub/weights";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import { floatWeights, type ModelWeights, type WeightFeeds } from "../model/model-weights.js";
-import { layerGroups, type Site, type SiteGroup } from "../model/sites.js";
-import { mergedName, mergeWeights } from "./graphs/merge.js";
 import { viewsAt, type Place } from "../model/parameter-layout.js";
 import type { PassParameters } from "./pass.js";
+import { compileGraph, type CompiledGraph } from "../graph/compile.js";
+import { Dim } from "../graph/dim.js";
+import { Graph } from "../graph/graph.js";
+import { matmul, multiply, split } from "../graph/ops/index.js";
+import type { Tensor } from "../graph/tensor.js";
+import type { ModelConfig } from "../model/model-config.js";
+import { declareAdapter } from "../model/projectors.js";
+import { groupsOf, siteWidths, type Site, type SiteGroup } from "../model/sites.js";
+import { at } from "../util/at.js";
 
 /**
  * A copy of a model's weights with one adapter merged in, shared by all adapters of the model: whoever
@@ -29,10 +37,18 @@ export class MergedWeights {
     const valid = this.#filled?.values === values && this.#filled.version === version;
     this.#filled = undefined;
     const layers: WeightFeeds[] = [];
+    const kinds = allLayerKinds(this.#model.config);
     for (const [layer, base] of weights.layers.entries()) {
       await pause();
       const floats = floatWeights(base);
-      const merged = await this.#merge(layer, floats, layerGroups, sites, parameters, valid);
+      const merged = await this.#merge(
+        layer,
+        floats,
+        groupsOf(at(kinds, layer)),
+        sites,
+        parameters,
+        valid,
+      );
       layers.push({ ...base, ...merged });
     }
     const outer = floatWeights(weights.outer);
@@ -77,4 +93,38 @@ export class MergedWeights {
     this.#arrays.set(key, array);
     return array;
   }
+}
+
+/** Name of the result that holds a site's weight with its adapter merged in. */
+function mergedName(site: Site): string {
+  return `merged.${site}`;
+}
+
+/** `W + scale B A` for the adapted sites of some groups. */
+function mergeWeights(
+  config: ModelConfig,
+  part: readonly SiteGroup[],
+  sites: readonly Site[],
+): CompiledGraph {
+  const graph = new Graph();
+  const adapter = declareAdapter(graph, config, part, sites);
+  const outputs: Record<string, Tensor> = {};
+  for (const { sites: own, a, b } of adapter.groups.values()) {
+    const rank = Dim.symbol("rank");
+    const firstFactors =
+      own.length === 1
+        ? [a]
+        : split(
+            a,
+            0,
+            own.map(() => rank),
+          );
+    for (const [index, site] of own.entries()) {
+      const { inputs, outputs: width } = siteWidths(config, site);
+      const weight = graph.input(site, [width, inputs]);
+      const scaled = multiply(at(b, index), adapter.scale);
+      outputs[mergedName(site)] = matmul(scaled, at(firstFactors, index), { plus: weight });
+    }
+  }
+  return compileGraph(graph, { outputs });
 }

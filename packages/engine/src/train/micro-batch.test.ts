@@ -8,6 +8,7 @@ const budget: TrainingBudget = {
   microBatchTokens: 64,
   wholeTokens: 32,
   blockTokens: 32,
+  stateBlockTokens: 512,
   chunkTokens: 32,
   keptKind: "all",
   layersPerSegment: 1,

@@ -45,7 +45,7 @@ export function packMicroBatch(
   members: readonly number[],
   heads: number,
   kvHeads: number,
-  { wholeTokens, blockTokens }: TrainingBudget,
+  { wholeTokens, blockTokens, hasStates = false }: TrainingBudget,
 ): MicroBatch {
   const sequences = members.map((index) => at(data, index).tokens);
   const lengths = sequences.map((tokens) => tokens.length);
@@ -60,6 +60,6 @@ export function packMicroBatch(
     members,
     tokens,
     lengths,
-    arrangement: arrange(lengths, heads, kvHeads, wholeTokens, blockTokens),
+    arrangement: arrange(lengths, heads, kvHeads, wholeTokens, blockTokens, hasStates),
   };
 }

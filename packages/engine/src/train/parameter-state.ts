@@ -1,6 +1,6 @@
+import type { NamedTensors, OptimizerState } from "@tinker-ts/hub/weights";
 import { EngineError } from "../errors.js";
 import type { ProgramCache } from "../execution/program-cache.js";
-import type { NamedTensors, OptimizerState } from "../files/peft/adapter.js";
 import { addInto } from "./add-into.js";
 import { adamState, adamStep, type AdamOptions, type AdamReport, type AdamState } from "./adam.js";
 import type { ParameterLayout } from "../model/parameter-layout.js";
@@ -16,6 +16,7 @@ export interface ParameterExport {
  *
  * - Gradients of finished calls are summed until a step consumes them; a call that fails or is cancelled
  *   adds nothing, because it works on an array of its own.
+ * - After a step that failed halfway every use fails with the error of that step, until `import`.
  * - `freeze` hands out the current values without copying. The next change then goes to a new array, so
  *   whoever holds the frozen one never sees it.
  */
@@ -27,6 +28,8 @@ export class ParameterState {
   #spare: Float32Array | undefined;
   #adam: AdamState | undefined;
   #version = 0;
+  /** Set by a step that changed the values in part; only an import makes them usable again. */
+  #failure: EngineError | undefined;
 
   constructor(layout: ParameterLayout, values: Float32Array) {
     this.layout = layout;
@@ -34,6 +37,7 @@ export class ParameterState {
   }
 
   get values(): Float32Array {
+    if (this.#failure) throw this.#failure;
     return this.#values;
   }
 
@@ -44,8 +48,9 @@ export class ParameterState {
 
   /** The current values, which stay as they are from now on. */
   freeze(): Float32Array {
+    const { values } = this;
     this.#frozen = true;
-    return this.#values;
+    return values;
   }
 
   /** An array for the gradient of one call. */
@@ -75,17 +80,18 @@ export class ParameterState {
    * refused and dropped; any other refusal leaves everything as it was.
    */
   async step(programs: ProgramCache, options: Required<AdamOptions>): Promise<AdamReport> {
-    const gradient = this.#gradient ?? this.borrowGradient().fill(0);
     this.#thaw();
+    const { values } = this;
+    const gradient = this.#gradient ?? this.borrowGradient().fill(0);
     this.#version += 1;
     try {
-      const report = await adamStep(programs, this.#values, gradient, this.#optimizer(), options);
+      const report = await adamStep(programs, values, gradient, this.#optimizer(), options);
       this.#dropGradient(gradient);
       return report;
     } catch (error) {
-      if (error instanceof EngineError && error.code === "gradient_not_finite") {
-        this.#dropGradient(gradient);
-      }
+      if (!(error instanceof EngineError)) throw error;
+      if (error.code === "gradient_not_finite") this.#dropGradient(gradient);
+      if (error.code === "adapter_broken") this.#failure = error;
       throw error;
     }
   }
@@ -96,12 +102,20 @@ export class ParameterState {
   }
 
   export(withOptimizer: boolean): ParameterExport {
-    const tensors = this.#named(this.#values);
+    const tensors = this.#named(this.values);
     if (!withOptimizer) return { tensors };
     const { step, firstMoment, secondMoment } = this.#optimizer();
     const firstMoments = this.#named(firstMoment);
     const secondMoments = this.#named(secondMoment);
     return { tensors, optimizer: { step, firstMoments, secondMoments } };
+  }
+
+  /** Tensors with zeros for those that are missing. */
+  completed(tensors: NamedTensors): NamedTensors {
+    const zeros = this.layout.tensors
+      .filter(({ name }) => !tensors.has(name))
+      .map(({ name, shape }) => [name, { shape, data: new Float32Array(sizeOf(shape)) }] as const);
+    return new Map([...tensors, ...zeros]);
   }
 
   /** Replaces the values, and the optimizer if the state has one and it is wanted; drops gradients. */
@@ -122,6 +136,7 @@ export class ParameterState {
           })
         : undefined;
     this.#values = values;
+    this.#failure = undefined;
     this.#frozen = false;
     this.#gradient = undefined;
     this.#version += 1;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../errors.js";
-import type { ModelConfig } from "../files/model-config.js";
+import type { ModelConfig } from "../model/model-config.js";
 import type { Datum, LossInput } from "./datum.js";
 import { prepareData } from "./prepare-data.js";
 

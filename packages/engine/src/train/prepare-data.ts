@@ -1,7 +1,6 @@
 import { EngineError } from "../errors.js";
-import type { ModelConfig } from "../files/model-config.js";
 import { checkTokenRange, checkTokens } from "../model/check-tokens.js";
-import { recordOf } from "../util/record-of.js";
+import type { ModelConfig } from "../model/model-config.js";
 import type { Datum, LossInput, PreparedDatum } from "./datum.js";
 import { losses, type Loss, type LossName } from "./losses.js";
 
@@ -195,4 +194,11 @@ function activeRows(length: number, perRow: number, gate: Float32Array | undefin
     if (value !== 0) active[Math.floor(index / perRow)] = 1;
   }
   return active;
+}
+
+/** A record with one value per key. */
+function recordOf<T>(keys: Iterable<string>, make: (key: string) => T): Record<string, T> {
+  const record: Record<string, T> = {};
+  for (const key of keys) record[key] = make(key);
+  return record;
 }

@@ -1,5 +1,5 @@
-import { layerKind } from "../files/layer-kinds.js";
-import type { ModelConfig } from "../files/model-config.js";
+import { layerKind } from "@tinker-ts/hub/weights";
+import type { ModelConfig } from "../model/model-config.js";
 import type { FedWeights } from "../model/model-weights.js";
 import type { ValueMemory, Values } from "../execution/device-array.js";
 import type { PortData, PortValues, Program } from "../execution/program.js";
@@ -87,6 +87,7 @@ export class SegmentPasses<V extends Values> implements StretchPasses<ShortArran
     return {
       kinds: indices.map((layer) => layerKind(this.#config, layer)),
       layout: pass.arrangement.layout,
+      chunks: pass.arrangement.chunks,
       inputGradient: first > 0 || this.#trained.kind === "full",
       keep: this.#keptKind,
     };

@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { NamedTensors } from "@tinker-ts/hub/weights";
 import {
   families,
   fixtureData,
+  hasFixture,
   loadFixtureModel,
   readExpected,
   readTensors,
   type Expected,
 } from "../../test/support/fixture-model.js";
-import type { NamedTensors } from "../files/peft/adapter.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import { sitesOfFlags, type Site } from "../model/sites.js";
 import { at } from "../util/at.js";
@@ -95,10 +96,11 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
     "keeping activations": {},
     "recomputing activations": { activationBytes: 0 },
     "one datum and one layer at a time": { microBatchTokens: 1, layersPerSegment: 1 },
-    "attention in blocks": { wholeTokens: 4, blockTokens: 4 },
+    "attention in blocks": { wholeTokens: 4, blockTokens: 4, stateBlockTokens: 64 },
     "attention in blocks, recomputing activations": {
       wholeTokens: 9,
       blockTokens: 7,
+      stateBlockTokens: 128,
       activationBytes: 0,
     },
     "without merging the adapter": { mergeFromTokens: Infinity },
@@ -111,8 +113,27 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
     },
     "merging the adapter, recomputing activations": { mergeFromTokens: 1, activationBytes: 0 },
   };
-  for (const loss of ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"]) {
+  // These models are stiff: single precision itself differs from double by a tenth of this.
+  const gradientTolerance = family.startsWith("qwen3_5") ? 3e-4 : 1e-3;
+  const losses = ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"];
+  for (const loss of losses) {
+    // Some families were recorded with the gradients of two losses and the values of all.
+    if (!hasFixture(`${family}/grads_${loss}.safetensors`)) {
+      it(`gives the value of ${loss} and the norm of its gradient`, async () => {
+        const state = loadedState();
+        const { metrics } = await pass(state, loss, true);
+        const want = expected.losses[loss];
+        expect(metrics["loss:sum"]).toBeCloseTo(want?.loss_sum ?? NaN, 3);
+        expect(
+          Math.abs(normOf(state.exportGradient()) / (want?.grad_norm ?? NaN) - 1),
+        ).toBeLessThan(gradientTolerance);
+      });
+      continue;
+    }
     for (const [way, limits] of Object.entries(ways)) {
+      // Ways and losses know nothing of each other: two families show all combinations.
+      const isBrief = family !== "qwen3" && family !== "qwen3_5";
+      if (isBrief && loss !== "cross_entropy" && way !== "keeping activations") continue;
       it(`gives ${loss} and its gradients, ${way}`, async () => {
         const state = loadedState();
         const { metrics, outputs } = await pass(state, loss, true, limits);
@@ -122,7 +143,7 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
           expectClose(at(outputs, index).logprobs, logprobs, 1e-4);
         }
         const gradients = await readTensors(`${family}/grads_${loss}.safetensors`);
-        expectSameTensors(state.exportGradient(), gradients, 1e-3);
+        expectSameTensors(state.exportGradient(), gradients, gradientTolerance);
       });
     }
   }
@@ -149,6 +170,13 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
     expectSameTensors(state.export(false).tensors, after, 1e-3);
   });
 });
+
+function normOf(tensors: NamedTensors): number {
+  const squares = [...tensors.values()].map(({ data }) =>
+    data.reduce((sum, value) => sum + value * value, 0),
+  );
+  return Math.sqrt(squares.reduce((sum, square) => sum + square, 0));
+}
 
 function expectClose(actual: Float32Array, want: readonly number[], tolerance: number): void {
   expect(actual.length).toBe(want.length);

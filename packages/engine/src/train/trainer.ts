@@ -1,6 +1,6 @@
 import { EngineError } from "../errors.js";
 import type { ValueMemory, Values } from "../execution/device-array.js";
-import { DeviceScope } from "../execution/device-scope.js";
+import { DeviceScope } from "../gpu/device-scope.js";
 import type { PortValues } from "../execution/program.js";
 import { embedTokens } from "../model/embed-tokens.js";
 import type { ModelRuntime } from "../model/model-runtime.js";

@@ -1,7 +1,7 @@
-import { kindKey } from "../files/layer-kinds.js";
-import type { LayerKind, ModelConfig } from "../files/model-config.js";
+import { kindKey, mixerOf, type LayerKind } from "@tinker-ts/hub/weights";
 import type { ProgramCache } from "../execution/program-cache.js";
 import type { Program } from "../execution/program.js";
+import type { ModelConfig } from "../model/model-config.js";
 import { attentionBlockBackward, attentionBlockForward } from "./graphs/attention-block.js";
 import { attentionInputsBackward, attentionInputsForward } from "./graphs/attention-inputs.js";
 import { headBackward, headForward, headLoss } from "./graphs/head.js";
@@ -68,14 +68,14 @@ export class TrainingPrograms {
     );
   }
 
-  layerOutputsForward(): Promise<Program> {
+  layerOutputsForward(kind: LayerKind): Promise<Program> {
     const [config, trained] = [this.#config, this.#trained];
-    return this.#get("layerOutputs", () => layerOutputsForward(config, trained));
+    return this.#get("layerOutputs", () => layerOutputsForward(config, kind, trained));
   }
 
-  layerOutputsBackward(): Promise<Program> {
+  layerOutputsBackward(kind: LayerKind): Promise<Program> {
     const [config, trained] = [this.#config, this.#trained];
-    return this.#get("layerOutputsBackward", () => layerOutputsBackward(config, trained));
+    return this.#get("layerOutputsBackward", () => layerOutputsBackward(config, kind, trained));
   }
 
   headForward(): Promise<Program> {
@@ -99,6 +99,11 @@ export class TrainingPrograms {
   }
 }
 
-function keyOf({ kinds, layout, inputGradient, keep }: SegmentShape): string {
-  return `${kinds.map(kindKey).join()} ${layout} ${inputGradient} ${keep}`;
+function keyOf({ kinds, layout, chunks, handsOn, inputGradient, keep }: SegmentShape): string {
+  const states = kinds.some(hasState) ? `${chunks} ${handsOn === true ? "handed on" : ""}` : "";
+  return `${kinds.map(kindKey).join()} ${layout} ${states} ${inputGradient} ${keep}`;
+}
+
+function hasState(kind: LayerKind): boolean {
+  return mixerOf(kind) !== "attention";
 }

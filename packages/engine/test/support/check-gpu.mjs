@@ -1,11 +1,11 @@
 // Started by gpu.test.ts: checks the GPU, with the cures that are named left out, and counts what a small model
 // moves and holds there.
-import { gpuDevice } from "../../dist/execution/device.js";
+import { gpuDevice } from "../../dist/gpu/device.js";
 import { initialWeights } from "../../dist/model/initial-weights.js";
 import { layerSitesOf } from "../../dist/model/sites.js";
 import { LoadedModel } from "../../dist/runtime/loaded-model.js";
 import { planMemory } from "../../dist/runtime/memory-plan.js";
-import { checkDevice, checkedConfig, openDevice } from "../../dist/runtime/self-check.js";
+import { checkDevice, checkedConfig, openDevice } from "../../dist/gpu/self-check.js";
 import { TrainedParameters } from "../../dist/runtime/trained-parameters.js";
 import { checkSampleOptions } from "../../dist/sample/request.js";
 import { FairTurns } from "../../dist/util/fair-turns.js";

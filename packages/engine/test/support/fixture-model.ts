@@ -1,7 +1,10 @@
-import { readFileSync } from "node:fs";
-import { openModelFolder } from "../../src/files/model-folder.js";
-import type { NamedTensor, NamedTensors } from "../../src/files/peft/adapter.js";
-import { SafetensorsFile } from "../../src/files/safetensors.js";
+import { existsSync, readFileSync } from "node:fs";
+import {
+  type NamedTensor,
+  type NamedTensors,
+  openModelFolder,
+  SafetensorsFile,
+} from "@tinker-ts/hub/weights";
 import { ModelRuntime } from "../../src/model/model-runtime.js";
 import { loadModelWeights } from "../../src/model/model-weights.js";
 import type { Datum } from "../../src/train/datum.js";
@@ -17,7 +20,23 @@ export const families = [
   "smollm3",
   "granite",
   "phi3",
+  "olmo3",
+  "granite4_dense",
+  "ministral3",
+  "minicpm5",
+  "qwen3_5",
+  "qwen3_5_vl",
+  "lfm2",
+  "granite_hybrid",
 ] as const;
+
+/** Those with layers that have a state, which a GPU does not compute. */
+export const recurrentFamilies: ReadonlySet<Family> = new Set<Family>([
+  "qwen3_5",
+  "qwen3_5_vl",
+  "lfm2",
+  "granite_hybrid",
+]);
 
 /** One of these families. */
 export type Family = (typeof families)[number];
@@ -53,6 +72,10 @@ export interface Expected {
     readonly tokens: readonly number[];
     readonly logprobs: readonly number[];
   };
+  /** A prompt of more than one block; families that were added later have it. */
+  readonly base_greedy_long?: Expected["base_greedy"];
+  /** What PEFT's adapter of whole matrices gives; families whose matrices are divided have it. */
+  readonly fused_logprobs?: readonly (readonly number[])[];
   readonly prompt_topk3: readonly (readonly (readonly [number, number])[] | null)[];
   readonly losses: Readonly<
     Record<
@@ -65,6 +88,11 @@ export interface Expected {
     >
   >;
   readonly adam_steps: readonly ExpectedAdamStep[];
+}
+
+/** Whether there is a file of golden data. */
+export function hasFixture(name: string): boolean {
+  return existsSync(fixture(name));
 }
 
 /** Reads a family's golden data. */

@@ -2,7 +2,7 @@
 // what each came to. The first argument says where the driver can be broken.
 import { closeSync, openSync, writeSync } from "node:fs";
 import { Engine } from "@tinker-ts/engine";
-import { checkedConfig } from "../../dist/runtime/self-check.js";
+import { checkedConfig } from "../../dist/gpu/self-check.js";
 
 const faults = JSON.parse(process.argv[2]);
 const outcomes = {};

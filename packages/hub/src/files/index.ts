@@ -5,6 +5,7 @@ export { writeFileAtomically, writeFolderAtomically } from "./atomic.js";
 export {
   isMissing,
   isObject,
+  parseJson,
   readJsonObject,
   readJsonObjectIfPresent,
   type JsonObject,

@@ -9,6 +9,26 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** The tokens of JSON: texts, brackets, commas, colons; all else is a number, `true`, `null` or what Python adds. */
+export const jsonTokens = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g;
+
+/**
+ * Parses JSON, also as Python writes it: with `Infinity` and `-Infinity`, and with `NaN`, which becomes the text "NaN" so
+ * that whatever needs a number there refuses it by name.
+ */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (!/NaN|Infinity/.test(text)) throw error;
+    const strict = text.replaceAll(jsonTokens, (token) => {
+      if (token === "NaN") return '"NaN"';
+      return token.replace(/^(-?)Infinity$/, "$11e999");
+    });
+    return JSON.parse(strict);
+  }
+}
+
 /** Reads a JSON file that must be there and must hold an object. */
 export async function readJsonObject(path: string, signal?: AbortSignal): Promise<JsonObject> {
   const object = await readJsonObjectIfPresent(path, signal);
@@ -25,7 +45,7 @@ export async function readJsonObjectIfPresent(
   if (text === null) return null;
   let json: unknown;
   try {
-    json = JSON.parse(text);
+    json = parseJson(text);
   } catch (cause) {
     throw new HubError("invalid_json", `${path} is not valid JSON: ${String(cause)}.`, {
       cause,

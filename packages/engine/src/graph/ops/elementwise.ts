@@ -97,6 +97,23 @@ export function gatedSilu(gate: Tensor, value: Tensor): Tensor {
   return result;
 }
 
+/** `value * sigmoid(value)`. */
+export function silu(value: Tensor): Tensor {
+  const result: Tensor = value.graph.applyOne({
+    type: "QuickGelu",
+    domain: "com.microsoft",
+    inputs: [value],
+    attributes: { alpha: { float: 1 } },
+    shape: value.shape,
+    vjp: ([gradient]) => {
+      const share = sigmoid(value);
+      const rest = subtract(value.graph.scalar(1), share);
+      return [multiply(given(gradient), add(share, multiply(result, rest)))];
+    },
+  });
+  return result;
+}
+
 /** sqrt(2 / pi), and the weight of the cube inside the approximation of GELU by tanh. */
 const [geluLinear, geluCubic] = [Math.sqrt(2 / Math.PI), 0.044715];
 

@@ -105,6 +105,63 @@ const cases: Record<string, fc.Arbitrary<GradientCase>> = {
   exp: unary(ops.exp),
   squareRoot: unary((value) => ops.squareRoot(onePlusSquare(value))),
   sigmoid: unary(ops.sigmoid),
+  silu: unary(ops.silu),
+  causalConvolution: fc
+    .record({
+      sequences: size,
+      channels: size,
+      length: size,
+      kernel: fc.integer({ min: 2, max: 4 }),
+      continues: fc.boolean(),
+    })
+    .map(({ sequences, channels, length, kernel, continues }) => ({
+      shapes: [
+        [sequences, channels, length],
+        [channels, 1, kernel],
+        ...(continues ? [[sequences, channels, kernel - 1]] : []),
+      ],
+      build: (inputs) => ops.causalConvolution(at(inputs, 0), at(inputs, 1), inputs[2]),
+    })),
+  chunkedScan: fc
+    .record({
+      chunks: fc.integer({ min: 1, max: 3 }),
+      heads: fc.integer({ min: 1, max: 2 }),
+      group: fc.integer({ min: 1, max: 2 }),
+      size: fc.constantFrom(2, 4, 8),
+      keyDim: fc.integer({ min: 1, max: 3 }),
+      valueDim: fc.integer({ min: 1, max: 3 }),
+      corrects: fc.boolean(),
+      continues: fc.boolean(),
+    })
+    .map(({ chunks, heads, group, size: tokens, keyDim, valueDim, corrects, continues }) => ({
+      shapes: [
+        [chunks, heads, 1, tokens, keyDim],
+        [chunks, heads, 1, tokens, keyDim],
+        [chunks, heads, group, tokens, valueDim],
+        [chunks, heads, group, tokens, 1],
+        ...(corrects ? [[chunks, heads, group, tokens, 1]] : []),
+        ...(continues ? [[1, heads, group, keyDim, valueDim]] : []),
+      ],
+      // A decay is never positive, and keys are short: the states that corrections leave stay of moderate size.
+      build: (inputs) => {
+        const { result, state } = ops.chunkedScan({
+          query: at(inputs, 0),
+          key: ops.scale(at(inputs, 1), 0.3),
+          value: at(inputs, 2),
+          decay: ops.negate(ops.sigmoid(at(inputs, 3))),
+          ...(corrects ? { strength: ops.sigmoid(at(inputs, 4)) } : {}),
+          ...(continues ? { state: at(inputs, corrects ? 5 : 4) } : {}),
+        });
+        const flat = (value: Tensor) =>
+          ops.reshape(value, [fixedShape(value).reduce((count, length) => count * length)]);
+        return ops.concat([flat(result), flat(state)], 0);
+      },
+    })),
+  stateDecay: fc.tuple(size, size).map(([tokens, heads]) => ({
+    shapes: [[tokens, heads], [heads], [heads]],
+    // Factors are far from zero, by which the gradient divides.
+    build: (inputs) => ops.stateDecay(at(inputs, 0), at(inputs, 1), onePlusSquare(at(inputs, 2))),
+  })),
   gatedSilu: fc.array(size, { minLength: 1, maxLength: 3 }).map((shape) => ({
     shapes: [shape, shape],
     build: (inputs) => ops.gatedSilu(at(inputs, 0), at(inputs, 1)),
@@ -231,6 +288,8 @@ const withoutGradient = new Set([
   "stopGradient",
   "addTo",
   "cachedAttention",
+  "cachedConvolution",
+  "cachedScan",
   "headStep",
   "withHiddenProduct",
   "logSoftmax",

@@ -1,16 +1,23 @@
-import { layerKind } from "../../files/layer-kinds.js";
-import type { ModelConfig } from "../../files/model-config.js";
+import { layerKind, mixerOf } from "@tinker-ts/hub/weights";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import { gatherRows, logSoftmax, multiply, reduceSum, softmax } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
 import { attendToCache } from "../../model/cached-attention.js";
+import { CachedRecurrence } from "../../model/cached-recurrence.js";
 import { declareLayerWeights, declareRotation, declareWeight } from "../../model/layer-inputs.js";
+import type { ModelConfig } from "../../model/model-config.js";
 import type { WeightFeeds } from "../../model/model-weights.js";
 import { membershipOf, samplingProjector, sequenceRows } from "../../model/sampling-projector.js";
-import { attentionInputs, layerOutputs, logits } from "../../model/transformer.js";
-import { layerWeightKeys, outerWeightSpecs, scaleName } from "../../model/weights.js";
+import {
+  attentionInputs,
+  attentionOutput,
+  layerOutputs,
+  logits,
+  recurrentOutput,
+} from "../../model/transformer.js";
+import { outerWeightSpecs, scaleName } from "../../model/weights.js";
 import { at } from "../../util/at.js";
 
 /** Consecutive layers of a decoder, and whether the head comes after them. */
@@ -59,16 +66,24 @@ export function decoderPart(
   for (const layer of indices) {
     const kind = layerKind(config, layer);
     const prefix = ofLayer(layer, "");
-    const { weights: tensors, sites } = declareLayerWeights(graph, config, layerWeightKeys, prefix);
+    const { weights: tensors, sites } = declareLayerWeights(graph, config, kind, { prefix });
     for (const [key, data] of Object.entries(weights?.layers.get(layer) ?? {})) {
       stored[ofLayer(layer, key)] = data;
     }
     const project = samplingProjector(graph, config, sites, membership, prefix);
-    const inputs = attentionInputs(config, kind, tensors, project, hidden, rotation);
-    const { attended, keys, values } = attendToCache(graph, config, kind, inputs, rows, prefix);
-    outputs[ofLayer(layer, "extendedKeys")] = keys;
-    outputs[ofLayer(layer, "extendedValues")] = values;
-    hidden = layerOutputs(config, tensors, project, hidden, attended);
+    let mixed: Tensor;
+    if (mixerOf(kind) === "attention") {
+      const inputs = attentionInputs(config, kind, tensors, project, hidden, rotation);
+      const { attended, keys, values } = attendToCache(graph, config, kind, inputs, rows, prefix);
+      outputs[ofLayer(layer, "extendedKeys")] = keys;
+      outputs[ofLayer(layer, "extendedValues")] = values;
+      mixed = attentionOutput(config, project, attended, tokens, inputs.queryGate);
+    } else {
+      const recurrence = new CachedRecurrence(graph, rows, prefix);
+      mixed = recurrentOutput(config, kind, tensors, project, hidden, recurrence);
+      Object.assign(outputs, recurrence.outputs);
+    }
+    hidden = layerOutputs(config, kind, tensors, project, hidden, mixed);
   }
   if (!part.head) return compileGraph(graph, { outputs: { ...outputs, next: hidden }, stored });
   const heads =
@@ -129,7 +144,7 @@ function decoderHead(
   const chosen = gatherRows(hidden, graph.input(`${headPrefix}rows`, [count], "int64"));
   const finalNorm = graph.input("finalNorm", outerWeightSpecs(config).finalNorm.shape);
   const parts = heads.map(({ name, rows: outputs }) =>
-    declareWeight(graph, config, name, [outputs, config.hiddenSize]),
+    declareWeight(graph, config, name, { shape: [outputs, config.hiddenSize] }),
   );
   const weight = parts.length === 1 ? at(parts, 0) : parts;
   const membership = membershipOf(graph, count, headPrefix);

@@ -1,8 +1,9 @@
-import type { LayerKind, ModelConfig } from "../../files/model-config.js";
+import type { LayerKind } from "@tinker-ts/hub/weights";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import { denseLayout } from "../../model/attention-layouts.js";
+import type { ModelConfig } from "../../model/model-config.js";
 import { attention } from "../../model/transformer.js";
 import { fedSeeds, namedGradients } from "./gradients.js";
 

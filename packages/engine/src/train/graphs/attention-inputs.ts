@@ -1,12 +1,12 @@
-import type { LayerKind, ModelConfig } from "../../files/model-config.js";
+import type { LayerKind, LayerTensorKey } from "@tinker-ts/hub/weights";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import { add } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
+import type { ModelConfig } from "../../model/model-config.js";
 import { declareAdapter } from "../../model/projectors.js";
 import { attentionInputs } from "../../model/transformer.js";
-import type { LayerWeightKey } from "../../model/weights.js";
 import { declareTrainedLayer, declareRotation } from "../../model/layer-inputs.js";
 import { fedSeeds, gradientName, namedGradients, namedKept } from "./gradients.js";
 import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
@@ -23,9 +23,9 @@ const keys = [
   "qkvBias",
   "qNorm",
   "kNorm",
-] as const satisfies readonly LayerWeightKey[];
+] as const satisfies readonly LayerTensorKey[];
 
-/** From hidden states to queries, keys and values, keeping what the backward pass needs. */
+/** From hidden states to queries, keys, values and gates, keeping what the backward pass needs. */
 export function attentionInputsForward(
   config: ModelConfig,
   kind: LayerKind,
@@ -58,12 +58,11 @@ function build(config: ModelConfig, kind: LayerKind, trained: Trained) {
   const graph = new Graph();
   const tokens = Dim.symbol("tokens");
   const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
-  const { weights, sites } = declareTrainedLayer(graph, config, keys);
+  const { weights, sites } = declareTrainedLayer(graph, config, kind, { keys });
   const adapter = declareAdapter(graph, config, ["qkv"], adaptedSites(trained));
   const rotation = declareRotation(graph, config, [kind], tokens);
   const project = trainedProjector(config, trained, sites, adapter);
-  const { query, key, value } = attentionInputs(config, kind, weights, project, hidden, rotation);
-  const results = { query, key, value };
+  const results = { ...attentionInputs(config, kind, weights, project, hidden, rotation) };
   const parameters = trained.kind === "full" ? { ...weights } : adapterTensors(adapter);
   const found = namedGradients(fedSeeds(results), { ...parameters, hidden });
   const { [gradientName("hidden")]: ofHidden, ...gradients } = found;

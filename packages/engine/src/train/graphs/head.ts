@@ -1,10 +1,10 @@
-import type { ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import { expand, targetLogprobs } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
 import { declareTrainedHead } from "../../model/layer-inputs.js";
+import type { ModelConfig } from "../../model/model-config.js";
 import { declareAdapter } from "../../model/projectors.js";
 import { logits } from "../../model/transformer.js";
 import { outerWeightSpecs } from "../../model/weights.js";

@@ -1,10 +1,10 @@
-import type { ModelConfig } from "../../files/model-config.js";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
+import type { ModelConfig } from "../../model/model-config.js";
 import { declareAdapter } from "../../model/projectors.js";
-import { layerOutputs } from "../../model/transformer.js";
-import type { LayerWeightKey } from "../../model/weights.js";
+import { attentionOutput, layerOutputs } from "../../model/transformer.js";
+import type { LayerKind, LayerTensorKey } from "@tinker-ts/hub/weights";
 import { declareTrainedLayer } from "../../model/layer-inputs.js";
 import { fedSeeds, namedGradients, namedKept } from "./gradients.js";
 import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
@@ -23,31 +23,42 @@ const keys = [
   "gateUpBias",
   "downBias",
   "outputNorm",
-] as const satisfies readonly LayerWeightKey[];
+] as const satisfies readonly LayerTensorKey[];
 
 /** From attention's result to the next layer's hidden states, keeping what the gradient needs. */
-export function layerOutputsForward(config: ModelConfig, trained: Trained): CompiledGraph {
-  const { graph, next, kept } = build(config, trained);
+export function layerOutputsForward(
+  config: ModelConfig,
+  kind: LayerKind,
+  trained: Trained,
+): CompiledGraph {
+  const { graph, next, kept } = build(config, kind, trained);
   return compileGraph(graph, { outputs: { next, ...kept } });
 }
 
 /** Gradients of the second part of a layer: parameters, attention's result, and the residual. */
-export function layerOutputsBackward(config: ModelConfig, trained: Trained): CompiledGraph {
-  const { graph, gradients, kept } = build(config, trained);
+export function layerOutputsBackward(
+  config: ModelConfig,
+  kind: LayerKind,
+  trained: Trained,
+): CompiledGraph {
+  const { graph, gradients, kept } = build(config, kind, trained);
   return compileGraph(graph, { outputs: gradients, given: kept });
 }
 
-function build(config: ModelConfig, trained: Trained) {
+function build(config: ModelConfig, kind: LayerKind, trained: Trained) {
   const graph = new Graph();
   const tokens = Dim.symbol("tokens");
   const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
-  const attended = graph.input("attended", [tokens, config.heads * config.headDim]);
-  const { weights, sites } = declareTrainedLayer(graph, config, keys);
+  const shape = [tokens, config.heads * config.headDim];
+  const attended = graph.input("attended", shape);
+  const gate = config.gatedAttention === true ? { queryGate: graph.input("queryGate", shape) } : {};
+  const { weights, sites } = declareTrainedLayer(graph, config, kind, { keys });
   const adapter = declareAdapter(graph, config, ["o", "gateUp", "down"], adaptedSites(trained));
   const project = trainedProjector(config, trained, sites, adapter);
-  const next = layerOutputs(config, weights, project, hidden, attended);
+  const mixed = attentionOutput(config, project, attended, tokens, gate.queryGate);
+  const next = layerOutputs(config, kind, weights, project, hidden, mixed);
   const parameters = trained.kind === "full" ? { ...weights } : adapterTensors(adapter);
-  const wrt = { ...parameters, attended, residual: hidden };
+  const wrt = { ...parameters, attended, ...gate, residual: hidden };
   const gradients = namedGradients(fedSeeds({ next }), wrt);
   return { graph, next, gradients, kept: namedKept({ next }, gradients, "dear", "outputs.kept") };
 }

@@ -1,22 +1,26 @@
-import type { LayerKind, ModelConfig } from "../../files/model-config.js";
+import { mixerOf, type LayerKind } from "@tinker-ts/hub/weights";
 import { compileGraph, type CompiledGraph } from "../../graph/compile.js";
 import { Dim } from "../../graph/dim.js";
 import { Graph } from "../../graph/graph.js";
 import type { KeptKind } from "../../graph/kept-values.js";
 import type { Tensor } from "../../graph/tensor.js";
 import { denseLayout, paddedLayout, type AttentionLayout } from "../../model/attention-layouts.js";
+import type { ModelConfig } from "../../model/model-config.js";
 import { declareAdapter } from "../../model/projectors.js";
-import { layerGroups } from "../../model/sites.js";
+import { groupsOf } from "../../model/sites.js";
 import {
   attention,
   attentionInputs,
+  attentionOutput,
   layerOutputs,
-  type RotationInputs,
+  recurrentOutput,
+  type Projector,
 } from "../../model/transformer.js";
-import { layerWeightKeys } from "../../model/weights.js";
+import type { LayerWeights } from "../../model/weights.js";
 import { declareTrainedLayer, declareRotation } from "../../model/layer-inputs.js";
 import { fedSeeds, namedGradients, namedKept } from "./gradients.js";
 import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
+import { TrainingRecurrence, type StateOfBlocks } from "./training-recurrence.js";
 
 /** What a segment is compiled for. */
 export interface SegmentOptions {
@@ -24,6 +28,10 @@ export interface SegmentOptions {
   readonly kinds: readonly LayerKind[];
   /** Sequences of one length, or of several that are padded inside attention. */
   readonly layout: "dense" | "padded";
+  /** Chunks that the longest sequence has in layers with a state. */
+  readonly chunks: number;
+  /** Whether states come from a block of tokens before and go to one after. @default false */
+  readonly handsOn?: boolean;
   readonly trained: Trained;
   /** Whether the gradient of the first hidden states is wanted too. */
   readonly inputGradient: boolean;
@@ -38,8 +46,8 @@ export function inSegment(index: number, name: string): string {
 
 /** Several layers forwards, keeping what their backward pass needs. */
 export function segmentForward(config: ModelConfig, options: SegmentOptions): CompiledGraph {
-  const { graph, next, kept } = build(config, options);
-  return compileGraph(graph, { outputs: { next, ...kept } });
+  const { graph, next, ends, kept } = build(config, options);
+  return compileGraph(graph, { outputs: { next, ...ends, ...kept } });
 }
 
 /** Gradients of several layers. */
@@ -49,15 +57,12 @@ export function segmentBackward(config: ModelConfig, options: SegmentOptions): C
 }
 
 function build(config: ModelConfig, options: SegmentOptions) {
-  const { graph, hidden, next, parameters } = buildLayers(config, options);
-  const wrt = options.inputGradient ? { ...parameters, hidden } : parameters;
-  const gradients = namedGradients(fedSeeds({ next }), wrt);
-  return { graph, next, gradients, kept: namedKept({ next }, gradients, options.keep) };
-}
-
-interface SegmentLayer {
-  readonly next: Tensor;
-  readonly parameters: Record<string, Tensor>;
+  const { graph, hidden, next, parameters, states } = buildLayers(config, options);
+  const { starts, ends } = states;
+  const wrt = { ...parameters, ...starts, ...(options.inputGradient ? { hidden } : {}) };
+  const gradients = namedGradients(fedSeeds({ next, ...ends }), wrt);
+  const kept = namedKept({ next, ...ends }, gradients, options.keep);
+  return { graph, next, ends, gradients, kept };
 }
 
 function buildLayers(config: ModelConfig, options: SegmentOptions) {
@@ -66,37 +71,47 @@ function buildLayers(config: ModelConfig, options: SegmentOptions) {
   const rotation = declareRotation(graph, config, options.kinds, tokens);
   const hidden = graph.input("hidden", [tokens, config.hiddenSize]);
   const parameters: Record<string, Tensor> = {};
+  const states: StateOfBlocks = { starts: {}, ends: {} };
   let next = hidden;
   for (const [index, kind] of options.kinds.entries()) {
     const { trained } = options;
-    const layer = buildLayer(graph, config, kind, trained, index, next, layout, rotation);
-    Object.assign(parameters, layer.parameters);
-    next = layer.next;
-  }
-  return { graph, hidden, next, parameters };
-}
-
-function buildLayer(
-  graph: Graph,
-  config: ModelConfig,
-  kind: LayerKind,
-  trained: Trained,
-  index: number,
-  hidden: Tensor,
-  layout: AttentionLayout,
-  rotation: RotationInputs,
-): SegmentLayer {
-  const prefix = inSegment(index, "");
-  const { weights, sites } = declareTrainedLayer(graph, config, layerWeightKeys, prefix);
-  const adapter = declareAdapter(graph, config, layerGroups, adaptedSites(trained), prefix);
-  const project = trainedProjector(config, trained, sites, adapter);
-  const inputs = attentionInputs(config, kind, weights, project, hidden, rotation);
-  const attended = attention(config, kind, inputs, layout);
-  return {
-    next: layerOutputs(config, weights, project, hidden, attended),
-    parameters:
+    const prefix = inSegment(index, "");
+    const { weights, sites } = declareTrainedLayer(graph, config, kind, { prefix });
+    const adapter = declareAdapter(graph, config, groupsOf(kind), adaptedSites(trained), prefix);
+    const project = trainedProjector(config, trained, sites, adapter);
+    const mix = mixerOf(kind) === "attention" ? attend : recur;
+    const mixed = mix(kind, weights, project, next, prefix);
+    next = layerOutputs(config, kind, weights, project, next, mixed);
+    Object.assign(
+      parameters,
       trained.kind === "full" ? prefixed(index, weights) : adapterTensors(adapter, prefix),
-  };
+    );
+  }
+  return { graph, hidden, next, parameters, states };
+
+  function attend(
+    kind: LayerKind,
+    weights: LayerWeights<Tensor>,
+    project: Projector,
+    value: Tensor,
+  ): Tensor {
+    const inputs = attentionInputs(config, kind, weights, project, value, rotation);
+    const attended = attention(config, kind, inputs, layout);
+    return attentionOutput(config, project, attended, tokens, inputs.queryGate);
+  }
+
+  function recur(
+    kind: LayerKind,
+    weights: LayerWeights<Tensor>,
+    project: Projector,
+    value: Tensor,
+    prefix: string,
+  ): Tensor {
+    const { chunks, handsOn = false } = options;
+    const { sequences } = layout;
+    const own = { graph, tokens, sequences, chunks, prefix, states: handsOn ? states : undefined };
+    return recurrentOutput(config, kind, weights, project, value, new TrainingRecurrence(own));
+  }
 }
 
 function declareLayout(

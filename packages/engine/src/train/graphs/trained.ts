@@ -1,5 +1,5 @@
-import type { ModelConfig } from "../../files/model-config.js";
 import type { Tensor } from "../../graph/tensor.js";
+import type { ModelConfig } from "../../model/model-config.js";
 import {
   adaptedProjector,
   mergedProjector,
