@@ -2,6 +2,7 @@
 //   npm run read:python -w packages/sdk -- <folder of the checkout> [file to write]
 // Nothing of the checkout is kept but names: scripts/python-sdk.json, which docs/parity.md and a test
 // compare with.
+import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
@@ -33,7 +34,11 @@ const types = Object.fromEntries(
 const routes = [...new Set(texts(".").flatMap(readRoutes))].toSorted((a, b) =>
   a.localeCompare(b, "en"),
 );
-writeFileSync(target, `${JSON.stringify({ version, routes, types }, null, 2)}\n`);
+const git = spawnSync("git", ["-C", folder, "rev-parse", "--short=7", "HEAD"], {
+  encoding: "utf8",
+});
+const commit = git.status === 0 ? git.stdout.trim() : "unknown";
+writeFileSync(target, `${JSON.stringify({ version, commit, routes, types }, null, 2)}\n`);
 console.log(`${Object.keys(types).length} types and ${routes.length} routes of ${version}`);
 
 /** Documentation talks of routes and fields too. */

@@ -61,6 +61,7 @@ describe("points of the contract that are easy to get wrong", () => {
       "user_metadata",
       "sdk_version",
       "project_id",
+      "display_name",
       "type",
     ]);
     expect(fieldsOf("CreateSamplingSessionRequest")).toEqual([
@@ -266,8 +267,8 @@ describe("null, unknown and large", () => {
 describe("the route table", () => {
   it("has every endpoint once", () => {
     const keys = Object.values(routes).map(({ method, path }) => `${method} ${path}`);
-    expect(keys).toHaveLength(39);
-    expect(new Set(keys).size).toBe(39);
+    expect(keys).toHaveLength(45);
+    expect(new Set(keys).size).toBe(45);
   });
 
   it("names types that exist", () => {

@@ -92,24 +92,32 @@ function sampleResponses() {
   const single = (value: number) => Math.fround(value) + 0;
   const nonEmpty = <T extends { length: number }>(list: T | null): T | null =>
     list && list.length > 0 ? list : null;
+  const rows = (topk: WireValue<"SampleResponse">["topkPromptLogprobs"]) =>
+    nonEmpty(
+      topk &&
+        topk.map((row) =>
+          nonEmpty(row && row.map(([id, lp]): [number, number] => [id | 0, single(lp)])),
+        ),
+    );
   return generated("SampleResponse").map((response): WireValue<"SampleResponse"> => ({
     type: "sample",
-    sequences: response.sequences.map(({ stopReason, tokens, logprobs }) => ({
+    sequences: response.sequences.map(({ stopReason, tokens, logprobs, topkLogprobs }) => ({
       // Others have numbers only, which their names do not tell.
       stopReason: stopReason === "stop" ? "stop" : "length",
       tokens,
       logprobs: nonEmpty(logprobs && Float64Array.from(logprobs, Math.fround)),
+      topkLogprobs: rows(topkLogprobs),
     })),
     promptLogprobs: nonEmpty(
       response.promptLogprobs && response.promptLogprobs.map((x) => x && single(x)),
     ),
-    topkPromptLogprobs: nonEmpty(
-      response.topkPromptLogprobs &&
-        response.topkPromptLogprobs.map((row) =>
-          nonEmpty(row && row.map(([id, lp]): [number, number] => [id | 0, single(lp)])),
-        ),
-    ),
+    topkPromptLogprobs: rows(response.topkPromptLogprobs),
     promptCacheHitTokens: Math.abs(response.promptCacheHitTokens % 2 ** 31),
+    targetPromptLogprobs: response.targetPromptLogprobs,
+    promptAltTokens: response.promptAltTokens && {
+      tokens: response.promptAltTokens.tokens,
+      logprobs: response.promptAltTokens.logprobs,
+    },
   }));
 }
 

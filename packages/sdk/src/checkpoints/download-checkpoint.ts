@@ -1,15 +1,15 @@
-import { rm, stat } from "node:fs/promises";
-import path from "node:path";
 import { ArgumentError } from "../errors/argument-error.js";
+import { TinkerError } from "../errors/tinker-error.js";
 import type { Connection } from "../session/connection.js";
 import { downloadFile, type DownloadProgress } from "./download-file.js";
-import { extractArchive } from "./extract-archive.js";
+import { rm, stat } from "node:fs/promises";
+import path from "node:path";
 
 /** Where a checkpoint goes. */
 export interface CheckpointTarget {
   /** The folder to make; its parents are made too. */
   readonly directory: string;
-  /** Whether a folder that exists is replaced; otherwise it is an error. */
+  /** Replaces a folder that exists; without it that is an error. */
   readonly overwrite: boolean;
   readonly onProgress: (progress: DownloadProgress) => void;
 }
@@ -60,4 +60,46 @@ async function exists(file: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+const plainTypes = new Set(["File", "OldFile", "ContiguousFile", "Directory"]);
+
+/**
+ * Unpacks a tar archive (packed or not) into a folder and returns the files in it. An archive is not
+ * trusted: a link, a special file or a path that leads outside means that nothing is unpacked at all.
+ */
+async function extractArchive(archive: string, folder: string): Promise<string[]> {
+  const tar = await import("tar");
+  const files: string[] = [];
+  let problem: string | undefined;
+  try {
+    await tar.t({
+      file: archive,
+      strict: true,
+      onReadEntry: (entry) => {
+        if (!plainTypes.has(entry.type)) problem ??= `${entry.path} is a ${entry.type}`;
+        else if (!isInside(entry.path)) problem ??= `${entry.path} leads outside`;
+        else if (entry.type !== "Directory") files.push(entry.path);
+      },
+    });
+    if (problem === undefined) await tar.x({ file: archive, cwd: folder, strict: true });
+  } catch (cause) {
+    throw refused("it is damaged", cause);
+  }
+  if (problem !== undefined) throw refused(problem);
+  return files;
+}
+
+function isInside(entryPath: string): boolean {
+  if (entryPath.includes("\\") || path.posix.isAbsolute(entryPath) || /^[a-z]:/i.test(entryPath)) {
+    return false;
+  }
+  return !entryPath.split("/").includes("..");
+}
+
+function refused(problem: string, cause?: unknown): TinkerError {
+  return new TinkerError(`The checkpoint archive was not unpacked: ${problem}.`, {
+    code: "bad_archive",
+    cause,
+  });
 }

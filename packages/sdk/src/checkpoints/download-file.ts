@@ -1,13 +1,14 @@
+import path from "node:path";
+import type { Connection } from "../session/connection.js";
 import { open, type FileHandle } from "node:fs/promises";
 import type { ArrivingFile } from "@tinker-ts/hub/files";
 import { APIConnectionError, APIStatusError } from "../errors/api-error.js";
 import { ArgumentError } from "../errors/argument-error.js";
-import { retry, type RetryPolicy } from "../runtime/retry.js";
-import type { Connection } from "../session/connection.js";
-import { openUrl } from "../transport/open-url.js";
+import { packageVersion } from "../runtime/version.js";
+import { isSuccess, type Headers, type HttpResponse } from "../transport/message.js";
+import { toStatusError } from "../transport/responses.js";
+import { growingPauseMs, retry, retryTable, type RetryPolicy } from "../transport/retry.js";
 
-const maxAttempts = 5;
-const firstDelayMs = 1_000;
 const silenceMs = 60_000;
 
 /** How far a download is. */
@@ -18,7 +19,7 @@ export interface DownloadProgress {
   readonly totalBytes: number | null;
 }
 
-/** What a download needs to know. */
+/** A download to a file. */
 export interface FileDownload {
   readonly connection: Connection;
   /** Asks for a signed address; they expire. */
@@ -75,14 +76,14 @@ class Downloader implements RetryPolicy {
   shouldRetry(error: unknown): boolean {
     // An attempt that brought something counts as a first one.
     if (this.#arriving.position > this.#bytesBefore) this.#failuresInARow = 0;
-    if (++this.#failuresInARow >= maxAttempts) return false;
+    if (++this.#failuresInARow >= retryTable.download.tries) return false;
     if (!(error instanceof APIStatusError)) return error instanceof APIConnectionError;
     const { isRetryable, status } = error;
     return isRetryable || [401, 403, 410].includes(status) || isRangeRefused(error);
   }
 
   delayFor(): number {
-    return firstDelayMs * 2 ** (this.#failuresInARow - 1);
+    return growingPauseMs(retryTable.download, this.#failuresInARow - 1);
   }
 
   onFailure(error: unknown): void {
@@ -92,25 +93,18 @@ class Downloader implements RetryPolicy {
 
   async #receive(url: string): Promise<void> {
     const { connection, signal, onProgress } = this.#download;
-    const { runtime, send, baseUrl } = connection;
     const headers = rangeHeaders(this.#arriving.position, this.#etag);
-    const address = readAddress(url, baseUrl.origin);
-    const response = await openUrl(send, address, {
-      headers,
-      timeoutMs: silenceMs,
-      signal,
-      runtime,
-    });
-    const { status, parts = nothing(), headers: told } = response;
+    const response = await openUrl(connection, url, headers, signal);
+    const { status, parts = nothing(), headers: received } = response;
     const arriving = this.#arriving;
-    if (!arriving.begin({ status, contentRange: told["content-range"] ?? null })) {
+    if (!arriving.begin({ status, contentRange: received["content-range"] ?? null })) {
       arriving.restart();
-      // Whoever stops reading hangs up.
+      // Stopping early closes the connection.
       for await (const _ of parts) break;
       throw new APIConnectionError("The server sent another part of the file than asked for.");
     }
-    this.#etag = told["etag"];
-    const length = told["content-length"];
+    this.#etag = received["etag"];
+    const length = received["content-length"];
     const totalBytes = length === undefined ? null : arriving.position + Number(length);
     await arriving.take(parts, () => onProgress({ receivedBytes: arriving.position, totalBytes }));
     await this.#file.truncate(arriving.position);
@@ -120,6 +114,43 @@ class Downloader implements RetryPolicy {
       );
     }
   }
+}
+
+const commonHeaders: Headers = {
+  accept: "*/*",
+  // What is stored packed is wanted packed: positions and lengths are those of the stored bytes.
+  "accept-encoding": "identity",
+  "user-agent": `tinker-ts/${packageVersion}`,
+};
+
+/** Opens a signed address, which needs no credential and gets none; the body is read as it comes. */
+async function openUrl(
+  { parts: { send, baseUrl } }: Connection,
+  url: string,
+  headers: Headers,
+  signal: AbortSignal,
+): Promise<HttpResponse> {
+  const { origin, pathname, search } = readAddress(url, baseUrl.origin);
+  const request = {
+    method: "GET",
+    origin,
+    path: pathname + search,
+    commonHeaders,
+    headers,
+    body: null,
+    idempotencyKey: null,
+    retryCount: 0,
+    pool: "storage",
+    timeoutMs: silenceMs,
+    maxAnswerBytes: 2 ** 20,
+    streams: true,
+    isBackground: false,
+    followsRedirects: true,
+    signal,
+  } as const;
+  const response = await send(request);
+  if (isSuccess(response)) return response;
+  throw toStatusError(response, request);
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
@@ -141,4 +172,29 @@ function readAddress(url: string, origin: string): URL {
     "url",
     `the server gave ${JSON.stringify(url)}, which cannot be downloaded`,
   );
+}
+
+/** A file on disk. */
+export interface DownloadedFile {
+  /** Its absolute path. */
+  readonly file: string;
+  /** Its size. */
+  readonly sizeBytes: number;
+}
+
+/** Downloads what is behind a signed address to a file, which appears as a whole or not at all. */
+export async function downloadTo(
+  connection: Connection,
+  getUrl: () => Promise<string>,
+  target: { readonly file: string; readonly onProgress: (progress: DownloadProgress) => void },
+  signal: AbortSignal,
+): Promise<DownloadedFile> {
+  const file = path.resolve(target.file);
+  const { onProgress } = target;
+  const { writeFileAtomically } = await import("@tinker-ts/hub/files");
+  let sizeBytes = 0;
+  await writeFileAtomically(file, async (part) => {
+    sizeBytes = await downloadFile({ connection, getUrl, file: part, onProgress, signal });
+  });
+  return { file, sizeBytes };
 }

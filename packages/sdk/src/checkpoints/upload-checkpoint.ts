@@ -28,7 +28,7 @@ const wantedFiles = [
   "manifest.json",
 ];
 
-/** An addition of this project: an adapter is brought in where its archive is handed out. */
+/** An addition of this project: an adapter is uploaded to the address of its archive. */
 const archiveRoute: Route = {
   method: "PUT",
   path: "/api/v1/training_runs/{trainingRunId}/checkpoints/{checkpointId}/archive",
@@ -57,16 +57,12 @@ export async function uploadCheckpoint(
     }
   }
   const body = { content: archive, headers: { "content-type": "application/x-tar" } };
-  await connection.retrying(
-    "uploadCheckpoint",
-    () =>
-      connection.api.exchangeAt(archiveRoute, "uploadCheckpoint", body, {
-        params,
-        signal,
-        retriesConflicts: false,
-      }),
-    { signal, isRetryable: (error) => error.isRetryable && error.code !== "http_409" },
-  );
+  await connection.api.exchangeAt(archiveRoute, "uploadCheckpoint", body, {
+    params,
+    signal,
+    retriesConflicts: false,
+    retries: { host: connection },
+  });
 }
 
 async function findFiles(directory: string): Promise<{ files: string[]; totalBytes: number }> {

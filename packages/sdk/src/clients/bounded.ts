@@ -1,12 +1,11 @@
 import { APITimeoutError } from "../errors/api-error.js";
 import { checkBounds, type OperationOptions } from "../futures/operation.js";
-import { abortable } from "../runtime/abortable.js";
-import { onAbort } from "../runtime/cancellation.js";
+import { abortable, onAbort } from "../runtime/cancellation.js";
 import type { Runtime } from "../runtime/runtime.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
 
-/** What surrounds a call: who hears of its errors, and when it must end. */
-export interface CallSurroundings {
+/** The context of a call: where its errors are reported, and when it must end. */
+export interface CallContext {
   readonly runtime: Runtime;
   readonly telemetry: TelemetrySink;
   readonly closed: AbortSignal;
@@ -16,7 +15,7 @@ export interface CallSurroundings {
 export async function bounded<T>(
   what: string,
   options: OperationOptions,
-  { runtime, telemetry, closed }: CallSurroundings,
+  { runtime, telemetry, closed }: CallContext,
   call: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   checkBounds(options);

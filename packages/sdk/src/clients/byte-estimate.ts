@@ -8,20 +8,21 @@ const bytesPerCsrIndex = 8;
 
 /** About how many bytes a datum takes in a training request. */
 export function estimateDatumBytes({ modelInput, lossFnInputs }: Datum): number {
-  const tensors = Object.values(lossFnInputs);
-  return tensors.reduce(
-    (sum, tensor) => sum + tensorBytes(tensor),
-    inputBytes(modelInput, trainingBytesPerToken),
-  );
+  let sizeBytes = inputBytes(modelInput, trainingBytesPerToken);
+  for (const tensor of Object.values(lossFnInputs)) sizeBytes += tensorBytes(tensor);
+  return sizeBytes;
 }
 
-/** About how many bytes a prompt takes in a sampling request. */
-export function estimatePromptBytes(prompt: ModelInput): number {
-  return inputBytes(prompt, samplingBytesPerToken);
+/** About how many bytes a prompt takes in a sampling request, with the tokens to score. */
+export function estimatePromptBytes(prompt: ModelInput, targets: TensorData | null = null): number {
+  const targetBytes = samplingBytesPerToken * (targets?.data.length ?? 0);
+  return targetBytes + inputBytes(prompt, samplingBytesPerToken);
 }
 
 function inputBytes({ chunks }: ModelInput, bytesPerToken: number): number {
-  return chunks.reduce((sum, chunk) => sum + chunkBytes(chunk, bytesPerToken), 0);
+  let sizeBytes = 0;
+  for (const chunk of chunks) sizeBytes += chunkBytes(chunk, bytesPerToken);
+  return sizeBytes;
 }
 
 function chunkBytes(chunk: ModelInputChunk, bytesPerToken: number): number {

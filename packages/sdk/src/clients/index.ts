@@ -9,11 +9,11 @@ export type {
   Tokenizer,
 } from "@tinker-ts/hub";
 export type { DownloadProgress } from "../checkpoints/download-file.js";
-export type { DownloadedFile } from "../checkpoints/download-to.js";
+export type { DownloadedFile } from "../checkpoints/download-file.js";
 export type { UploadProgress } from "../checkpoints/upload-checkpoint.js";
 export type { DownloadedCheckpoint } from "../checkpoints/download-checkpoint.js";
 export { ApiFuture } from "../futures/api-future.js";
-export type { FutureState, FutureStatus, FutureTimings } from "../futures/future-status.js";
+export type { FutureState, FutureStatus, FutureTimings } from "../futures/operation.js";
 export type { OperationOptions } from "../futures/operation.js";
 export type { CancelTimer, Clock, ScheduleOptions } from "../runtime/clock.js";
 export type { ClientEvent, EventListener, OperationName } from "../runtime/events.js";
@@ -24,14 +24,14 @@ export type { Dialect, DialectOption } from "../session/dialect.js";
 export { loadTokenizer, type LoadTokenizerOptions } from "./load-tokenizer.js";
 export type { FetchHandler } from "../transport/fetch-transport.js";
 export type { SocketOptions } from "../transport/socket-transport.js";
-export type { UserMetadata } from "./create-model.js";
-export { isLostRun } from "./recovery/is-lost-run.js";
+export type { UserMetadata } from "./training/make-training-client.js";
+export { isLostRun } from "./recovery/recover-training-client.js";
 export {
   recoverTrainingClient,
   trainWithRecovery,
   type RecoveryOptions,
 } from "./recovery/recover-training-client.js";
-export type { RecoveredTraining, RecoveryPolicy } from "./recovery/recovery-policy.js";
+export type { RecoveredTraining, RecoveryPolicy } from "./recovery/rebuild-client.js";
 export { RestClient } from "./rest-client.js";
 export type {
   AccessScope,

@@ -1,6 +1,16 @@
+import {
+  restOptions,
+  type PageOptions,
+  type AuditLogOptions,
+  type BillingUsageOptions,
+  type DownloadCheckpointOptions,
+  type DownloadTraceOptions,
+  type ListTrainingRunsOptions,
+  type ScopeOptions,
+  type UploadCheckpointOptions,
+} from "./rest-options.js";
 import type { DownloadedCheckpoint } from "../checkpoints/download-checkpoint.js";
-import type { DownloadedFile } from "../checkpoints/download-to.js";
-import { ConflictError, type APIError } from "../errors/api-error.js";
+import type { DownloadedFile } from "../checkpoints/download-file.js";
 import { ArgumentError } from "../errors/argument-error.js";
 import { checkOptions } from "../errors/check-options.js";
 import type { OperationOptions } from "../futures/operation.js";
@@ -25,18 +35,6 @@ import type { CheckpointArchiveUrlResponse, WeightsInfoResponse } from "../types
 import type { LogsAnswer } from "../wire/log-lines.js";
 import type { RouteName } from "../wire/routes.js";
 import { bounded } from "./bounded.js";
-import { eachOf } from "./rest/each-of.js";
-import { optionNames } from "./option-names.js";
-import type {
-  AuditLogOptions,
-  BillingUsageOptions,
-  DownloadCheckpointOptions,
-  DownloadTraceOptions,
-  ListTrainingRunsOptions,
-  PageOptions,
-  ScopeOptions,
-  UploadCheckpointOptions,
-} from "./rest-options.js";
 import { checkTtl } from "./training/checkpoint-arguments.js";
 
 /** Looks after runs, checkpoints, sessions and the account. Made by a `ServiceClient`. */
@@ -81,14 +79,14 @@ export class RestClient {
     return this.#call("weightsInfo", { tinkerPath: path }, options);
   }
 
-  /** Training runs, newest first; 20 unless `limit` says otherwise. */
+  /** Training runs, newest first; 20 by default. */
   async listTrainingRuns(options: ListTrainingRunsOptions = {}): Promise<TrainingRunsResponse> {
     return this.#call("listTrainingRuns", null, options, {
       query: { ...page(options, 20), ...scope(options), projectId: options.projectId },
     });
   }
 
-  /** Training runs one by one, newest first, as many as `limit` says or all; asks page by page. */
+  /** Training runs one by one, newest first, up to `limit` or all; asks page by page. */
   trainingRuns(options: ListTrainingRunsOptions = {}): AsyncGenerator<TrainingRun, undefined> {
     return eachOf(options, async (part) => {
       const { trainingRuns, cursor } = await this.listTrainingRuns({ ...options, ...part });
@@ -96,7 +94,7 @@ export class RestClient {
     });
   }
 
-  /** One's own checkpoints one by one, newest first, as many as `limit` says or all; asks page by page. */
+  /** The caller's checkpoints one by one, newest first, up to `limit` or all; asks page by page. */
   userCheckpoints(options: PageOptions = {}): AsyncGenerator<Checkpoint, undefined> {
     return eachOf(options, async (part) => {
       const { checkpoints, cursor } = await this.listUserCheckpoints({ ...options, ...part });
@@ -104,7 +102,7 @@ export class RestClient {
     });
   }
 
-  /** Session ids one by one, newest first, as many as `limit` says or all; asks page by page. */
+  /** Session ids one by one, newest first, up to `limit` or all; asks page by page. */
   sessions(options: PageOptions & ScopeOptions = {}): AsyncGenerator<string, undefined> {
     return eachOf(options, async (part) => {
       const { sessions } = await this.listSessions({ ...options, ...part });
@@ -120,7 +118,7 @@ export class RestClient {
     return this.#call("listCheckpoints", null, options, { params: { trainingRunId } });
   }
 
-  /** One's own checkpoints, newest first; 100 unless `limit` says otherwise. */
+  /** The caller's checkpoints, newest first; 100 by default. */
   async listUserCheckpoints(options: PageOptions = {}): Promise<CheckpointsListResponse> {
     return this.#call("listUserCheckpoints", null, options, { query: page(options, 100) });
   }
@@ -195,7 +193,7 @@ export class RestClient {
     await this.#call("deleteCheckpoint", null, options, { params: checkpointParams(path) });
   }
 
-  /** Lets everybody use a checkpoint; a `ConflictError` says that they can already. */
+  /** Publishes a checkpoint; a `ConflictError` means that it is public already. */
   async publishCheckpointFromTinkerPath(
     path: string,
     options: OperationOptions = {},
@@ -203,7 +201,7 @@ export class RestClient {
     await this.#callOnConflictAtOnce("publishCheckpoint", path, options);
   }
 
-  /** Makes a checkpoint private; a `ConflictError` says that it is already. */
+  /** Unpublishes a checkpoint; a `ConflictError` means that it is private already. */
   async unpublishCheckpointFromTinkerPath(
     path: string,
     options: OperationOptions = {},
@@ -233,7 +231,7 @@ export class RestClient {
     });
   }
 
-  /** Session ids, newest first; 20 unless `limit` says otherwise. */
+  /** Session ids, newest first; 20 by default. */
   async listSessions(options: PageOptions & ScopeOptions = {}): Promise<ListSessionsResponse> {
     return this.#call("listSessions", null, options, {
       query: { ...page(options, 20), ...scope(options) },
@@ -266,7 +264,7 @@ export class RestClient {
     const { file, onProgress = () => {} } = options;
     if (!file) throw new ArgumentError("file", "must name the file to write");
     return this.#with("downloadSessionTrace", options, async (connection, signal) => {
-      const { downloadTo } = await import("../checkpoints/download-to.js");
+      const { downloadTo } = await import("../checkpoints/download-file.js");
       const getUrl = () => this.exportSessionTrace(sessionId, { signal });
       return downloadTo(connection, getUrl, { file, onProgress }, signal);
     });
@@ -292,7 +290,7 @@ export class RestClient {
     return this.#call("getBillingUsage", null, options, { query: billingWindow(options) });
   }
 
-  /** Whose key this is; asks nobody. */
+  /** The owner of the key, read from the credential without a request. */
   async whoami(options: OperationOptions = {}): Promise<WhoamiResponse> {
     return this.#with("whoami", options, async (connection) => {
       const { identityOf } = await import("./rest/requests.js");
@@ -302,7 +300,7 @@ export class RestClient {
 
   /**
    * Sends lines of JSON about a run to a server of this project, which shows them in its studio; `RunLog` does
-   * it by itself. Sent once: who calls it knows what to send again.
+   * it by itself. Sent once: the caller decides what to send again.
    */
   async postLogs(lines: string, options: OperationOptions = {}): Promise<LogsAnswer> {
     return this.#with("postLogs", options, async (connection, signal) => {
@@ -311,7 +309,7 @@ export class RestClient {
     });
   }
 
-  /** Unlike elsewhere a conflict is no lock that will go away, so it is told at once. */
+  /** Throws a conflict at once: here it is not a lock that will go away. */
   async #callOnConflictAtOnce(
     name: "publishCheckpoint" | "unpublishCheckpoint",
     path: string,
@@ -319,11 +317,7 @@ export class RestClient {
   ): Promise<void> {
     const params = checkpointParams(path);
     await this.#with(name, options, (connection, signal) =>
-      connection.retrying(
-        name,
-        () => connection.api.call(name, null, { params, signal, retriesConflicts: false }),
-        { signal, isRetryable: isRetryableExceptConflict },
-      ),
+      connection.call(name, null, { params, signal, retriesConflicts: false }),
     );
   }
 
@@ -334,9 +328,7 @@ export class RestClient {
     details: Pick<CallOptions, "params" | "query"> = {},
   ): Promise<ResponseOf<N>> {
     return this.#with(name, options, (connection, signal) =>
-      connection.retrying(name, () => connection.api.call(name, request, { ...details, signal }), {
-        signal,
-      }),
+      connection.call(name, request, { ...details, signal }),
     );
   }
 
@@ -345,21 +337,17 @@ export class RestClient {
     options: OperationOptions,
     call: (connection: Connection, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    checkOptions(options, optionNames.rest);
-    const surroundings = { runtime: this.#runtime, telemetry: noTelemetry, closed: neverClosed };
-    return bounded(what, options, surroundings, async (signal) => {
+    checkOptions(options, restOptions);
+    const context = { runtime: this.#runtime, telemetry: noTelemetry, closed: neverClosed };
+    return bounded(what, options, context, async (signal) => {
       const connection = await this.#connect(signal);
       return bounded(what, { signal }, connection, (inner) => call(connection, inner));
     });
   }
 }
 
-/** The connection knows when it is closed; before it is open there is nothing to close. */
+/** The signal of a connection that is not open yet, so that nothing can be closed. */
 const neverClosed = new AbortController().signal;
-
-function isRetryableExceptConflict(error: APIError): boolean {
-  return error.isRetryable && !(error instanceof ConflictError);
-}
 
 function checkpointParams(path: string): { trainingRunId: string; checkpointId: string } {
   const { trainingRunId, checkpointId } = CheckpointPath.parse(path);
@@ -379,4 +367,32 @@ function page({ limit, offset = 0 }: PageOptions, defaultLimit: number) {
     }
   }
   return bounds;
+}
+
+const pageSize = 100;
+
+/** One page of a list. */
+export interface Page<T> {
+  readonly items: readonly T[];
+  /** Number of all items, where the server reports it. */
+  readonly totalCount?: number | undefined;
+}
+
+/**
+ * The items of a list one by one, fetched page by page as they are read. A short page, or the total where
+ * the server sends it, ends the list.
+ */
+export async function* eachOf<T>(
+  { limit = Number.POSITIVE_INFINITY, offset = 0 }: PageOptions,
+  getPage: (page: { readonly limit: number; readonly offset: number }) => Promise<Page<T>>,
+): AsyncGenerator<T, undefined> {
+  for (let count = 0; count < limit;) {
+    const size = Math.min(pageSize, limit - count);
+    const { items, totalCount } = await getPage({ limit: size, offset: offset + count });
+    yield* items;
+    count += items.length;
+    const isEnd = totalCount === undefined ? items.length < size : offset + count >= totalCount;
+    if (isEnd || items.length === 0) return undefined;
+  }
+  return undefined;
 }

@@ -1,41 +1,43 @@
 import { ArgumentError } from "../errors/argument-error.js";
-import { checkOptions } from "../errors/check-options.js";
+import { checkOptions, option, type OptionsOf } from "../errors/check-options.js";
 
-/** How samples are tried again. */
-export interface RetryConfig {
+const retryConfigOptions = {
   /**
-   * Gives up when none of a client's samples made progress for this long.
+   * Fails all samples of a client when none made progress for this long.
    * @default 7200000
    */
-  readonly progressTimeoutMs?: number | undefined;
+  progressTimeoutMs: option<number>(),
   /**
    * Wait after the first failure in milliseconds; doubles with each further one.
    * @default 500
    */
-  readonly retryDelayBaseMs?: number | undefined;
+  retryDelayBaseMs: option<number>(),
   /**
    * Longest wait between two tries in milliseconds.
    * @default 10000
    */
-  readonly retryDelayMaxMs?: number | undefined;
+  retryDelayMaxMs: option<number>(),
   /**
    * Share of the delay that is random.
    * @default 0.25
    */
-  readonly jitterFactor?: number | undefined;
+  jitterFactor: option<number>(),
   /**
    * False makes every sample once.
    * @default true
    */
-  readonly enableRetries?: boolean | undefined;
+  enableRetries: option<boolean>(),
   /**
    * False lets samples wait without end when nothing makes progress.
    * @default true
    */
-  readonly enableStuckDetection?: boolean | undefined;
+  enableStuckDetection: option<boolean>(),
   /** Decides what is tried again; by default lost connections, expired results, 408, 409, 429 and 5xx. */
-  readonly isRetryable?: ((error: unknown) => boolean) | undefined;
-}
+  isRetryable: option<(error: unknown) => boolean>(),
+};
+
+/** How samples are tried again. */
+export interface RetryConfig extends OptionsOf<typeof retryConfigOptions> {}
 
 /** A complete and checked `RetryConfig`. */
 export type CompleteRetryConfig = Readonly<
@@ -44,19 +46,9 @@ export type CompleteRetryConfig = Readonly<
     Pick<RetryConfig, "isRetryable">
 >;
 
-const configNames = [
-  "progressTimeoutMs",
-  "retryDelayBaseMs",
-  "retryDelayMaxMs",
-  "jitterFactor",
-  "enableRetries",
-  "enableStuckDetection",
-  "isRetryable",
-] as const satisfies readonly (keyof RetryConfig)[];
-
 /** Fills defaults in and refuses what cannot be meant. */
 export function completeRetryConfig(config: RetryConfig = {}): CompleteRetryConfig {
-  checkOptions(config, configNames, "retryConfig");
+  checkOptions(config, [retryConfigOptions], "retryConfig");
   const complete: CompleteRetryConfig = {
     progressTimeoutMs: config.progressTimeoutMs ?? 7_200_000,
     retryDelayBaseMs: config.retryDelayBaseMs ?? 500,

@@ -1,3 +1,4 @@
+import { needed, option, type OptionsOf } from "../errors/check-options.js";
 import type { ApiFuture } from "../futures/api-future.js";
 import type { OperationOptions } from "../futures/operation.js";
 import type { RuntimeOptions } from "../runtime/runtime.js";
@@ -6,38 +7,74 @@ import { describeFacts, inspectSymbol } from "../types/inspect.js";
 import type { ModelInputLike } from "../types/model-input.js";
 import type { SamplingExtensions } from "../types/sampling-extensions.js";
 import type { SampleResponse, SamplingParamsInput } from "../types/sampling.js";
+import type { TensorData, TensorDataInit } from "../types/tensor-data.js";
 import type { SampleStream } from "./sampling/sample-stream.js";
 import type { SamplingClientState } from "./sampling/transfer-state.js";
 
-/** What to sample. */
-export interface SampleOptions extends OperationOptions {
+/** The fields of `SampleOptions`. */
+export const sampleOptions = {
   /** What to continue: token ids, or pieces of text, pictures and audio. */
-  readonly prompt: ModelInputLike;
+  prompt: needed<ModelInputLike>(),
   /**
    * How tokens are drawn.
    * @default {}
    */
-  readonly samplingParams?: (SamplingParamsInput & SamplingExtensions) | undefined;
+  samplingParams: option<SamplingParamsInput & SamplingExtensions>(),
   /**
    * How many continuations of the prompt.
    * @default 1
    */
-  readonly numSamples?: number | undefined;
+  numSamples: option<number>(),
   /**
    * Also returns the logprob of every prompt token.
    * @default false
    */
-  readonly includePromptLogprobs?: boolean | undefined;
+  includePromptLogprobs: option<boolean>(),
   /**
    * Also returns this many most probable tokens at every prompt position.
    * @default 0
    */
-  readonly topkPromptLogprobs?: number | undefined;
+  topkPromptLogprobs: option<number>(),
+  /**
+   * Also returns this many most probable tokens at every sampled position, best first, as `topkLogprobs` of each
+   * sequence; tinker-ts servers give up to 20.
+   * @default 0
+   */
+  topkSampleLogprobs: option<number>(),
+  /**
+   * Also scores these token ids at prompt positions: int64 of shape `[prompt length - 1, K]`, dense or sparse (CSR), with
+   * row i for prompt token i + 1. -1 asks for nothing. The scores come back in the same shape and layout.
+   */
+  targetPromptLogprobs: option<TensorData | TensorDataInit>(),
+  /**
+   * Also draws this many tokens, with replacement and at the temperature of the sample, in place of every prompt token
+   * but the first.
+   * @default 0
+   */
+  promptAltTokensK: option<number>(),
+  /**
+   * Scores only this many tokens at the end of the prompt, which spares the server from reading again what it has cached; goes
+   * with `includePromptLogprobs`.
+   * @default all but the first
+   */
+  promptLogprobsLastN: option<number>(),
   /**
    * Turns tokens into the `text` of sequences; null leaves texts out.
    * @default the tokenizer of the model, once `getTokenizer` of this client or of its training client gave it
    */
-  readonly tokenizer?: Tokenizer | null | undefined;
+  tokenizer: option<Tokenizer | null>(),
+};
+
+/** What to sample. */
+export interface SampleOptions extends OperationOptions, OptionsOf<typeof sampleOptions> {}
+
+/** How a prompt is scored. */
+export interface ComputeLogprobsOptions extends OperationOptions {
+  /**
+   * Scores only this many tokens at the end of the prompt; the others have null.
+   * @default all but the first
+   */
+  readonly promptLogprobsLastN?: number | undefined;
 }
 
 /** What to sample token by token. */
@@ -78,7 +115,7 @@ export abstract class SamplingClient implements AsyncDisposable {
   /** The logprob of every prompt token under the model; null where there is none (the first). */
   abstract computeLogprobs(
     prompt: ModelInputLike,
-    options?: OperationOptions,
+    options?: ComputeLogprobsOptions,
   ): ApiFuture<(number | null)[]>;
 
   /** The name of the model that the weights belong to. */

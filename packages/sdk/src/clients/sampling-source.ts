@@ -1,12 +1,16 @@
+import { option, type OptionsOf } from "../errors/check-options.js";
 import { ArgumentError } from "../errors/argument-error.js";
 
-/** What to sample from: saved weights or a base model. */
-export interface SamplingSource {
+/** The fields of `SamplingSource`. */
+export const samplingSource = {
   /** The path of saved weights (`tinker://...`). */
-  readonly modelPath?: string | undefined;
+  modelPath: option<string>(),
   /** The name of a base model. */
-  readonly baseModel?: string | undefined;
-}
+  baseModel: option<string>(),
+};
+
+/** What to sample from: saved weights or a base model. */
+export interface SamplingSource extends OptionsOf<typeof samplingSource> {}
 
 /** Checks that there is something to sample from. */
 export function checkSamplingSource({ modelPath, baseModel }: SamplingSource): void {

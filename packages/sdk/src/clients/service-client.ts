@@ -1,12 +1,18 @@
 import { APIStatusError } from "../errors/api-error.js";
 import { ArgumentError } from "../errors/argument-error.js";
-import { checkOptions } from "../errors/check-options.js";
-import { CancelledError } from "../errors/cancelled-error.js";
+import { CancelledError } from "../errors/tinker-error.js";
+import { checkOptions, needed, option, type OptionsOf } from "../errors/check-options.js";
 import { ApiFuture } from "../futures/api-future.js";
-import { Operation, type OperationOptions } from "../futures/operation.js";
+import { Operation, operationOptions, type OperationOptions } from "../futures/operation.js";
+import type { Cancellation } from "../runtime/cancellation.js";
 import { readVariable } from "../runtime/environment.js";
-import { createRuntime, type Runtime } from "../runtime/runtime.js";
-import { planConnection, type ConnectionPlan } from "../session/connection-plan.js";
+import { createRuntime, runtimeOptions, type Runtime } from "../runtime/runtime.js";
+import { SharedWork } from "../runtime/shared-work.js";
+import {
+  connectionOptions,
+  planConnection,
+  type ConnectionPlan,
+} from "../session/connection-plan.js";
 import type { Connection } from "../session/connection.js";
 import type { Session } from "../session/session.js";
 import { noTelemetry } from "../telemetry/sink.js";
@@ -16,68 +22,75 @@ import type { GetServerCapabilitiesResponse } from "../types/service.js";
 import { checkLoraConfig } from "../types/validate.js";
 import type { WeightsInfoResponse } from "../types/weights.js";
 import { bounded } from "./bounded.js";
-import type { UserMetadata } from "./create-model.js";
-import { optionNames } from "./option-names.js";
+import type { UserMetadata } from "./training/make-training-client.js";
 import { RestClient } from "./rest-client.js";
 import { completeRetryConfig, type RetryConfig } from "./retry-config.js";
 import type { SampleOptions, SamplingClient } from "./sampling-client.js";
-import { checkSamplingSource, type SamplingSource } from "./sampling-source.js";
+import { checkSamplingSource, samplingSource, type SamplingSource } from "./sampling-source.js";
 import { checkSampleCall } from "./sampling/sample-call.js";
-import type { ServiceClientOptions } from "./service-options.js";
-import { SharedOpening } from "./shared-opening.js";
+import { serviceOptions, type ServiceClientOptions } from "./service-options.js";
 import type { TrainingClient } from "./training-client.js";
 import { checkTinkerPath } from "./training/checkpoint-arguments.js";
 
-/** What kind of adapter to train, and on which model. */
-export interface CreateLoraTrainingClientOptions extends OperationOptions {
+const loraOptions = {
   /** The name of a model that the server supports. */
-  readonly baseModel: string;
+  baseModel: needed<string>(),
   /**
    * Rank of the adapter: how much it can learn, and its size.
    * @default 32
    */
-  readonly rank?: number | undefined;
+  rank: option<number>(),
   /** Makes the adapter's first weights repeatable. */
-  readonly seed?: number | bigint | undefined;
+  seed: option<number | bigint>(),
   /**
    * Whether the feed-forward layers are adapted.
    * @default true
    */
-  readonly trainMlp?: boolean | undefined;
+  trainMlp: option<boolean>(),
   /**
    * Whether the attention layers are adapted.
    * @default true
    */
-  readonly trainAttn?: boolean | undefined;
+  trainAttn: option<boolean>(),
   /**
    * Whether the output layer is adapted.
    * @default true
    */
-  readonly trainUnembed?: boolean | undefined;
+  trainUnembed: option<boolean>(),
   /** Facts about the run, kept with it. */
-  readonly userMetadata?: UserMetadata | undefined;
-}
+  userMetadata: option<UserMetadata>(),
+};
+
+/** What kind of adapter to train, and on which model. */
+export interface CreateLoraTrainingClientOptions
+  extends OperationOptions, OptionsOf<typeof loraOptions> {}
+
+const fromStateOptions = {
+  /** Another model of the same shape, such as one with a longer context. */
+  baseModel: option<string>(),
+  /** Facts about the new run, kept with it. */
+  userMetadata: option<UserMetadata>(),
+  /** A credential of the checkpoint's owner, when the caller is not the owner. */
+  weightsAccessToken: option<string>(),
+};
 
 /** How training goes on from a checkpoint. */
-export interface CreateFromStateOptions extends OperationOptions {
-  /** Another model of the same shape, such as one with a longer context. */
-  readonly baseModel?: string | undefined;
-  /** Facts about the new run, kept with it. */
-  readonly userMetadata?: UserMetadata | undefined;
-  /** A credential of the checkpoint's owner, when that is somebody else. */
-  readonly weightsAccessToken?: string | undefined;
-}
+export interface CreateFromStateOptions
+  extends OperationOptions, OptionsOf<typeof fromStateOptions> {}
+
+const samplingClientOptions = {
+  /** How samples are tried again. */
+  retryConfig: option<RetryConfig>(),
+};
 
 /** What to sample from, and how. */
-export interface CreateSamplingClientOptions extends OperationOptions, SamplingSource {
-  /** How samples are tried again. */
-  readonly retryConfig?: RetryConfig | undefined;
-}
+export interface CreateSamplingClientOptions
+  extends OperationOptions, SamplingSource, OptionsOf<typeof samplingClientOptions> {}
 
-/** A session and what makes clients in it; loaded together, so that making keeps the order of calls. */
+/** A session and the functions that make clients in it; loaded together, so that making keeps the order of calls. */
 interface OpenSession {
   readonly session: Session;
-  readonly makers: typeof import("./client-makers.js");
+  readonly makers: typeof import("./training/make-training-client.js");
 }
 
 /**
@@ -93,7 +106,7 @@ export class ServiceClient implements AsyncDisposable {
   readonly #closing = new AbortController();
 
   constructor(options: ServiceClientOptions = {}) {
-    checkOptions(options, optionNames.service);
+    checkOptions(options, [connectionOptions, runtimeOptions, serviceOptions]);
     const runtime = createRuntime(options);
     const plan = planConnection(options, runtime);
     this.#options = options;
@@ -102,12 +115,12 @@ export class ServiceClient implements AsyncDisposable {
     if (options.onEvent) runtime.events.subscribe(options.onEvent);
     const closing = this.#closing.signal;
     this.#connection = new SharedOpening((unwanted) =>
-      open(plan, AbortSignal.any([closing, unwanted])),
+      openLazily(plan, AbortSignal.any([closing, unwanted])),
     );
     this.#session = new SharedOpening(async (unwanted) => {
       const signal = AbortSignal.any([closing, unwanted]);
       const connection = await this.#connection.get(signal);
-      const makers = await import("./client-makers.js");
+      const makers = await import("./training/make-training-client.js");
       const { userMetadata, projectId = readVariable(runtime.env, "TINKER_PROJECT_ID") } = options;
       const session = await makers.openSession(connection, { userMetadata, projectId }, signal);
       return { makers, session };
@@ -126,11 +139,7 @@ export class ServiceClient implements AsyncDisposable {
     return this.#bounded("getServerCapabilities", options, async (signal) => {
       const connection = await this.#connection.get(signal);
       return bounded("getServerCapabilities", { signal }, connection, () =>
-        connection.retrying(
-          "getServerCapabilities",
-          () => connection.api.call("getServerCapabilities", null, { signal }),
-          { signal },
-        ),
+        connection.call("getServerCapabilities", null, { signal }),
       );
     });
   }
@@ -150,7 +159,7 @@ export class ServiceClient implements AsyncDisposable {
   async createLoraTrainingClient(
     options: CreateLoraTrainingClientOptions,
   ): Promise<TrainingClient> {
-    checkOptions(options, optionNames.createLora);
+    checkOptions(options, [loraOptions, operationOptions]);
     const { baseModel, userMetadata, rank = 32, seed } = options;
     const { trainMlp, trainAttn, trainUnembed } = options;
     if (typeof baseModel !== "string" || baseModel === "") {
@@ -184,7 +193,7 @@ export class ServiceClient implements AsyncDisposable {
 
   /** A client that samples from saved weights or a base model. */
   async createSamplingClient(options: CreateSamplingClientOptions): Promise<SamplingClient> {
-    checkOptions(options, optionNames.createSampling);
+    checkOptions(options, [samplingSource, samplingClientOptions, operationOptions]);
     checkSamplingSource(options);
     const { retryConfig } = options;
     completeRetryConfig(retryConfig);
@@ -203,13 +212,13 @@ export class ServiceClient implements AsyncDisposable {
     const { modelPath, baseModel = "" } = options;
     const target = modelPath === undefined ? { baseModel } : { modelPath };
     const operation = new Operation("sample", modelPath ?? baseModel, this.#runtime);
-    const surroundings = { telemetry: noTelemetry, closed: this.#closing.signal };
-    return ApiFuture.start(operation, options, surroundings, async () => {
+    const context = { telemetry: noTelemetry, closed: this.#closing.signal };
+    return ApiFuture.start(operation, options, context, async () => {
       const connection = await this.#connection.get(operation.signal);
-      const { samplerWithoutSession, withExtras } =
-        await import("./sampling/sampler-without-session.js");
+      const { checkScores, samplerWithoutSession, withExtras } =
+        await import("./sampling/sampler.js");
       const response = await samplerWithoutSession(connection, target).sample(call, operation);
-      return withExtras(response, options.tokenizer);
+      return withExtras(checkScores(call, response, operation), options.tokenizer);
     });
   }
 
@@ -254,7 +263,7 @@ export class ServiceClient implements AsyncDisposable {
     options: CreateFromStateOptions,
   ): Promise<TrainingClient> {
     checkTinkerPath(path);
-    checkOptions(options, optionNames.createFromState);
+    checkOptions(options, [fromStateOptions, operationOptions]);
     const { baseModel, userMetadata, weightsAccessToken } = options;
     const model = { path, optimizer, baseModel, userMetadata, weightsAccessToken };
     return this.#inSession("createTrainingClientFromState", options, (opened, signal) => {
@@ -263,7 +272,7 @@ export class ServiceClient implements AsyncDisposable {
     });
   }
 
-  /** Weights of somebody else are described to a client with their owner's credential. */
+  /** Reads the description of another owner's weights with that owner's credential. */
   async #describeWeights(
     path: string,
     weightsAccessToken: string | undefined,
@@ -308,18 +317,18 @@ export class ServiceClient implements AsyncDisposable {
     });
   }
 
-  // Errors are reported by what runs inside; before a connection is open there is nobody to tell.
+  // Errors are reported by what runs inside; before a connection is open they cannot be reported.
   #bounded<T>(
     what: string,
     options: OperationOptions,
     call: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const surroundings = {
+    const context = {
       runtime: this.#runtime,
       telemetry: noTelemetry,
       closed: this.#closing.signal,
     };
-    return bounded(what, options, surroundings, call);
+    return bounded(what, options, context, call);
   }
 }
 
@@ -328,7 +337,46 @@ function isAboutSomethingGone(error: unknown): boolean {
 }
 
 /** Loaded with the first call, so that importing the package stays cheap. */
-async function open(plan: ConnectionPlan, signal: AbortSignal): Promise<Connection> {
+async function openLazily(plan: ConnectionPlan, signal: AbortSignal): Promise<Connection> {
   const { openConnection } = await import("../session/open-connection.js");
   return openConnection(plan, { signal });
+}
+
+/**
+ * Something that the first caller opens and later callers share. A caller that cancels
+ * does not spoil it for the others; when all have, the opening ends. One that failed or ended is begun
+ * anew by the next.
+ */
+class SharedOpening<T> {
+  readonly #open: (signal: AbortSignal) => Promise<T>;
+  #opening: SharedWork<T> | undefined;
+
+  constructor(open: (signal: AbortSignal) => Promise<T>) {
+    this.#open = open;
+  }
+
+  /** What is open or being opened; undefined when nothing is. */
+  get current(): SharedWork<T> | undefined {
+    return this.#opening;
+  }
+
+  get(signal?: Cancellation): Promise<T> {
+    if (!this.#opening || this.#opening.isGivenUp) this.#opening = this.#begin();
+    return this.#opening.wait(signal);
+  }
+
+  /** Has the next caller open it again, unless another caller already has. */
+  forget(opening: SharedWork<T> | undefined): void {
+    if (this.#opening === opening) this.#opening = undefined;
+  }
+
+  #begin(): SharedWork<T> {
+    const opening: SharedWork<T> = new SharedWork((signal) =>
+      this.#open(signal).catch((error: unknown) => {
+        this.forget(opening);
+        throw error;
+      }),
+    );
+    return opening;
+  }
 }

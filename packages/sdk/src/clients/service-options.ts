@@ -1,17 +1,22 @@
+import { option, type OptionsOf } from "../errors/check-options.js";
 import type { EventListener } from "../runtime/events.js";
 import type { RuntimeOptions } from "../runtime/runtime.js";
 import type { ConnectionOptions } from "../session/connection-plan.js";
-import type { UserMetadata } from "./create-model.js";
+import type { UserMetadata } from "./training/make-training-client.js";
 
-/** How a `ServiceClient` is made. */
-export interface ServiceClientOptions extends ConnectionOptions, RuntimeOptions {
+/** The fields of `ServiceClientOptions`. */
+export const serviceOptions = {
   /** Facts about this program, kept with its session. */
-  readonly userMetadata?: UserMetadata | undefined;
+  userMetadata: option<UserMetadata>(),
   /**
    * The project that the session belongs to.
    * @default TINKER_PROJECT_ID
    */
-  readonly projectId?: string | undefined;
-  /** Hears of everything that happens inside. */
-  readonly onEvent?: EventListener | undefined;
-}
+  projectId: option<string>(),
+  /** Called with every event of the client. */
+  onEvent: option<EventListener>(),
+};
+
+/** How a `ServiceClient` is made. */
+export interface ServiceClientOptions
+  extends ConnectionOptions, RuntimeOptions, OptionsOf<typeof serviceOptions> {}

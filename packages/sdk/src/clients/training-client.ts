@@ -105,7 +105,7 @@ export abstract class TrainingClient {
     options?: SamplerOptions,
   ): Promise<SamplingClient>;
 
-  /** What the server knows about the model. */
+  /** The description of the model. */
   abstract getInfo(options?: OperationOptions): Promise<GetInfoResponse>;
 
   /** The tokenizer of the model. */

@@ -1,3 +1,4 @@
+import { option, type OptionsOf } from "../errors/check-options.js";
 import type { OperationOptions } from "../futures/operation.js";
 import type {
   AdamParamsInput,
@@ -6,43 +7,58 @@ import type {
 } from "../types/training.js";
 import type { RetryConfig } from "./retry-config.js";
 
-/** How a forward or forward/backward pass is made. */
-export interface PassOptions extends OperationOptions {
+/** The fields of `PassOptions`. */
+export const passOptions = {
   /** Settings of the loss, by the loss's own names. */
-  readonly lossFnConfig?: Readonly<Record<string, number>> | undefined;
-}
+  lossFnConfig: option<Readonly<Record<string, number>>>(),
+};
 
-/** How a checkpoint is saved. */
-export interface SaveStateOptions extends OperationOptions {
+/** How a forward or forward/backward pass is made. */
+export interface PassOptions extends OperationOptions, OptionsOf<typeof passOptions> {}
+
+/** The fields of `SaveStateOptions`. */
+export const saveStateOptions = {
   /** Seconds until the checkpoint expires; it never does by default. */
-  readonly ttlSeconds?: number | null | undefined;
+  ttlSeconds: option<number | null>(),
   /**
    * Replaces a checkpoint of the same name.
    * @default false
    */
-  readonly overwrite?: boolean | undefined;
-}
+  overwrite: option<boolean>(),
+};
+
+/** How a checkpoint is saved. */
+export interface SaveStateOptions extends OperationOptions, OptionsOf<typeof saveStateOptions> {}
 
 /** How sampler weights are saved. */
 export type SaveSamplerOptions = Omit<SaveStateOptions, "overwrite">;
 
+/** The fields of `LoadStateOptions`. */
+export const loadStateOptions = {
+  /** A credential of the checkpoint's owner, when the caller is not the owner. */
+  weightsAccessToken: option<string>(),
+};
+
 /** How a checkpoint is loaded. */
-export interface LoadStateOptions extends OperationOptions {
-  /** A credential of the checkpoint's owner, when that is somebody else. */
-  readonly weightsAccessToken?: string | undefined;
-}
+export interface LoadStateOptions extends OperationOptions, OptionsOf<typeof loadStateOptions> {}
+
+/** The fields of `SamplerOptions`. */
+export const samplerOptions = {
+  /** How its samples are tried again. */
+  retryConfig: option<RetryConfig>(),
+};
 
 /** How a sampling client is made. */
-export interface SamplerOptions extends OperationOptions {
-  /** How its samples are tried again. */
-  readonly retryConfig?: RetryConfig | undefined;
-}
+export interface SamplerOptions extends OperationOptions, OptionsOf<typeof samplerOptions> {}
+
+/** The fields of `TrainStepOptions`. */
+export const trainStepOptions = {
+  /** Settings of the optimizer. */
+  adamParams: option<AdamParamsInput>(),
+};
 
 /** How a training step is made. */
-export interface TrainStepOptions extends PassOptions {
-  /** Settings of the optimizer. */
-  readonly adamParams?: AdamParamsInput | undefined;
-}
+export interface TrainStepOptions extends PassOptions, OptionsOf<typeof trainStepOptions> {}
 
 /** The results of a training step. */
 export interface TrainStepResult {

@@ -16,7 +16,7 @@ export interface Attempt {
   readonly message: string;
   /** How long the client waited after this attempt before the next one; null for the last. */
   readonly delayMs: number | null;
-  /** Whether the server may have acted on it although it did not say so. */
+  /** Whether the server may have acted on it without an answer that confirms it. */
   readonly mayHaveBeenApplied: boolean;
 }
 
@@ -93,7 +93,7 @@ export class APITimeoutError extends APIConnectionError {
   }
 }
 
-/** A 2xx answer whose body does not have the promised shape or media type. */
+/** A 2xx answer with a body of another shape or media type than promised. */
 export class APIResponseValidationError extends APIError {
   override readonly name: string = "APIResponseValidationError";
   /** The HTTP status of the answer. */
@@ -189,7 +189,7 @@ export function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 409 || status === 429 || (status >= 500 && status <= 599);
 }
 
-/** The last attempt that an error tells of, followed by `delayMs` of waiting. */
+/** The last attempt of an error, followed by `delayMs` of waiting. */
 export function toAttempt(error: APIError, delayMs: number | null): Attempt {
   return {
     status: error instanceof APIStatusError ? error.status : null,

@@ -20,7 +20,7 @@ export class ArgumentError extends TinkerError implements BlamesUser {
     this.problem = problem;
   }
 
-  /** The error of something inside an argument, under the name by which the caller knows it. */
+  /** The error of a part of an argument, with the caller's name for it. */
   static within(field: string, cause: unknown): ArgumentError {
     if (cause instanceof ArgumentError) {
       return new ArgumentError(joined(field, cause.field), cause.problem, { cause });

@@ -1,12 +1,46 @@
 import { ArgumentError } from "./argument-error.js";
 
+/** An option that may be left out; its type exists at compile time only. */
+export interface Option<T> {
+  readonly type?: T;
+}
+
+/** An option that every call needs. */
+export interface NeededOption<T> extends Option<T> {
+  readonly isNeeded: true;
+}
+
+const anyOption = {};
+
+/** Declares an option that may be left out. */
+export function option<T>(): Option<T> {
+  return anyOption;
+}
+
+/** Declares an option that every call needs. */
+export const needed = option as <T>() => NeededOption<T>;
+
+/** Options by their names. The table has the sentence of each, and `checkOptions` takes the names from it. */
+export type OptionsOf<Table> = {
+  readonly [K in keyof Table as Table[K] extends NeededOption<unknown> ? K : never]: TypeOf<
+    Table[K]
+  >;
+} & {
+  readonly [K in keyof Table as Table[K] extends NeededOption<unknown> ? never : K]?:
+    | TypeOf<Table[K]>
+    | undefined;
+};
+
+type TypeOf<O> = O extends Option<infer T> ? T : never;
+
 /**
- * Refuses options that nobody reads: a misspelt one would be ignored, and its default used instead. Names
- * the spelling that was probably meant.
+ * Refuses options that no table has: a misspelt one would be ignored, and its default used instead. The
+ * error has the spelling that was probably meant.
  */
-export function checkOptions(given: unknown, known: readonly string[], field = ""): void {
+export function checkOptions(given: unknown, tables: readonly object[], field = ""): void {
+  if (given === undefined) return;
+  const known = tables.flatMap(Object.keys);
   if (typeof given !== "object" || given === null) {
-    if (given === undefined) return;
     throw new ArgumentError(field || "options", `must be an object with ${known.join(", ")}`);
   }
   for (const name in given) {

@@ -20,9 +20,10 @@ export {
   type FailedRequest,
 } from "./api-error.js";
 export { ArgumentError } from "./argument-error.js";
-export { CancelledError } from "./cancelled-error.js";
-export { CredentialError } from "./credential-error.js";
-export { DependencyError } from "./dependency-error.js";
+export { CancelledError } from "./tinker-error.js";
+export { checkOptions } from "./check-options.js";
+export { CredentialError } from "./tinker-error.js";
+export { DependencyError } from "./tinker-error.js";
 export { PartialCallError } from "./partial-call-error.js";
 export { RequestExpiredError, RequestFailedError, ResultError } from "./request-failed-error.js";
 export {
@@ -32,5 +33,5 @@ export {
   SideThreadStartError,
 } from "./side-thread-error.js";
 export { isUserError, TinkerError, type TinkerErrorOptions } from "./tinker-error.js";
-export { TrainingOrderError } from "./training-order-error.js";
+export { TrainingOrderError } from "./tinker-error.js";
 export { WireError, type WireDirection } from "./wire-error.js";

@@ -5,17 +5,18 @@ import { TinkerError } from "./tinker-error.js";
  * processes. What they export is here, and refuses.
  */
 
-function notInBrowser(what: string, wayOut: string): TinkerError {
-  return new TinkerError(`A browser has no ${what}; ${wayOut}.`, { code: "not_in_browser" });
+function notInBrowser(what: string, suggestion: string): TinkerError {
+  return new TinkerError(`A browser has no ${what}; ${suggestion}.`, { code: "not_in_browser" });
 }
 
-function refusing(what: string, wayOut: string) {
+function refusing(what: string, suggestion: string) {
   return async (): Promise<never> => {
-    throw notInBrowser(what, wayOut);
+    throw notInBrowser(what, suggestion);
   };
 }
 
-export const joinLocalServer = refusing("engine", "pass baseUrl with the address of a server");
+export const findSharedServer = refusing("engine", "pass baseUrl with the address of a server");
+export const openInsideServer = findSharedServer;
 export const findStudio = refusing("need to look for a studio", "open /studio of the server");
 export const runCommand = refusing("shell for a credential command", "pass apiKey");
 

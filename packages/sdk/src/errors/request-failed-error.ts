@@ -1,6 +1,6 @@
 import { TinkerError, type BlamesUser, type TinkerErrorOptions } from "./tinker-error.js";
 
-/** Whose fault a failed request is, as the server tells it. */
+/** Who caused a failed request, by the server's account. */
 export type RequestErrorCategory = "unknown" | "server" | "user";
 
 /** The server accepted a request, worked on it, and it ended in failure. */
@@ -8,7 +8,7 @@ export class RequestFailedError extends TinkerError implements BlamesUser {
   override readonly name: string = "RequestFailedError";
   /** The server's id of the request. */
   readonly requestId: string;
-  /** Whose fault the server says it is. */
+  /** Who caused it, by the server's account. */
   readonly category: RequestErrorCategory;
 
   constructor(
@@ -26,7 +26,7 @@ export class RequestFailedError extends TinkerError implements BlamesUser {
   }
 }
 
-/** The server no longer knows the result of a request (HTTP 410); the request may be made again. */
+/** The server has dropped the result of a request (HTTP 410); the request may be made again. */
 export class RequestExpiredError extends TinkerError {
   override readonly name: string = "RequestExpiredError";
   /** The server's id of the request. */

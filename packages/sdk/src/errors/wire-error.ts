@@ -37,3 +37,10 @@ export class WireError extends TinkerError implements BlamesUser {
     return this.direction === "encode";
   }
 }
+
+/** The error of a codec as a `WireError` about the type that it writes or reads. */
+export function toWireError(error: unknown, typeName: string, direction: WireDirection): WireError {
+  if (error instanceof WireError) return error;
+  const problem = error instanceof Error ? error.message : String(error);
+  return new WireError(direction, typeName, "", problem, { cause: error });
+}

@@ -1,15 +1,19 @@
-import type { Attempt } from "../errors/api-error.js";
-import { APITimeoutError } from "../errors/api-error.js";
-import { CancelledError } from "../errors/cancelled-error.js";
-import { abortable } from "../runtime/abortable.js";
+import { APITimeoutError, type Attempt } from "../errors/api-error.js";
+import { CancelledError } from "../errors/tinker-error.js";
+import { abortable } from "../runtime/cancellation.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
 import { describeFacts, inspectSymbol } from "../types/inspect.js";
-import type { FutureState, FutureStatus, FutureTimings } from "./future-status.js";
-import { checkBounds, type Operation, type OperationOptions } from "./operation.js";
-import { statusUpdates } from "./status-updates.js";
+import {
+  type FutureState,
+  type FutureStatus,
+  type FutureTimings,
+  checkBounds,
+  type Operation,
+  type OperationOptions,
+} from "./operation.js";
 
 /** What surrounds an operation. */
-export interface OperationSurroundings {
+export interface OperationContext {
   readonly telemetry: TelemetrySink;
   /** Aborts when the client is closed. */
   readonly closed: AbortSignal;
@@ -23,7 +27,7 @@ const ignore = (): void => {};
  * The result of an operation that was started when it was called.
  *
  * - Awaiting it any number of times gives the same result; nothing is sent again.
- * - One that fails and that nobody awaits does not end the process.
+ * - A failed future that is never awaited does not end the process.
  * - `signal` and `timeoutMs` of the call give the operation up; those of `result` only the waiting.
  */
 export class ApiFuture<T> implements Promise<T> {
@@ -45,12 +49,12 @@ export class ApiFuture<T> implements Promise<T> {
   static start<T>(
     operation: Operation,
     options: OperationOptions,
-    surroundings: OperationSurroundings,
+    context: OperationContext,
     work: (operation: Operation) => Promise<T>,
   ): ApiFuture<T> {
     checkBounds(options);
-    operation.bind(options, surroundings.closed);
-    return new ApiFuture(operation, supervise(operation, surroundings.telemetry, work));
+    operation.bind(options, context.closed);
+    return new ApiFuture(operation, supervise(operation, context.telemetry, work));
   }
 
   /** The server's id of the request (the last one accepted, of several); null before that. */
@@ -188,4 +192,29 @@ function tellEnd(
     requestIds: status.requestIds,
     ...failure,
   });
+}
+
+/** The status of an operation now and after each change; ends with it. */
+async function* statusUpdates(operation: Operation): AsyncGenerator<FutureStatus, undefined> {
+  const pending: FutureStatus[] = [operation.status];
+  let wake: (() => void) | undefined;
+  const stop = operation.onStatus((status) => {
+    pending.push(status);
+    wake?.();
+  });
+  try {
+    for (;;) {
+      const status = pending.shift();
+      if (status) {
+        yield status;
+        if (status.state === "done" || status.state === "failed") return undefined;
+      } else {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    }
+  } finally {
+    stop();
+  }
 }

@@ -1,3 +1,5 @@
+import { option, type OptionsOf } from "../errors/check-options.js";
+import type { QueueState } from "../types/futures.js";
 import type { Attempt } from "../errors/api-error.js";
 import { APITimeoutError } from "../errors/api-error.js";
 import { ArgumentError } from "../errors/argument-error.js";
@@ -5,19 +7,17 @@ import { Canceller, listen, stopListening, type Cancellation } from "../runtime/
 import type { CancelTimer } from "../runtime/clock.js";
 import type { OperationName } from "../runtime/events.js";
 import type { Runtime } from "../runtime/runtime.js";
-import type { QueueState } from "../types/futures.js";
-import type { FutureState, FutureStatus, FutureTimings } from "./future-status.js";
+
+/** The fields of `OperationOptions`. */
+export const operationOptions = {
+  /** Gives the operation up when it aborts. */
+  signal: option<AbortSignal>(),
+  /** Gives the operation up after this time. */
+  timeoutMs: option<number>(),
+};
 
 /** Bounds that a caller sets on an operation. */
-export interface OperationOptions {
-  /** Gives the operation up when it aborts. */
-  readonly signal?: AbortSignal | undefined;
-  /** Gives the operation up after this time. */
-  readonly timeoutMs?: number | undefined;
-}
-
-/** The names of these bounds, for checks of options that have them among others. */
-export const boundNames = ["signal", "timeoutMs"] as const;
+export interface OperationOptions extends OptionsOf<typeof operationOptions> {}
 
 /** Attempts kept for looking at; a long outage must not fill the memory. */
 const maxKeptAttempts = 100;
@@ -31,6 +31,8 @@ export class Operation {
   readonly subject: string;
   readonly runtime: Runtime;
   readonly #canceller = new Canceller();
+  /** Aborts when the caller cancels, time is over or the client is closed. */
+  readonly signal: Cancellation = this.#canceller;
   readonly #timings: Record<Phase, number> = {
     waitMs: 0,
     encodeMs: 0,
@@ -53,11 +55,6 @@ export class Operation {
     this.name = name;
     this.subject = subject;
     this.runtime = runtime;
-  }
-
-  /** Aborts when the caller gives up, time is over or the client is closed. */
-  get signal(): Cancellation {
-    return this.#canceller;
   }
 
   get status(): FutureStatus {
@@ -119,7 +116,7 @@ export class Operation {
     this.#pollCount++;
   }
 
-  /** The server told how its queue stands; a reason means that it is paused. */
+  /** The server reported the state of its queue; a reason means that it is paused. */
   queued(queueState: QueueState, reason: string | null): void {
     this.#change(reason === null ? "running" : "paused", reason, queueState);
   }
@@ -185,4 +182,44 @@ export function checkBounds({ timeoutMs }: OperationOptions): void {
   if (timeoutMs !== undefined && !(timeoutMs > 0)) {
     throw new ArgumentError("timeoutMs", `must be above 0, got ${timeoutMs}`);
   }
+}
+
+/**
+ * Where an operation stands.
+ *
+ * - `queued`: waits here for its turn or for permission to be sent.
+ * - `running`: the server has it, waiting or at work.
+ * - `paused`: the server has it but does not work on it, for the reason in `reason`.
+ * - `done`, `failed`: over.
+ */
+export type FutureState = "queued" | "running" | "paused" | "done" | "failed";
+
+/** One look at an operation. */
+export interface FutureStatus {
+  /** Where the operation stands. */
+  readonly state: FutureState;
+  /** Why it is paused, in words; null otherwise. */
+  readonly reason: string | null;
+  /** The server's last report about its queue; null before the first. */
+  readonly queueState: QueueState | null;
+  /** The server's ids; one per chunk, in the order of acceptance. */
+  readonly requestIds: readonly string[];
+  /** How often the server was asked for the result. */
+  readonly pollCount: number;
+}
+
+/** Where the time of an operation went, in milliseconds; parts of parallel chunks add up. */
+export interface FutureTimings {
+  /** Waiting in this process: for its turn and for limits on what may be under way. */
+  readonly waitMs: number;
+  /** Turning the data into a request body. */
+  readonly encodeMs: number;
+  /** From sending to the server's acceptance, attempts included; to the result where that came along. */
+  readonly submitMs: number;
+  /** From acceptance until the result was announced: waiting and computing at the server. */
+  readonly queueMs: number;
+  /** Receiving the result. */
+  readonly downloadMs: number;
+  /** Turning the received bytes into values. */
+  readonly decodeMs: number;
 }

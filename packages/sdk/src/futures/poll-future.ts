@@ -1,15 +1,53 @@
+import { WireError } from "../errors/wire-error.js";
+import type { HttpResponse, Headers } from "../transport/message.js";
+import type {
+  CompleteMetadataResponse,
+  RequestFailedResponse,
+  TryAgainResponse,
+} from "../types/futures.js";
+import { decodeJson, parseText } from "../wire/json-codec.js";
+import { stringifyJson } from "../wire/json-text.js";
+import type { WireTypeName, WireValue } from "../wire/wire-types.js";
 import { APIError, APIStatusError, APITimeoutError, toAttempt } from "../errors/api-error.js";
 import { RequestExpiredError, ResultError } from "../errors/request-failed-error.js";
-import { retry, type RetryPolicy } from "../runtime/retry.js";
-import { sleep } from "../runtime/sleep.js";
-import { billingPauseMs } from "../session/billing-pause.js";
-import type { Headers, HttpResponse } from "../transport/message.js";
+import { type Cancellation, sleep } from "../runtime/cancellation.js";
+import type { Connection } from "../session/connection.js";
+import type { QueueStateLog } from "../session/queue-state-log.js";
+import type { Acceptance } from "../transport/api.js";
+import { retry, retryTable, type RetryPolicy } from "../transport/retry.js";
 import { routes } from "../wire/routes.js";
-import type { WireTypeName, WireValue } from "../wire/wire-types.js";
-import { readPollAnswer, type PollAnswer } from "./poll-answer.js";
-import type { AcceptedRequest, PollContext } from "./poll-context.js";
+import type { Operation } from "./operation.js";
 import { PollPolicy, type PollDecision } from "./poll-policy.js";
 import { PollReporter } from "./poll-reporter.js";
+
+/** Kinds of requests, as the server's statistics name them. */
+export type RequestType =
+  | "CreateModel"
+  | "Forward"
+  | "ForwardBackward"
+  | "OptimStep"
+  | "SaveWeights"
+  | "SaveWeightsForSampler"
+  | "LoadWeights"
+  | "Sample";
+
+/** A request that the server has accepted, and what its result will be. */
+export interface AcceptedRequest<N extends WireTypeName> extends Acceptance {
+  readonly requestType: RequestType;
+  readonly resultType: N;
+  /** From the start of the operation to the acceptance. */
+  readonly roundTripMs: number;
+}
+
+/** The context of a poll. */
+export interface PollContext {
+  /** The session, or the connection of work without one. */
+  readonly host: Connection;
+  readonly queueLog: QueueStateLog;
+  readonly operation: Operation;
+  /** Ends the wait. */
+  readonly signal: Cancellation;
+}
 
 /** Asks for the result of an accepted request until it is there. */
 export function pollFuture<N extends WireTypeName>(
@@ -21,7 +59,7 @@ export function pollFuture<N extends WireTypeName>(
 
 type ResultAnswer<N extends WireTypeName> = Extract<PollAnswer<N>, { kind: "result" }>;
 
-const { timeoutMs: usualPatienceMs, maxAnswerBytes: usualMaxBytes = 0 } = routes.retrieveFuture;
+const { timeoutMs: usualTimeoutMs, maxAnswerBytes: usualMaxBytes = 0 } = routes.retrieveFuture;
 const fatal: PollDecision = { kind: "fatal" };
 const protoTypes: ReadonlySet<string> = new Set(["SampleResponse", "ForwardBackwardOutput"]);
 
@@ -35,12 +73,12 @@ const protoTypes: ReadonlySet<string> = new Set(["SampleResponse", "ForwardBackw
 class Poller<N extends WireTypeName> implements RetryPolicy {
   readonly #request: AcceptedRequest<N>;
   readonly #context: PollContext;
-  readonly #policy = new PollPolicy();
+  #knownPolicy: PollPolicy | undefined;
   readonly #acceptedAt: number;
   #knownReporter: PollReporter | undefined;
   #iteration = -1;
   #askedAt = 0;
-  #patienceMs = 0;
+  #timeoutMs = 0;
   #decision: PollDecision = fatal;
   #isHeldPoll = false;
   #reservedBytes: number | undefined;
@@ -49,10 +87,15 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
   constructor(request: AcceptedRequest<N>, context: PollContext) {
     this.#request = request;
     this.#context = context;
-    this.#acceptedAt = context.connection.runtime.clock.now();
+    this.#acceptedAt = context.host.runtime.clock.now();
   }
 
-  /** Most results come without anything to tell. */
+  /** Most results come with the acceptance or the first poll. */
+  get #policy(): PollPolicy {
+    return (this.#knownPolicy ??= new PollPolicy());
+  }
+
+  /** Most results come without anything to report. */
   get #reporter(): PollReporter {
     return (this.#knownReporter ??= new PollReporter(
       this.#request,
@@ -63,8 +106,8 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
   }
 
   async run(): Promise<WireValue<N>> {
-    const { connection, signal } = this.#context;
-    const { clock } = connection.runtime;
+    const { host, signal } = this.#context;
+    const { clock } = host.runtime;
     const { outcome } = this.#request;
     const ask = (): Promise<HttpResponse> => this.#ask();
     try {
@@ -76,7 +119,7 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
       }
       for (;;) {
         const response = await retry(ask, this, { clock, signal });
-        this.#policy.answered();
+        this.#knownPolicy?.answered();
         if (this.#isPausedByBilling) this.#context.operation.resumed();
         this.#isPausedByBilling = false;
         const arrivedAt = clock.now();
@@ -88,28 +131,28 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
       return this.#explain(error);
     } finally {
       if (this.#reservedBytes !== undefined) {
-        connection.inflightResponses.release(this.#reservedBytes);
+        host.parts.inflightResponses.release(this.#reservedBytes);
       }
     }
   }
 
   #ask(): Promise<HttpResponse> {
-    const { connection, operation, signal } = this.#context;
+    const { host, operation, signal } = this.#context;
     const { requestId } = this.#request;
     operation.polled();
-    this.#askedAt = connection.runtime.clock.now();
-    this.#patienceMs = connection.pollPatience.currentMs;
+    this.#askedAt = host.runtime.clock.now();
+    this.#timeoutMs = host.parts.pollTimeout.currentMs;
     this.#iteration++;
     const allowMetadataOnly = this.#reservedBytes === undefined;
     // Written by hand: polls are the most frequent requests of all.
     const content = `{"request_id":${JSON.stringify(requestId)},"allow_metadata_only":${allowMetadataOnly}}`;
-    return connection.api.exchange(
+    return host.api.exchange(
       "retrieveFuture",
       { content },
       {
         headers: this.#headers(),
         signal,
-        timeoutMs: this.#patienceMs,
+        timeoutMs: this.#timeoutMs,
         // What was announced may be larger than what is usual.
         maxAnswerBytes: Math.max(usualMaxBytes, 2 * (this.#reservedBytes ?? 0)),
       },
@@ -118,7 +161,7 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
 
   #headers(): Headers {
     const { requestType, resultType, roundTripMs } = this.#request;
-    const { dialect } = this.#context.connection;
+    const { dialect } = this.#context.host;
     const wantsProto = protoTypes.has(resultType) && dialect.current === "proto";
     const headers: Record<string, string> = {
       "x-tinker-request-iteration": String(this.#iteration),
@@ -128,8 +171,8 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
     if (this.#iteration === 0) {
       headers["x-tinker-create-promise-roundtrip-time"] = String(roundTripMs / 1000);
     }
-    if (this.#patienceMs !== usualPatienceMs) {
-      headers["x-stainless-read-timeout"] = String(this.#patienceMs / 1000);
+    if (this.#timeoutMs !== usualTimeoutMs) {
+      headers["x-stainless-read-timeout"] = String(this.#timeoutMs / 1000);
     }
     if (wantsProto) headers["accept"] = acceptProto(dialect.isSettled);
     return headers;
@@ -147,12 +190,12 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
   }
 
   #take({ form, value }: ResultAnswer<N>, response: HttpResponse, arrivedAt: number): WireValue<N> {
-    const { connection, operation } = this.#context;
+    const { host, operation } = this.#context;
     operation.spent("decodeMs", arrivedAt);
     operation.add("downloadMs", response.downloadMs);
     operation.add("queueMs", Math.max(0, arrivedAt - response.downloadMs - this.#acceptedAt));
     if (form === "json" && protoTypes.has(this.#request.resultType)) {
-      connection.dialect.suppose("json", "it sent a result as JSON");
+      host.dialect.hint("json", "it sent a result as JSON");
     }
     return value;
   }
@@ -177,8 +220,8 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
         "The server announced the size of the result twice instead of sending it.",
       );
     }
-    const { connection, signal } = this.#context;
-    await connection.inflightResponses.acquire(sizeBytes, signal);
+    const { host, signal } = this.#context;
+    await host.parts.inflightResponses.acquire(sizeBytes, signal);
     this.#reservedBytes = sizeBytes;
   }
 
@@ -191,7 +234,7 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
   }
 
   delayFor(): number {
-    return this.#decision.kind === "retry" ? this.#decision.delayMs : billingPauseMs;
+    return this.#decision.kind === "retry" ? this.#decision.delayMs : retryTable.unpaid.pauseMs;
   }
 
   onFailure(error: unknown, delayMs: number | null): void {
@@ -209,11 +252,11 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
   }
 
   #decide(error: APIError): PollDecision {
-    const { billing, pollPatience, runtime } = this.#context.connection;
+    const { billing, parts, runtime } = this.#context.host;
     this.#isHeldPoll =
       error instanceof APITimeoutError &&
       !error.hasBegun &&
-      pollPatience.lengthen(this.#patienceMs);
+      parts.pollTimeout.extend(this.#timeoutMs);
     if (this.#isHeldPoll) return { kind: "retry", delayMs: 0 };
     const { clock } = runtime;
     const decision = this.#policy.decide(error, clock.now() - this.#askedAt, clock.wallTime());
@@ -234,12 +277,91 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
   }
 
   async #pause(delayMs: number): Promise<void> {
-    const { connection, signal } = this.#context;
-    if (delayMs > 0) await sleep(connection.runtime.clock, delayMs, signal);
+    const { host, signal } = this.#context;
+    if (delayMs > 0) await sleep(host.runtime.clock, delayMs, signal);
   }
 }
 
 /** While it is not known what the server speaks, JSON is fine too. */
 function acceptProto(isSettled: boolean): string {
   return isSettled ? "application/x-protobuf" : "application/x-protobuf, application/json";
+}
+
+/** How a request that is not done yet stands. */
+export type PendingAnswer = Pick<TryAgainResponse, "queueState" | "queueStateReason">;
+
+/** The answers to a poll; there is no envelope around them. */
+export type PollAnswer<N extends WireTypeName> =
+  | { readonly kind: "pending"; readonly answer: PendingAnswer }
+  | { readonly kind: "announced"; readonly answer: CompleteMetadataResponse }
+  | { readonly kind: "failed"; readonly answer: RequestFailedResponse }
+  | { readonly kind: "result"; readonly form: "proto" | "json"; readonly value: WireValue<N> };
+
+type ProtoCodec = typeof import("../wire/client-codec.js");
+let protoCodec: ProtoCodec | undefined;
+
+/**
+ * Reads the answer to a poll for a result of type `typeName`; throws `WireError`. The first protobuf has
+ * to wait for what reads it.
+ */
+export function readPollAnswer<N extends WireTypeName>(
+  typeName: N,
+  { headers, body }: HttpResponse,
+): PollAnswer<N> | Promise<PollAnswer<N>> {
+  if (!headers["content-type"]?.includes("application/x-protobuf")) {
+    return readJsonAnswer(typeName, body);
+  }
+  if (protoCodec) return readProtoAnswer(protoCodec, typeName, body);
+  return import("../wire/client-codec.js").then((loaded) => {
+    protoCodec = loaded;
+    return readProtoAnswer(loaded, typeName, body);
+  });
+}
+
+function readProtoAnswer<N extends WireTypeName>(
+  { hasProto, decodeProto }: ProtoCodec,
+  typeName: N,
+  body: Uint8Array,
+): PollAnswer<N> {
+  if (!hasProto(typeName)) {
+    throw new WireError("decode", typeName, "", "the server sent protobuf, expected JSON");
+  }
+  return { kind: "result", form: "proto", value: decodeProto(typeName, body) };
+}
+
+function readJsonAnswer<N extends WireTypeName>(typeName: N, body: Uint8Array): PollAnswer<N> {
+  const json = parseText(typeName, body);
+  const fields = typeof json === "object" && json !== null ? (json as Record<string, unknown>) : {};
+  if (fields["type"] === "try_again") {
+    return { kind: "pending", answer: readPending(fields) };
+  }
+  if (fields["status"] === "complete_metadata") {
+    return { kind: "announced", answer: decodeJson("CompleteMetadataResponse", json) };
+  }
+  if ("error" in fields) {
+    return {
+      kind: "failed",
+      answer: decodeJson("RequestFailedResponse", {
+        ...fields,
+        error: wordsOf(fields["error"]),
+        category: typeof fields["category"] === "string" ? fields["category"] : "unknown",
+      }),
+    };
+  }
+  return { kind: "result", form: "json", value: decodeJson(typeName, json) };
+}
+
+/** Only the type is required; the other fields are optional details. */
+function readPending(fields: Readonly<Record<string, unknown>>): PendingAnswer {
+  const { queue_state: queueState, queue_state_reason: reason } = fields;
+  return {
+    queueState: typeof queueState === "string" ? queueState : "unknown",
+    queueStateReason: typeof reason === "string" ? reason : null,
+  };
+}
+
+/** Whatever the server put where its words belong. */
+function wordsOf(error: unknown): string {
+  if (typeof error === "string" && error !== "") return error;
+  return error === null || error === "" ? "The server gave no reason." : stringifyJson(error);
 }

@@ -1,5 +1,5 @@
-import { askedDelayMs } from "../transport/retry-policy.js";
 import { APIConnectionError, APIStatusError, type APIError } from "../errors/api-error.js";
+import { askedDelayMs, growingPauseMs, retryTable } from "../transport/retry.js";
 
 /** What to do after a poll without a usable answer. */
 export type PollDecision =
@@ -8,17 +8,11 @@ export type PollDecision =
   | { readonly kind: "expired" }
   | { readonly kind: "fatal" };
 
-const longestWaitMs = 30_000;
-const longestPauseMs = 10_000;
-const maxBadRequests = 3;
-
 /** A server that holds a poll this long sets the pace itself. */
 const longPollMs = 500;
-const freeQuickPolls = 3;
-const longestQuickPauseMs = 1_000;
 
 /**
- * Decides how polling goes on.
+ * Decides how polling goes on; the waits are in `retryTable`.
  *
  * - No answer, and 429: growing waits of 1, 2, 4 ... 30 s, or as the server asks; reset by any other answer.
  * - 408 and `try_again` are how the server ends a long poll: asked again at once. A server that
@@ -47,15 +41,14 @@ export class PollPolicy {
   decide(error: APIError, heldMs: number, wallTimeMs: number): PollDecision {
     const status = error instanceof APIStatusError ? error.status : null;
     if (error instanceof APIConnectionError || status === 429) {
-      const delayMs = Math.min(1000 * 2 ** this.#connectionFailures++, longestWaitMs);
+      const delayMs = growingPauseMs(retryTable.pollWithoutAnswer, this.#connectionFailures++);
       const headers = error instanceof APIStatusError ? error.headers : undefined;
       return retry(askedDelayMs(headers, wallTimeMs) ?? delayMs);
     }
     if (status === 402) return { kind: "billing" };
     this.#connectionFailures = 0;
     if (status !== null && status >= 500 && status <= 599) {
-      const row = this.#serverFailures++;
-      return retry(row === 0 ? 0 : Math.min(100 * 2 ** (row - 1), longestPauseMs));
+      return retry(growingPauseMs(retryTable.pollServerFailure, this.#serverFailures++));
     }
     this.#serverFailures = 0;
     if (status === 408) {
@@ -63,7 +56,8 @@ export class PollPolicy {
       return retry(this.pendingDelayMs(heldMs));
     }
     if (status === 400) {
-      return this.#badRequests++ < maxBadRequests ? retry(0) : { kind: "fatal" };
+      const { tries } = retryTable.pollBadRequest;
+      return this.#badRequests++ < tries ? retry(0) : { kind: "fatal" };
     }
     return { kind: status === 410 ? "expired" : "fatal" };
   }
@@ -80,8 +74,7 @@ export class PollPolicy {
       this.#quickPolls = 0;
       return 0;
     }
-    const extra = ++this.#quickPolls - freeQuickPolls;
-    return extra <= 0 ? 0 : Math.min(10 * 2 ** (extra - 1), longestQuickPauseMs);
+    return growingPauseMs(retryTable.pollPending, this.#quickPolls++);
   }
 }
 

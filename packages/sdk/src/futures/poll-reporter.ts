@@ -5,7 +5,7 @@ import { decodeWith } from "../schema/decode.js";
 import type { HttpResponse } from "../transport/message.js";
 import { QueueState, type RequestFailedResponse } from "../types/futures.js";
 import type { WireTypeName } from "../wire/wire-types.js";
-import type { AcceptedRequest, PollContext } from "./poll-context.js";
+import type { AcceptedRequest, PollContext } from "./poll-future.js";
 import type { PollDecision, PollPolicy } from "./poll-policy.js";
 
 const telemetryKinds = {
@@ -15,7 +15,7 @@ const telemetryKinds = {
   fatal: "fatal",
 } as const;
 
-/** Tells telemetry, listeners and people what happens while a result is waited for. */
+/** Reports the progress of a poll to telemetry, listeners and the log. */
 export class PollReporter {
   readonly #request: AcceptedRequest<WireTypeName>;
   readonly #context: PollContext;
@@ -34,7 +34,7 @@ export class PollReporter {
     this.#startedAt = startedAt;
   }
 
-  /** The server told how its queue stands; an unknown state without a reason tells nothing. */
+  /** The server reported the state of its queue; an unknown state without a reason is not reported. */
   queueState(queueState: QueueState, reason: string | null): void {
     const isKnown = queueState === "active" || queueState.startsWith("paused");
     if (!isKnown && reason === null) return;
@@ -43,7 +43,7 @@ export class PollReporter {
   }
 
   pollFailed(error: APIError, decision: PollDecision, iteration: number): void {
-    const { telemetry, connection } = this.#context;
+    const { runtime, telemetry } = this.#context.host;
     const status = error instanceof APIStatusError ? error.status : null;
     if (status === 408) this.#queueStateOf(error.body);
     const isRetried = decision.kind === "retry";
@@ -71,7 +71,7 @@ export class PollReporter {
     if (!isRetried || status === 408) return;
     const { message } = error;
     const { delayMs } = decision;
-    connection.runtime.retries.report({
+    runtime.retries.report({
       endpoint: "retrieveFuture",
       by: "poll",
       status,
@@ -82,7 +82,7 @@ export class PollReporter {
 
   /** The server worked on the request and it failed. */
   failRequest({ error, category }: RequestFailedResponse, iteration: number): never {
-    this.#context.telemetry.log(
+    this.#context.host.telemetry.log(
       "APIFuture.result_async.application_error",
       category === "user" ? "WARNING" : "ERROR",
       {
@@ -96,12 +96,12 @@ export class PollReporter {
     throw new RequestFailedError(error, { requestId, category });
   }
 
-  /** The answer is there but not what was promised. */
+  /** The answer does not match the API schema. */
   failUnreadable(error: unknown, response: HttpResponse, iteration: number): never {
     const { requestId, resultType } = this.#request;
     const problem = error instanceof Error ? error.message : String(error);
     const isProto = response.headers["content-type"]?.includes("protobuf") ?? false;
-    this.#context.telemetry.log(
+    this.#context.host.telemetry.log(
       `APIFuture.result_async.${isProto ? "proto_deserialization_error" : "validation_error"}`,
       "ERROR",
       {
@@ -129,7 +129,7 @@ export class PollReporter {
   }
 
   #facts(iteration: number): Record<string, unknown> {
-    const { clock } = this.#context.connection.runtime;
+    const { clock } = this.#context.host.runtime;
     return {
       request_id: this.#request.requestId,
       request_type: this.#request.requestType,

@@ -40,11 +40,11 @@ const barWidth = 24;
 const curveWidth = 24;
 const blocks = "▁▂▃▄▅▆▇█".split("");
 const maxRows = 8;
-/** A log that nobody watches gets a line this often at most, unless something was evaluated. */
+/** A log file gets a line this often at most, unless something was evaluated. */
 const lineEvery = 0.05;
 
 /**
- * Shows a run while it goes on: on a screen a bar and a table whose rows are a metric, its value and its
+ * Shows a run while it goes on: on a screen a bar and a table with rows of a metric, its value and its
  * curve; anywhere else plain lines.
  */
 export function consoleSink(options: ConsoleSinkOptions = {}): RunSink {

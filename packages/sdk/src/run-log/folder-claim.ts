@@ -10,7 +10,7 @@ const fileName = ".writer.json";
 interface Writer {
   readonly pid: number;
   readonly host: string;
-  /** When the process was started, where the system tells: a number is given anew after its process has ended. */
+  /** When the process was started, where the system has it: a number is given anew after its process has ended. */
   readonly startedAt: string | null;
 }
 

@@ -20,4 +20,4 @@ export type {
   TextLevel,
 } from "./run-record.js";
 export { ServiceSink, type LogPort, type ServiceSinkOptions } from "./service-sink.js";
-export { StepSpans, type Span } from "./step-spans.js";
+export { StepSpans, type Span } from "./open-telemetry-sink.js";

@@ -2,7 +2,7 @@ import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
 import { readCheckpointLine, type CheckpointRow } from "./checkpoint-row.js";
 import { parseJsonLine, parseJsonLines, type Line, type ReadLines } from "./json-lines.js";
-import type { Span } from "./step-spans.js";
+import type { Span } from "./open-telemetry-sink.js";
 
 /** The files of a run's folder; the Python cookbook has the same. */
 export const runFiles = {
@@ -19,7 +19,7 @@ export interface StepMetrics {
   readonly step: number | undefined;
   /** Which start of the program wrote them, from 1. */
   readonly attempt: number;
-  /** When the first of them was written, in seconds since 1970, where the file tells. */
+  /** When the first of them was written, in seconds since 1970, where the file has it. */
   readonly time: number | undefined;
   /** The values, by name. */
   readonly metrics: Readonly<Record<string, number | string | boolean>>;
@@ -33,7 +33,7 @@ export interface StepTiming {
   readonly spans: readonly Span[];
 }
 
-/** A run as its folder tells it. */
+/** A run as read from its folder. */
 export interface RunFolder {
   /** Where it is. */
   readonly folder: string;
@@ -57,7 +57,7 @@ export interface RunFolder {
 
 const runningSeconds = 120;
 
-/** Reads the folder of a run, this package's or one of the Python cookbook; broken lines are skipped and told. */
+/** Reads the folder of a run, this package's or one of the Python cookbook; broken lines are skipped and reported. */
 export async function readRunFolder(folder: string): Promise<RunFolder> {
   const problems: string[] = [];
   const read = async (name: string): Promise<readonly Line[]> => {

@@ -18,7 +18,7 @@ import type {
   TextLevel,
 } from "./run-record.js";
 import { ServiceSink, type LogPort } from "./service-sink.js";
-import { StepSpans, type Span } from "./step-spans.js";
+import { StepSpans, type Span } from "./open-telemetry-sink.js";
 
 /** How a run is logged. */
 export interface RunLogOptions {
@@ -45,7 +45,7 @@ export interface RunLogOptions {
    * @default "resume"
    */
   readonly ifExists?: "resume" | "delete" | "fail" | undefined;
-  /** Where else the run is told to. */
+  /** Further destinations of the run. */
   readonly sinks?: readonly RunSink[] | undefined;
 }
 
@@ -60,7 +60,7 @@ const iterationFolder = /^iteration_\d{6}$/;
  * - `log` returns at once and never throws: lines wait in memory and are written four times a second.
  * - `checkpoint` is what a run goes on from: it resolves when the row, and all that was logged before, is
  *   on the disk, and rejects when it could not be written.
- * - What cannot be written is dropped and counted, told to the sinks, and told again by `close`.
+ * - What cannot be written is dropped and counted, reported to the sinks, and reported again by `close`.
  * - A folder has one process that writes; another one is refused at `open`.
  */
 export class RunLog implements AsyncDisposable {
@@ -132,14 +132,14 @@ export class RunLog implements AsyncDisposable {
     return this.#service?.controls ?? noControls;
   }
 
-  /** Aborted when somebody has asked in the studio to stop after this step and save. */
+  /** Aborted when a user of the studio has asked to stop after this step and save. */
   get stopRequested(): AbortSignal {
     return this.#service?.stopRequested ?? neverAborted;
   }
 
   /** Joins what the server records of a model, its checkpoints and its samples to this run. */
   watch(training: { readonly modelId: string }): void {
-    this.#tell({ kind: "watch", model: training.modelId });
+    this.#record({ kind: "watch", model: training.modelId });
   }
 
   /** Shows rollouts of a step: a list for each group. */
@@ -148,7 +148,7 @@ export class RunLog implements AsyncDisposable {
     groups: readonly (readonly Rollout[])[],
     { split = "train" }: { readonly split?: string | undefined } = {},
   ): void {
-    this.#tell({ kind: "rollouts", step, split, groups });
+    this.#record({ kind: "rollouts", step, split, groups });
   }
 
   /** Shows examples of a step. What a watched model is trained on is shown by itself. */
@@ -157,7 +157,7 @@ export class RunLog implements AsyncDisposable {
     examples: readonly LoggedExample[],
     { split = "train" }: { readonly split?: string | undefined } = {},
   ): void {
-    this.#tell({ kind: "examples", step, split, examples });
+    this.#record({ kind: "examples", step, split, examples });
   }
 
   /** Does something and takes its time, which is logged with the next metrics of a step. */
@@ -166,7 +166,7 @@ export class RunLog implements AsyncDisposable {
     return this.#spans.span(name, work);
   }
 
-  /** Says how the run ends, before `close`; without it, it is completed. */
+  /** Sets the outcome of the run, before `close`; completed by default. */
   fail(error: unknown): void {
     this.#ending = { status: "failed", reason: String(error) };
     this.text(String(error), "error");
@@ -180,7 +180,7 @@ export class RunLog implements AsyncDisposable {
     this.#writeConfig().catch((error: unknown) => (this.#failure ??= error));
     const line = { step, ...metrics, _time: time, _attempt: attempt };
     this.#enqueue(runFiles.metrics, toJsonLine(line));
-    this.#tell({ kind: "metrics", step, metrics, time, attempt });
+    this.#record({ kind: "metrics", step, metrics, time, attempt });
   }
 
   /** Logs what took how long in a step. */
@@ -192,13 +192,13 @@ export class RunLog implements AsyncDisposable {
       wall_end: endSeconds,
     }));
     this.#enqueue(runFiles.spans, toJsonLine({ step, spans: rows }));
-    this.#tell({ kind: "spans", step, spans });
+    this.#record({ kind: "spans", step, spans });
   }
 
   /** Writes a sentence for people to the text log. */
   text(text: string, level: TextLevel = "info"): void {
     this.#enqueue(runFiles.text, `tinker-ts [${level.toUpperCase()}] ${text}\n`);
-    this.#tell({ kind: "text", level, text });
+    this.#record({ kind: "text", level, text });
   }
 
   /** Records a checkpoint; it is on the disk when this resolves. */
@@ -208,7 +208,7 @@ export class RunLog implements AsyncDisposable {
     await this.#writer?.append(runFiles.checkpoints, toJsonLine(toCheckpointLine(row)), {
       durable: true,
     });
-    this.#tell({ kind: "checkpoint", row });
+    this.#record({ kind: "checkpoint", row });
   }
 
   /** Appends lines to a file of an iteration, such as its rollout summaries. */
@@ -245,14 +245,14 @@ export class RunLog implements AsyncDisposable {
 
   /** Writes what waits and ends the sinks; throws when something could not be written. */
   close(): Promise<void> {
-    // Whoever called first is told what could not be written.
+    // The first caller gets the error about what could not be written.
     if (this.#closing) return this.#closing.catch(() => {});
     this.#closing = this.#close();
     return this.#closing;
   }
 
   async #close(): Promise<void> {
-    this.#tell({ kind: "close", ...this.#ending });
+    this.#record({ kind: "close", ...this.#ending });
     // What goes wrong with a sink now is still to be in the files.
     await Promise.allSettled([...this.#sinks].map(async (sink) => sink.close?.()));
     this.#isClosed = true;
@@ -274,7 +274,7 @@ export class RunLog implements AsyncDisposable {
     const plain = toPlain(config);
     if (config !== undefined) this.#config = `${JSON.stringify(plain, null, 2)}\n`;
     if (this.attempt === 1) await this.#writeConfig();
-    this.#tell({ kind: "open", folder: this.folder, config: plain, attempt: this.attempt });
+    this.#record({ kind: "open", folder: this.folder, config: plain, attempt: this.attempt });
     for (const problem of this.previous.problems) this.text(problem, "warning");
     this.text(`attempt ${this.attempt}: ${process.argv.slice(1).join(" ")}`);
     await this.flush();
@@ -320,7 +320,7 @@ export class RunLog implements AsyncDisposable {
     this.#timer ??= setTimeout(() => void this.flush(), flushMs);
   }
 
-  #tell(record: RunRecord): void {
+  #record(record: RunRecord): void {
     for (const sink of this.#sinks) {
       try {
         sink.log(record);

@@ -1,8 +1,8 @@
 import type { CheckpointRow } from "./checkpoint-row.js";
 import type { LineValue } from "./json-lines.js";
-import type { Span } from "./step-spans.js";
+import type { Span } from "./open-telemetry-sink.js";
 
-/** Named values of one step; text stands for itself, undefined ones are left out. */
+/** Named values of one step; text is logged as it is, undefined values are left out. */
 export type Metrics = Readonly<Record<string, number | string | boolean | undefined>>;
 
 /** How much a message matters. */
@@ -46,7 +46,7 @@ export interface LoggedExample {
   readonly logprobs?: ArrayLike<number> | undefined;
 }
 
-/** Everything that a run tells, one after the other. */
+/** Everything that a run logs, in order. */
 export type RunRecord =
   | {
       /** The run begins or goes on. */
@@ -121,14 +121,14 @@ export type RunRecord =
   | {
       /** The run is over, or the program ends. */
       readonly kind: "close";
-      /** How it ended; completed where nothing is said. */
+      /** How it ended; completed by default. */
       readonly status?: "completed" | "failed" | undefined;
       /** Why it failed. */
       readonly reason?: string | undefined;
     };
 
 /**
- * Somewhere a run is told to besides its folder. `log` must return at once; a sink that throws is told
+ * A destination of a run besides its folder. `log` must return at once; a sink that throws is reported
  * of in the run's text log and not asked again.
  */
 export interface RunSink {

@@ -9,7 +9,7 @@ export interface LogPort {
   postLogs(lines: string, options?: { readonly signal?: AbortSignal }): Promise<LogsAnswer>;
 }
 
-/** How a run is told to a server. */
+/** How a run is sent to a server. */
 export interface ServiceSinkOptions {
   /** The run's id; the same one goes on with the same run. */
   readonly run: string;
@@ -19,7 +19,7 @@ export interface ServiceSinkOptions {
   readonly group?: string | undefined;
   /** Labels. */
   readonly tags?: readonly string[] | undefined;
-  /** Told of what goes wrong, once. */
+  /** Called once with the first problem. */
   readonly onProblem?: ((problem: string) => void) | undefined;
 }
 
@@ -31,7 +31,7 @@ const closeMs = 5000;
 const mostPatienceMs = 30_000;
 
 /**
- * Tells a run to a server, which shows it live in the studio.
+ * Sends a run to a server, which shows it live in the studio.
  *
  * - Nothing waits for it: records go out four times a second, and when the server is away they wait, up to a
  *   bound, and go out when it is back. Every line has a number, so that none is stored twice.
@@ -65,7 +65,7 @@ export class ServiceSink implements RunSink {
     return this.#controls;
   }
 
-  /** Aborted when somebody has asked the run to stop and save. */
+  /** Aborted when a user has asked the run to stop and save. */
   get stopRequested(): AbortSignal {
     return this.#stopping.signal;
   }
@@ -95,7 +95,7 @@ export class ServiceSink implements RunSink {
     const deadline = Date.now() + closeMs;
     while (this.#waiting.length > 0 && !this.#isOver && Date.now() < deadline) {
       this.#send();
-      // The timer keeps the process alive: whoever closes waits for the end of this.
+      // The timer keeps the process alive: `close` waits for the end of this.
       let timer: ReturnType<typeof setTimeout> | undefined;
       const late = new Promise<void>((resolve) => {
         timer = setTimeout(resolve, deadline - Date.now());
@@ -117,8 +117,8 @@ export class ServiceSink implements RunSink {
       case "open": {
         const { name, group, tags } = this.#options;
         const { config, attempt, folder } = record;
-        const told = { name, group: group ?? null, tags, config, attempt };
-        return { kind: "open", ...told, folder: folder === "" ? null : folder };
+        const facts = { name, group: group ?? null, tags, config, attempt };
+        return { kind: "open", ...facts, folder: folder === "" ? null : folder };
       }
       case "metrics":
         return {
@@ -236,7 +236,7 @@ export class ServiceSink implements RunSink {
       this.#batchSize = Math.ceil(count / 2);
       if (count > 1) return;
       this.#waiting.shift();
-      // What is told becomes a record itself, which may be refused too.
+      // A problem becomes a record itself, which may be refused too.
       if (this.#refused++ > 0) return;
       this.#options.onProblem?.(`the server refused a record: ${String(error)}`);
     } else {

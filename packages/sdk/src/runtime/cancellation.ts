@@ -1,9 +1,11 @@
-/** Hears why something was given up. */
+import type { Clock } from "./clock.js";
+
+/** Is called with the reason when something is cancelled. */
 export interface AbortListener {
   onAbort(reason: unknown): void;
 }
 
-/** Tells whether something was given up; an `AbortSignal` is one. */
+/** The state of something that can be cancelled; an `AbortSignal` is one. */
 export interface Cancellation {
   readonly aborted: boolean;
   readonly reason: unknown;
@@ -11,7 +13,7 @@ export interface Cancellation {
 }
 
 /**
- * Gives up everything that listens to it. Does what an `AbortController` does, for use inside: every
+ * Aborts everything that listens to it. Does what an `AbortController` does, for use inside: every
  * call has one and every wait listens to it, which with event targets costs more than the request. It
  * may itself listen to another one.
  */
@@ -19,30 +21,21 @@ export class Canceller implements Cancellation, AbortListener {
   // Most calls wait for one thing at a time, and a set takes more memory than the rest of this.
   #only: AbortListener | undefined;
   #others: Set<AbortListener> | undefined;
-  #isAborted = false;
-  #reason: unknown;
+  aborted = false;
+  reason: unknown = undefined;
 
-  get aborted(): boolean {
-    return this.#isAborted;
-  }
-
-  get reason(): unknown {
-    return this.#reason;
-  }
-
-  /** Whether anybody listens. */
-  get isHeard(): boolean {
+  get hasListener(): boolean {
     return this.#only !== undefined || (this.#others?.size ?? 0) > 0;
   }
 
   throwIfAborted(): void {
-    if (this.#isAborted) throw this.#reason;
+    if (this.aborted) throw this.reason;
   }
 
   abort(reason: unknown): void {
-    if (this.#isAborted) return;
-    this.#isAborted = true;
-    this.#reason = reason;
+    if (this.aborted) return;
+    this.aborted = true;
+    this.reason = reason;
     const only = this.#only;
     const others = this.#others;
     this.#only = undefined;
@@ -83,8 +76,8 @@ interface Hub {
 const hubs = new WeakMap<AbortSignal, Hub>();
 
 /**
- * Lets `listener` hear when something is given up, at once if it already is. Takes the listener itself
- * and not a function: a call has many waits, and functions that know their surroundings take memory.
+ * Calls `listener` when something is cancelled, at once if it already is. Takes the listener itself
+ * and not a function: a call has many waits, and closures take memory.
  */
 export function listen(source: Cancellation | undefined, listener: AbortListener): void {
   if (!source) return;
@@ -101,12 +94,12 @@ export function stopListening(source: Cancellation | undefined, listener: AbortL
   const hub = hubs.get(signal);
   if (!hub) return;
   hub.canceller.remove(listener);
-  if (hub.canceller.isHeard) return;
+  if (hub.canceller.hasListener) return;
   signal.removeEventListener("abort", hub.listener);
   hubs.delete(signal);
 }
 
-/** Calls back once when something is given up, at once if it already is; returns how to stop. */
+/** Calls back once on an abort, at once after one; returns a function that stops it. */
 export function onAbort(
   source: Cancellation | undefined,
   callback: (reason: unknown) => void,
@@ -128,4 +121,45 @@ function hubOf(signal: AbortSignal): Hub {
   hubs.set(signal, hub);
   signal.addEventListener("abort", listener, { once: true });
   return hub;
+}
+
+/** Waits for `promise`, but no longer than until `signal` aborts; the promise itself goes on. */
+export function abortable<T>(promise: PromiseLike<T>, signal?: Cancellation): Promise<T> {
+  if (!signal) return Promise.resolve(promise);
+  return new Promise((resolve, reject) => {
+    const stop = onAbort(signal, (reason) => reject(reason));
+    promise.then(
+      (value) => {
+        stop();
+        resolve(value);
+      },
+      (error: unknown) => {
+        stop();
+        reject(error);
+      },
+    );
+  });
+}
+
+/** Resolves after `durationMs`; rejects with the reason of an abort. */
+export function sleep(
+  clock: Clock,
+  durationMs: number,
+  signal?: Cancellation,
+  isBackground = false,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const cancelTimer = clock.schedule(
+      durationMs,
+      () => {
+        stop();
+        resolve();
+      },
+      { keepsAlive: !isBackground },
+    );
+    const stop = onAbort(signal, (reason) => {
+      cancelTimer();
+      reject(reason);
+    });
+  });
 }

@@ -4,7 +4,7 @@ export type CancelTimer = () => void;
 /** How a callback is scheduled. */
 export interface ScheduleOptions {
   /**
-   * Somebody waits for it, so the process must not end before; timeouts and background work
+   * A caller waits for it, so the process must not end before; timeouts and background work
    * (heartbeats, telemetry) never keep it alive.
    * @default false
    */

@@ -8,7 +8,7 @@ export function readVariable(env: Environment, name: string): string | undefined
 
 const yes = new Set(["1", "true", "yes", "on"]);
 
-/** Whether a switch is on. */
+/** True if a switch is on. */
 export function readSwitch(env: Environment, name: string, isOnByDefault: boolean): boolean {
   const text = readVariable(env, name);
   return text === undefined ? isOnByDefault : yes.has(text.toLowerCase());

@@ -57,7 +57,7 @@ export type ClientEvent =
       readonly delayMs: number;
     }
   | {
-      /** The server told how its queue stands. */
+      /** The server reported the state of its queue. */
       readonly type: "queueState";
       /** The model or sampling session that waits. */
       readonly subject: string;
@@ -75,7 +75,7 @@ export type ClientEvent =
       readonly sessionId: string;
     }
   | {
-      /** The server did not hear that this program is still there; it is told again. */
+      /** A heartbeat did not reach the server; the next one follows. */
       readonly type: "heartbeatFailed";
       /** Id of the session. */
       readonly sessionId: string;
@@ -87,7 +87,7 @@ export type ClientEvent =
       readonly type: "sessionOver";
       /** Id of the session. */
       readonly sessionId: string;
-      /** How the server said so. */
+      /** The server's answer. */
       readonly error: unknown;
     }
   | {
@@ -105,7 +105,7 @@ export type ClientEvent =
       readonly message: string;
     }
   | {
-      /** Reports to the service were given up. */
+      /** Reports to the service were dropped. */
       readonly type: "telemetryDropped";
       /** How many. */
       readonly events: number;
@@ -114,7 +114,7 @@ export type ClientEvent =
 /** Listens to what a client does. */
 export type EventListener = (event: ClientEvent) => void;
 
-/** Hands events to listeners; one that throws is reported once and does no harm. */
+/** Calls listeners with events; one that throws is reported once and does no harm. */
 export class EventHub {
   readonly #listeners = new Set<EventListener>();
   readonly #logger: Logger;
@@ -124,7 +124,7 @@ export class EventHub {
     this.#logger = logger;
   }
 
-  /** Whether anybody listens; saves building events that nobody sees. */
+  /** True while there are listeners; without any, events need not be built. */
   get isActive(): boolean {
     return this.#listeners.size > 0;
   }

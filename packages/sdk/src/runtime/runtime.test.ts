@@ -1,16 +1,12 @@
 import { getEventListeners } from "node:events";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { abortable } from "./abortable.js";
-import { ByteSemaphore } from "./byte-semaphore.js";
-import { Canceller, onAbort } from "./cancellation.js";
+import { abortable, Canceller, onAbort, sleep } from "./cancellation.js";
 import { systemClock } from "./clock.js";
 import { EventHub } from "./events.js";
 import { defaultLogger } from "./logger.js";
 import { Semaphore } from "./semaphore.js";
-import { serveEvents } from "./serve-events.js";
-import { sleep } from "./sleep.js";
-import { TurnLine } from "./turn-line.js";
+import { yieldToEventLoop } from "./yield-to-event-loop.js";
 
 describe("waiting", () => {
   it("sleeps until it is given up, and leaves no listener either way", async () => {
@@ -63,12 +59,12 @@ describe("cancellation", () => {
 describe("a semaphore", () => {
   it("serves in order and skips those who gave up", async () => {
     const semaphore = new Semaphore(1);
-    await semaphore.acquire();
+    await semaphore.acquire(1);
     const order: string[] = [];
     const gone = new Canceller();
-    const first = semaphore.acquire().then(() => order.push("first"));
-    const second = semaphore.acquire(gone).catch(() => order.push("gave up"));
-    const third = semaphore.acquire().then(() => order.push("third"));
+    const first = semaphore.acquire(1).then(() => order.push("first"));
+    const second = semaphore.acquire(1, gone).catch(() => order.push("gave up"));
+    const third = semaphore.acquire(1).then(() => order.push("third"));
     gone.abort("x");
     await second;
     semaphore.release();
@@ -84,23 +80,22 @@ describe("a semaphore", () => {
   it("refuses at once what was given up before", async () => {
     const gone = new Canceller();
     gone.abort(new Error("gone"));
-    await expect(new Semaphore(1).acquire(gone)).rejects.toThrow("gone");
-    await expect(new ByteSemaphore(1).acquire(1, gone)).rejects.toThrow("gone");
+    await expect(new Semaphore(1).acquire(1, gone)).rejects.toThrow("gone");
   });
 });
 
 describe("a byte semaphore", () => {
   it("lets a request of any size pass, alone", async () => {
-    const semaphore = new ByteSemaphore(10);
+    const semaphore = new Semaphore(10);
     await semaphore.acquire(1_000);
-    expect(semaphore.availableBytes).toBe(-990);
+    expect(semaphore.left).toBe(-990);
     let hasPassed = false;
     const next = semaphore.acquire(1).then(() => (hasPassed = true));
-    await serveEvents();
+    await yieldToEventLoop();
     expect(hasPassed).toBe(false);
     semaphore.release(1_000);
     await next;
-    expect(semaphore.availableBytes).toBe(9);
+    expect(semaphore.left).toBe(9);
   });
 
   it("never admits anybody while the balance is negative, and loses no byte", async () => {
@@ -108,7 +103,7 @@ describe("a byte semaphore", () => {
       fc.asyncProperty(
         fc.array(fc.record({ size: fc.nat(50), gaveUp: fc.boolean() }), { maxLength: 40 }),
         async (requests) => {
-          const semaphore = new ByteSemaphore(20);
+          const semaphore = new Semaphore(20);
           const held: number[] = [];
           const waiting = requests.map(async ({ size, gaveUp }) => {
             const canceller = new Canceller();
@@ -120,51 +115,16 @@ describe("a byte semaphore", () => {
             );
           });
           for (let round = 0; round < requests.length; round++) {
-            await serveEvents();
+            await yieldToEventLoop();
             // At most one request may have taken the balance below zero.
             const largest = Math.max(0, ...held);
-            expect(semaphore.availableBytes).toBeGreaterThanOrEqual(-largest);
+            expect(semaphore.left).toBeGreaterThanOrEqual(-largest);
             const size = held.shift();
             if (size !== undefined) semaphore.release(size);
           }
           await Promise.all(waiting);
           for (const size of held) semaphore.release(size);
-          expect(semaphore.availableBytes).toBe(20);
-        },
-      ),
-      { numRuns: 100 },
-    );
-  });
-});
-
-describe("a line of turns", () => {
-  it("keeps the order of taking, whoever ends early, and leaves nobody waiting", async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.record({ endsEarly: fc.boolean(), rounds: fc.nat(3) }), { maxLength: 20 }),
-        async (operations) => {
-          const line = new TurnLine();
-          const ran: number[] = [];
-          let running = 0;
-          await Promise.all(
-            operations.map(async ({ endsEarly, rounds }, index) => {
-              const turn = line.take();
-              if (endsEarly) {
-                for (let round = 0; round < rounds; round++) await serveEvents();
-                turn.end();
-                return;
-              }
-              await turn.ready;
-              running++;
-              expect(running).toBe(1);
-              for (let round = 0; round < rounds; round++) await serveEvents();
-              ran.push(index);
-              running--;
-              turn.end();
-            }),
-          );
-          const expected = [...operations.keys()].filter((index) => !operations[index]!.endsEarly);
-          expect(ran).toEqual(expected);
+          expect(semaphore.left).toBe(20);
         },
       ),
       { numRuns: 100 },

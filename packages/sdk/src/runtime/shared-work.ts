@@ -1,8 +1,7 @@
-import { CancelledError } from "../errors/cancelled-error.js";
-import { abortable } from "./abortable.js";
-import type { Cancellation } from "./cancellation.js";
+import { CancelledError } from "../errors/tinker-error.js";
+import { abortable, type Cancellation } from "./cancellation.js";
 
-/** Work that several wait for. One who gives up leaves it to the others; with the last one it ends. */
+/** Work with several callers. It goes on without a caller that aborts, and is aborted with the last one. */
 export class SharedWork<T> {
   readonly #giveUp = new AbortController();
   readonly #result: Promise<T>;
@@ -17,7 +16,7 @@ export class SharedWork<T> {
     this.#result.then(finish, finish);
   }
 
-  /** Whether nobody waited any more before it was done; then it must be begun anew. */
+  /** True when all callers left before the work was done; the next caller must start it again. */
   get isGivenUp(): boolean {
     return this.#giveUp.signal.aborted;
   }
@@ -29,7 +28,7 @@ export class SharedWork<T> {
     } finally {
       this.#waiting--;
       if (this.#waiting === 0 && !this.#isOver) {
-        this.#giveUp.abort(new CancelledError("Nobody waits for the result any more."));
+        this.#giveUp.abort(new CancelledError("Every caller has cancelled."));
       }
     }
   }

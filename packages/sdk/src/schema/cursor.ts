@@ -1,6 +1,20 @@
+import type { UnionNode } from "./node.js";
 import { WireError, type WireDirection } from "../errors/wire-error.js";
 
-/** Where in a message an interpreter stands; knows how to complain about that place. */
+/** How a message is read. */
+export interface DecodeOptions {
+  /** Whether fields that a server promises, and a client can do without, may be missing. */
+  readonly isLenient?: boolean;
+  /**
+   * What happens to a field that a request type does not have.
+   * @default "refuse"
+   */
+  readonly unknown?: "refuse" | "ignore";
+  /** Called with the path of every field of a request that is ignored, without list indices. */
+  readonly onIgnored?: (path: string) => void;
+}
+
+/** The position of an interpreter in a message, for errors. */
 export class Cursor {
   readonly #direction: WireDirection;
   readonly #typeName: string;
@@ -8,11 +22,10 @@ export class Cursor {
   /** Numbers here may be infinite or not a number. */
   isMeasured = false;
 
-  /** Whether what can be done without may be missing. */
-  readonly isLenient: boolean;
+  readonly options: DecodeOptions;
 
-  constructor(direction: WireDirection, typeName: string, isLenient = false) {
-    this.isLenient = isLenient;
+  constructor(direction: WireDirection, typeName: string, options: DecodeOptions = {}) {
+    this.options = options;
     this.#direction = direction;
     this.#typeName = typeName;
   }
@@ -37,6 +50,12 @@ export class Cursor {
     const result = action();
     this.#steps.pop();
     return result;
+  }
+
+  /** Reports that a field in this place is ignored. */
+  ignore(field: string): void {
+    const names = this.#steps.filter((step) => typeof step === "string");
+    this.options.onIgnored?.([...names, field].join("."));
   }
 
   /** Runs `action` where numbers may be infinite or not a number. */
@@ -83,4 +102,19 @@ export function describe(value: unknown): string {
     return name && name !== "Object" ? `a ${name}` : "an object";
   }
   return `a ${typeof value}`;
+}
+
+/** Complains about a value that is none of the options, naming the field that distinguishes them. */
+export function failUnion(
+  node: UnionNode,
+  value: unknown,
+  cursor: Cursor,
+  tag: string | undefined,
+): never {
+  const wanted = `one of ${Object.keys(node.options).join(", ")}`;
+  if (tag === undefined || typeof value !== "object" || value === null || Array.isArray(value)) {
+    return cursor.expected(tag === undefined ? wanted : `an object (${node.name})`, value);
+  }
+  const given = (value as Readonly<Record<string, unknown>>)[tag];
+  return cursor.within(tag, () => cursor.expected(wanted, given));
 }

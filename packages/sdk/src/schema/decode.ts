@@ -1,4 +1,4 @@
-import { Cursor } from "./cursor.js";
+import { Cursor, type DecodeOptions, failUnion } from "./cursor.js";
 import { checkJson } from "./free-json.js";
 import type { EnumNode, FieldNode, Node, ObjectNode, UnionNode } from "./node.js";
 import { readBase64, readBoolean, readInteger, readNumber } from "./scalars.js";
@@ -6,7 +6,6 @@ import type { Schema } from "./schema.js";
 import { setOwn } from "./set-own.js";
 import { Timestamp } from "./timestamp.js";
 import { toFloat64Array, toInt32Array, toIntegerArray } from "./typed-lists.js";
-import { failUnion } from "./union-choice.js";
 import { wireNameOf } from "./wire-name.js";
 
 /** Reads a parsed JSON value as the type of `schema`; throws `WireError` naming the field at fault. */
@@ -14,9 +13,9 @@ export function decodeWith<V, I>(
   schema: Schema<V, I>,
   typeName: string,
   wire: unknown,
-  options: { readonly isLenient?: boolean } = {},
+  options: DecodeOptions = {},
 ): V {
-  const cursor = new Cursor("decode", typeName, options.isLenient);
+  const cursor = new Cursor("decode", typeName, options);
   return decodeNode(schema.node, wire, cursor) as V;
 }
 
@@ -87,7 +86,7 @@ function decodeObject(node: ObjectNode, wire: unknown, cursor: Cursor): Record<s
       cursor.enter(field.wireName);
       value[field.name] = decodeNode(field.node, raw, cursor);
       cursor.leave();
-    } else if (field.presence === "required" || (field.isPromised && !cursor.isLenient)) {
+    } else if (isNeeded(field, source, cursor)) {
       cursor.within(field.wireName, () =>
         cursor.fail(`this field is required but ${raw === null ? "null" : "missing"}`),
       );
@@ -97,6 +96,16 @@ function decodeObject(node: ObjectNode, wire: unknown, cursor: Cursor): Record<s
   }
   collectUnknown(node, source, value, cursor);
   return value;
+}
+
+function isNeeded(
+  { presence, isPromised, requiredUnless }: FieldNode,
+  source: Readonly<Record<string, unknown>>,
+  cursor: Cursor,
+): boolean {
+  if (presence === "required") return true;
+  if (isPromised) return !cursor.options.isLenient;
+  return requiredUnless !== undefined && (source[requiredUnless] ?? null) === null;
 }
 
 function oldValue({ oldWireName }: FieldNode, source: Readonly<Record<string, unknown>>): unknown {
@@ -116,6 +125,10 @@ function collectUnknown(
     if (node.byWireName.has(key) || source[key] === undefined) continue;
     if (!Object.hasOwn(source, key)) continue;
     if (node.ignored.has(key)) continue;
+    if (node.strict && cursor.options.unknown === "ignore") {
+      cursor.ignore(key);
+      continue;
+    }
     cursor.within(key, () => {
       if (node.strict) cursor.fail(`unknown field; ${node.name} has ${listFields(node)}`);
       unknownFields ??= {};

@@ -1,14 +1,12 @@
 import { toBase64 } from "./base64.js";
-import { Cursor } from "./cursor.js";
+import { Cursor, failUnion } from "./cursor.js";
 import { checkJson } from "./free-json.js";
-import type { Node, ObjectNode } from "./node.js";
-import { ownArray } from "./own-array.js";
+import type { FieldNode, Node, ObjectNode } from "./node.js";
+import { ownArray, toFloat64Array, toInt32Array, toIntegerArray } from "./typed-lists.js";
 import { readInteger, readNumber, writeMeasured } from "./scalars.js";
 import type { Schema } from "./schema.js";
 import { setOwn } from "./set-own.js";
 import { Timestamp } from "./timestamp.js";
-import { toFloat64Array, toInt32Array, toIntegerArray } from "./typed-lists.js";
-import { failUnion } from "./union-choice.js";
 
 /** Turns a value into a JSON value (defaults included, null fields left out); throws `WireError`. */
 export function encodeWith<V, I>(schema: Schema<V, I>, typeName: string, value: V | I): unknown {
@@ -94,7 +92,7 @@ function encodeObject(node: ObjectNode, value: unknown, cursor: Cursor): Record<
       cursor.enter(field.wireName);
       wire[field.wireName] = encodeNode(field.node, raw, cursor);
       cursor.leave();
-    } else if (field.presence !== "optional") {
+    } else if (isNeeded(node, field, source)) {
       cursor.within(field.wireName, () =>
         cursor.fail(`this field is required but is ${raw === null ? "null" : "missing"}`),
       );
@@ -108,6 +106,16 @@ function encodeObject(node: ObjectNode, value: unknown, cursor: Cursor): Record<
       cursor.within(key, () => cursor.fail(`unknown field; ${node.name} has ${listNames(node)}`));
   }
   return wire;
+}
+
+function isNeeded(
+  node: ObjectNode,
+  { presence, requiredUnless }: FieldNode,
+  source: Readonly<Record<string, unknown>>,
+): boolean {
+  if (presence !== "optional") return true;
+  const other = requiredUnless === undefined ? undefined : node.byWireName.get(requiredUnless);
+  return other !== undefined && (source[other.name] ?? null) === null;
 }
 
 function appendUnknown(

@@ -65,12 +65,12 @@ export interface FieldNode {
   readonly protobufOnly: boolean;
   /** First version of the Python SDK that has the field; undefined means from the start. */
   readonly since: string | undefined;
-  /** A deliberate difference to the Python SDK, for the parity page. */
-  readonly note: string | undefined;
   /** Optional, but a message without it breaks the contract; clients read over that. */
   readonly isPromised: boolean;
   /** What old clients call it. */
   readonly oldWireName: string | undefined;
+  /** Optional where the field of this wire name is given, required elsewhere. */
+  readonly requiredUnless: string | undefined;
 }
 
 /** One of several nodes; `choose` and `chooseWire` name the option that a value or its JSON form belongs to. */
@@ -80,7 +80,7 @@ export interface UnionNode {
   readonly options: Readonly<Record<string, Node>>;
   readonly choose: (value: unknown) => string | undefined;
   readonly chooseWire: (json: unknown) => string | undefined;
-  /** The public name of the field that tells the options apart, when there is one. */
+  /** The public name of the field that distinguishes the options, when there is one. */
   readonly tag: string | undefined;
 }
 
@@ -91,4 +91,9 @@ export interface MappedNode {
   readonly inner: Node;
   readonly wrap: (inner: never) => unknown;
   readonly unwrap: (value: never) => unknown;
+}
+
+/** The values of an enumeration. */
+export function valuesOf({ node }: { readonly node: Node }): ReadonlySet<unknown> {
+  return new Set(node.kind === "enum" ? node.values : []);
 }

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { ModelInput } from "../types/model-input.js";
 import { TensorData } from "../types/tensor-data.js";
 import { decodeJson } from "../wire/json-codec.js";
-import { ownArray } from "./own-array.js";
+import { ownArray } from "./typed-lists.js";
 
 /** What code makes in another realm. */
 const made = (code: string) => runInNewContext(code);

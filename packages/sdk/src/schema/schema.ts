@@ -2,7 +2,7 @@ import type { EnumNode, FieldNode, Node, ObjectNode, Presence } from "./node.js"
 import type { Timestamp } from "./timestamp.js";
 import { wireNameOf } from "./wire-name.js";
 
-/** A node together with the TypeScript types it stands for; the types exist at compile time only. */
+/** A node together with its TypeScript types, which exist at compile time only. */
 export interface Schema<Value = unknown, Input = Value> {
   readonly node: Node;
   readonly types?: { readonly value: Value; readonly input: Input };
@@ -36,27 +36,38 @@ type FieldValue<F> =
       ? ValueOf<S>
       : ValueOf<F>;
 
-type OmittableKey<F> = {
-  [K in keyof F]: F[K] extends Field<"optional" | "default", unknown> ? K : never;
-}[keyof F];
+type IsOmittable<F> = F extends Field<"optional" | "default", unknown> ? true : false;
 
-type OmittableInput<F> =
+type FieldInput<F> =
   F extends Field<"optional", infer S>
     ? InputOf<S> | null | undefined
-    : F extends Field<Presence, infer S>
+    : F extends Field<"default", infer S>
       ? InputOf<S> | undefined
-      : never;
+      : F extends Field<Presence, infer S>
+        ? InputOf<S>
+        : InputOf<F>;
 
-type FieldInput<F> = F extends Field<Presence, infer S> ? InputOf<S> : InputOf<F>;
+/**
+ * The values of an object by its fields. An interface extends it, so that an editor shows the sentence of every field
+ * and the name of the type; `SchemaOf` ties the schema to that interface.
+ */
+export type FieldValues<F> = { [K in keyof F]: FieldValue<F[K]> };
 
-type Simplify<T> = { [K in keyof T]: T[K] } & {};
+/** What can be encoded as an object: fields with defaults and optional fields may be left out. */
+export type FieldInputs<F> = {
+  [K in keyof F as IsOmittable<F[K]> extends true ? never : K]: FieldInput<F[K]>;
+} & {
+  [K in keyof F as IsOmittable<F[K]> extends true ? K : never]?: FieldInput<F[K]>;
+};
 
-type StrictValue<F> = Simplify<{ [K in keyof F]: FieldValue<F[K]> }>;
-type StrictInput<F> = Simplify<
-  { [K in Exclude<keyof F, OmittableKey<F>>]: FieldInput<F[K]> } & {
-    [K in OmittableKey<F>]?: OmittableInput<F[K]>;
-  }
->;
+/** The schema of a request type with these fields. */
+export type SchemaOf<V, F> = Schema<V, FieldInputs<F>>;
+
+/** The values of a response by its fields. */
+export type OpenValues<F> = FieldValues<F> & KeepsUnknownFields;
+
+/** The schema of a response type with these fields. */
+export type OpenSchema<V, F> = Schema<V, FieldInputs<F> & KeepsUnknownFields>;
 
 /** An answer that keeps what its schema does not know. */
 export interface KeepsUnknownFields {
@@ -72,12 +83,13 @@ export type Omittable<T, K extends keyof T = keyof T> = Omit<T, K> & {
 /** Facts about a field: for the parity page, and which wires carry it. */
 export interface FieldFacts {
   readonly since?: string;
-  readonly note?: string;
   readonly protobufOnly?: boolean;
   /** Servers promise to send it; clients can do without. */
   readonly isPromised?: boolean;
   /** What old clients call it; read, never written. */
   readonly oldWireName?: string;
+  /** Wire name of the field that makes this optional one unnecessary; without either the message is refused. */
+  readonly requiredUnless?: string;
 }
 
 /** Facts about an object: for the parity page, and what old clients send besides. */
@@ -144,7 +156,7 @@ export function pair<A, B>(first: Schema<A>, second: Schema<B>): Schema<[A, B]> 
   return { node: { kind: "tuple", items: [first.node, second.node] } };
 }
 
-/** A map whose keys belong to the user and are never renamed. */
+/** A map with keys of the user, which are never renamed. */
 export function record<V, I>(
   item: Schema<V, I>,
 ): Schema<Record<string, V>, Readonly<Record<string, I>>> {
@@ -165,7 +177,7 @@ export function optional<V, I>(
   return field("optional", inner, undefined, facts);
 }
 
-/** A field whose absence means `value`; always sent. */
+/** A field that has `value` when it is absent; always sent. */
 export function withDefault<V, I>(
   schema: Schema<V, I>,
   value: NoInfer<V>,
@@ -187,7 +199,7 @@ export function strictObject<F extends Fields>(
   name: string,
   fields: F,
   facts: ObjectFacts = {},
-): Schema<StrictValue<F>, StrictInput<F>> {
+): Schema<FieldValues<F>, FieldInputs<F>> {
   return { node: objectNode(name, fields, true, facts) };
 }
 
@@ -196,11 +208,11 @@ export function openObject<F extends Fields>(
   name: string,
   fields: F,
   facts: ObjectFacts = {},
-): Schema<StrictValue<F> & KeepsUnknownFields, StrictInput<F> & KeepsUnknownFields> {
+): Schema<OpenValues<F>, FieldInputs<F> & KeepsUnknownFields> {
   return { node: objectNode(name, fields, false, facts) };
 }
 
-/** Objects told apart by the text in one field; `infer` names the variant when that field is missing. */
+/** Objects distinguished by the text in one field; `infer` names the variant when that field is missing. */
 export function tagged<const O extends Readonly<Record<string, AnySchema>>>(
   name: string,
   tag: string,
@@ -223,7 +235,7 @@ export function tagged<const O extends Readonly<Record<string, AnySchema>>>(
   });
 }
 
-/** One of several schemas, told apart by looking at the value or at its JSON form. */
+/** One of several schemas, chosen by the value or by its JSON form. */
 export function union<const O extends Readonly<Record<string, AnySchema>>>(
   name: string,
   options: O,
@@ -246,33 +258,6 @@ export function mapped<V, I, Inner, InnerInput>(
   mapping: { wrap: (inner: Inner) => V; unwrap: (value: V | I) => InnerInput },
 ): Schema<V, V | I> {
   return { node: { kind: "mapped", name, inner: inner.node, ...mapping } };
-}
-
-/** The names of the fields that only one of two types has, or that take other values in it. */
-type Differences<A, B> = {
-  [K in keyof A | keyof B]: K extends keyof A & keyof B
-    ? [A[K], B[K]] extends [B[K], A[K]]
-      ? never
-      : K
-    : K;
-}[keyof A | keyof B];
-
-type Same<A, B> = [Differences<A, B>] extends [never]
-  ? unknown
-  : { "schema and interface differ in": Differences<A, B> };
-
-/**
- * Ties a schema to the interface that people read; what differs does not compile. The interface holds the text,
- * so that it costs nothing at run time and is there at the cursor; the schema holds what runs.
- */
-export function describedBy<Value>(): <V, I>(
-  schema: Schema<V, I> & Same<V, Value>,
-) => Schema<Value, I>;
-export function describedBy<Value, Input>(): <V, I>(
-  schema: Schema<V, I> & Same<V, Value> & Same<I, Input>,
-) => Schema<Value, Input>;
-export function describedBy(): (schema: Schema) => Schema<never, never> {
-  return (schema) => schema as Schema<never, never>;
 }
 
 function field<P extends Presence, S>(
@@ -303,9 +288,9 @@ function objectNode(
       default: isField ? entry.default : undefined,
       protobufOnly: isField && entry.facts.protobufOnly === true,
       since: isField ? entry.facts.since : undefined,
-      note: isField ? entry.facts.note : undefined,
       isPromised: isField && entry.facts.isPromised === true,
       oldWireName: isField ? entry.facts.oldWireName : undefined,
+      requiredUnless: isField ? entry.facts.requiredUnless : undefined,
     };
     byName.set(key, node);
     if (!node.protobufOnly) byWireName.set(node.wireName, node);

@@ -1,5 +1,4 @@
 import type { Cursor } from "./cursor.js";
-import { ownArray } from "./own-array.js";
 import { readInteger, readNumber } from "./scalars.js";
 
 const minInt32 = -(2 ** 31);
@@ -85,4 +84,31 @@ function toBigIntegers(list: ArrayLike<unknown>, cursor: Cursor): BigInt64Array 
 
 function isNumberList(list: unknown): list is ArrayLike<unknown> {
   return Array.isArray(list) || (ArrayBuffer.isView(list) && !(list instanceof DataView));
+}
+
+type OwnKind = new (buffer: ArrayBufferLike, offset: number, length: number) => ArrayBufferView;
+
+const kinds: Readonly<Record<string, OwnKind | undefined>> = {
+  Uint8Array,
+  Int8Array,
+  Int16Array,
+  Int32Array,
+  BigInt64Array,
+  Float32Array,
+  Float64Array,
+};
+
+/**
+ * A typed array as one of this realm, in the same memory; everything else as it is. Jest and some pools of Vitest run
+ * programs in a realm with other classes than those of Node, which makes what comes from threads and connections.
+ */
+export function ownArray<T>(value: T): T {
+  if (!isTypedArray(value)) return value;
+  const Own = kinds[value[Symbol.toStringTag]];
+  if (Own === undefined || (value as object) instanceof Own) return value;
+  return new Own(value.buffer, value.byteOffset, value.length) as ArrayBufferView & T;
+}
+
+function isTypedArray(value: unknown): value is Float32Array {
+  return ArrayBuffer.isView(value) && "length" in value;
 }

@@ -1,18 +1,19 @@
-import { CancelledError } from "../errors/cancelled-error.js";
-import { ByteSemaphore } from "../runtime/byte-semaphore.js";
+import { CancelledError } from "../errors/tinker-error.js";
 import type { Runtime } from "../runtime/runtime.js";
+import { Semaphore } from "../runtime/semaphore.js";
 import type { TelemetrySink } from "../telemetry/sink.js";
-import type { Api } from "../transport/api.js";
+import type { Api, CallOptions, RequestOf, ResponseOf } from "../transport/api.js";
 import type { BaseUrl } from "../transport/base-url.js";
 import type { Send } from "../transport/message.js";
+import type { CallHost } from "../transport/retry.js";
 import type { TokenExchange } from "../transport/token-exchange.js";
 import type { ClientConfigResponse, ClientDynamicConfigResponse } from "../types/service.js";
+import type { RouteName } from "../wire/routes.js";
 import type { BillingPause } from "./billing-pause.js";
 import type { ConnectionPlan } from "./connection-plan.js";
 import type { DialectChoice } from "./dialect.js";
 import type { DynamicConfig } from "./dynamic-config.js";
-import { PollPatience } from "./poll-patience.js";
-import { executeWithRetries, type RetryOptions } from "./execute-with-retries.js";
+import { SampleGate } from "./sample-gate.js";
 
 /** What a copy of a connection in another thread needs to go on without asking the server. */
 export interface ConnectionSnapshot {
@@ -21,10 +22,11 @@ export interface ConnectionSnapshot {
   readonly token: string | undefined;
 }
 
-/** The parts of an open connection. */
+/** The parts of an open connection; its sessions share them. */
 export interface ConnectionParts {
   readonly plan: ConnectionPlan;
   readonly api: Api;
+  /** The server's flags. */
   readonly config: ClientConfigResponse;
   readonly dynamicConfig: DynamicConfig;
   readonly dialect: DialectChoice;
@@ -32,101 +34,112 @@ export interface ConnectionParts {
   readonly telemetry: TelemetrySink;
   readonly tokens: TokenExchange | undefined;
   readonly baseUrl: BaseUrl;
+  /** Whether requests are answered inside this process or by the caller, and not over the network. */
   readonly isInside: boolean;
-  /** Sends without a credential, to any address. */
+  /** The name of a model as the server understands it: a folder by its whole path where they share the disk. */
+  readonly nameModel: (model: string) => string;
+  /** Sends without a credential, to any address: pools, redirects and the `fetch` option apply. */
   readonly send: Send;
+  readonly closing: AbortController;
   readonly closeTransport: () => Promise<void>;
+  /** How long polls wait for an answer. */
+  readonly pollTimeout: PollTimeout;
+  /** Bytes of large results that may be on their way at once. */
+  readonly inflightResponses: Semaphore;
 }
 
 /** An open way to one server: endpoints, credential, flags, dialect and limits. */
-export class Connection {
-  readonly #parts: ConnectionParts;
-  readonly #closing = new AbortController();
-  /** Bytes of large results that may be on their way at once. */
-  readonly inflightResponses: ByteSemaphore;
-  /** How long polls wait for an answer. */
-  readonly pollPatience: PollPatience;
-
-  constructor(parts: ConnectionParts) {
-    this.#parts = parts;
-    this.pollPatience = new PollPatience(parts.plan.runtime);
-    this.inflightResponses = new ByteSemaphore(parts.config.inflightResponseBytesSemaphoreSize);
-  }
-
-  get plan(): ConnectionPlan {
-    return this.#parts.plan;
-  }
-
-  get runtime(): Runtime {
-    return this.#parts.plan.runtime;
-  }
-
-  get api(): Api {
-    return this.#parts.api;
-  }
-
-  /** The server's flags. */
-  get config(): ClientConfigResponse {
-    return this.#parts.config;
-  }
-
-  get dynamicConfig(): DynamicConfig {
-    return this.#parts.dynamicConfig;
-  }
-
-  get dialect(): DialectChoice {
-    return this.#parts.dialect;
-  }
-
-  get billing(): BillingPause {
-    return this.#parts.billing;
-  }
-
-  get telemetry(): TelemetrySink {
-    return this.#parts.telemetry;
-  }
-
-  get baseUrl(): BaseUrl {
-    return this.#parts.baseUrl;
-  }
-
-  /** Whether requests are answered inside this process or by the caller, and not over the network. */
-  get isInside(): boolean {
-    return this.#parts.isInside;
-  }
-
-  /** Sends without a credential, to any address: pools, redirects and the `fetch` option apply. */
-  get send(): Send {
-    return this.#parts.send;
-  }
-
-  /** The token that stands for the key, when the server exchanges keys. */
-  get token(): string | undefined {
-    return this.#parts.tokens?.token;
-  }
-
+export class Connection implements CallHost {
+  readonly parts: ConnectionParts;
+  readonly plan: ConnectionPlan;
+  readonly runtime: Runtime;
+  readonly api: Api;
+  readonly config: ClientConfigResponse;
+  readonly dialect: DialectChoice;
+  readonly billing: BillingPause;
+  readonly telemetry: TelemetrySink;
   /** Aborts when the connection is closed. */
-  get closed(): AbortSignal {
-    return this.#closing.signal;
+  readonly closed: AbortSignal;
+  /** Limits on samples that are on their way to the server. */
+  readonly sampleGate: SampleGate;
+  readonly #shared = new Map<unknown, unknown>();
+
+  constructor(parts: ConnectionParts, telemetry: TelemetrySink = parts.telemetry) {
+    this.parts = parts;
+    this.plan = parts.plan;
+    this.runtime = parts.plan.runtime;
+    this.api = parts.api;
+    this.config = parts.config;
+    this.dialect = parts.dialect;
+    this.billing = parts.billing;
+    this.telemetry = telemetry;
+    this.closed = parts.closing.signal;
+    const { sampleDispatchBytesSemaphoreSize } = this.config;
+    this.sampleGate = new SampleGate(this.runtime.clock, sampleDispatchBytesSemaphoreSize);
   }
 
-  /** Runs a call in the retry loop. */
-  retrying<T>(endpoint: string, call: () => Promise<T>, options: RetryOptions = {}): Promise<T> {
-    return executeWithRetries(call, this, endpoint, options);
+  /** Calls an endpoint, for five minutes if need be. */
+  call<N extends RouteName>(
+    name: N,
+    request: RequestOf<N>,
+    options: CallOptions = {},
+  ): Promise<ResponseOf<N>> {
+    return this.api.call(name, request, { ...options, retries: { host: this } });
+  }
+
+  /** An object that all users of this connection share; the first of them makes it. */
+  shared<T>(make: () => T): T {
+    if (!this.#shared.has(make)) this.#shared.set(make, make());
+    return this.#shared.get(make) as T;
   }
 
   snapshot(): ConnectionSnapshot {
-    const { config, token } = this;
-    return { config, dynamicConfig: this.dynamicConfig.current, token };
+    const { tokens, dynamicConfig } = this.parts;
+    return { config: this.config, dynamicConfig: dynamicConfig.current, token: tokens?.token };
   }
 
   /** Ends everything under way and frees sockets and timers; nothing is sent to the server. */
   async close(): Promise<void> {
     if (this.closed.aborted) return;
-    this.#closing.abort(new CancelledError("The client was closed."));
-    this.dynamicConfig.stop();
-    this.telemetry.stop();
-    this.#parts.tokens?.stop();
-    await this.#parts.closeTransport();
+    const { closing, dynamicConfig, telemetry, tokens, closeTransport } = this.parts;
+    closing.abort(new CancelledError("The client was closed."));
+    dynamicConfig.stop();
+    telemetry.stop();
+    tokens?.stop();
+    await closeTransport();
+  }
+}
+
+const firstMs = 45_000;
+const longestMs = 720_000;
+
+/**
+ * How long a poll may stay without an answer. Most servers answer within 45 seconds that a request is
+ * still pending; some hold a poll for minutes. A poll that got no answer at all is taken for such a
+ * one, and all polls of the connection wait twice as long from then on; only when even twelve minutes
+ * do not help is it a lost connection.
+ */
+export class PollTimeout {
+  readonly #runtime: Runtime;
+  #currentMs = firstMs;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  get currentMs(): number {
+    return this.#currentMs;
+  }
+
+  /** A poll that waited this long got no answer; true if the next one should wait longer. */
+  extend(waitedMs: number): boolean {
+    // Others may have lengthened it while this one waited.
+    if (waitedMs < this.#currentMs) return true;
+    if (this.#currentMs >= longestMs) return false;
+    this.#currentMs = Math.min(this.#currentMs * 2, longestMs);
+    this.#runtime.logger.info(
+      `the server holds polls for longer than ${waitedMs / 1000} s; waiting up to ${this.#currentMs / 1000} s from now on`,
+    );
+    return true;
   }
 }

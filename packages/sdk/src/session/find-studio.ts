@@ -1,13 +1,11 @@
 import { APIStatusError } from "../errors/api-error.js";
-import { localBaseUrl } from "../transport/base-url.js";
 import type { HttpResponse } from "../transport/message.js";
 import { resolveCredential } from "../transport/resolve-credential.js";
 import type { Route } from "../wire/routes.js";
 import { studioRoutes } from "../wire/studio-routes.js";
 import type { StudioCode, StudioHello } from "../wire/studio.js";
 import type { ConnectionPlan } from "./connection-plan.js";
-import { openApi } from "./open-api.js";
-import { openTransport } from "./open-transport.js";
+import { openApi, openTransport } from "./open-transport.js";
 
 const once = {
   request: null,
@@ -27,12 +25,13 @@ export async function findStudio(
   plan: ConnectionPlan,
   signal: AbortSignal,
 ): Promise<string | null> {
-  // The engine of this process has no address; one that listens is found by that.
-  if (plan.baseUrl === localBaseUrl) return null;
+  // The engine of this process has no address.
+  if (plan.local?.isInProcess) return null;
   const transport = await openTransport(plan);
   try {
     const { origin, prefix } = transport.baseUrl;
-    const address = `${origin}${prefix}/studio`;
+    const address = `${transport.address ?? origin}${prefix}/studio`;
+    const credential = transport.credential ?? plan.credential;
     // Asked as the page will ask: without a credential.
     const stranger = openApi(plan, transport, () => undefined);
     const hello = await stranger.exchangeAt(helloRoute, "studioHello", null, { signal }).then(
@@ -43,13 +42,10 @@ export async function findStudio(
       },
     );
     if (typeof hello?.version !== "string") return null;
-    const { key, command } = plan.credential;
+    const { key, command } = credential;
     if (!hello.needsLogin || !(key ?? command)) return address;
-    const owner = openApi(
-      plan,
-      transport,
-      resolveCredential(plan.credential, { enforceCommand: false }),
-    );
+    const provider = resolveCredential(credential, { enforceCommand: false });
+    const owner = openApi(plan, transport, provider);
     const headers = { "x-tinker-studio": "1" };
     const answer = await owner.exchangeAt(codeRoute, "studioCode", null, { signal, headers });
     return `${address}#code=${readJson<StudioCode>(answer)?.code}`;

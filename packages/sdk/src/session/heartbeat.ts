@@ -5,15 +5,15 @@ import type { Runtime } from "../runtime/runtime.js";
 const intervalMs = 10_000;
 const worryAfterMs = 120_000;
 
-/** Sends a heartbeat; one that somebody waits for may keep the process alive. */
+/** Sends a heartbeat; one that a caller waits for may keep the process alive. */
 export type SendHeartbeat = (isBackground: boolean) => Promise<unknown>;
 
 /**
- * Tells the server that a session is alive, every ten seconds, and learns from it when it is not.
+ * Sends a heartbeat for a session every ten seconds, and ends the session when the server has closed it.
  *
  * - A missed beat does no harm; after two minutes without one the server may drop the session, so
- *   people are told.
- * - 410, and 404 once the server has taken a beat, say that the session is over: it slept too long, or
+ *   a warning is logged.
+ * - 410, and 404 after a beat that succeeded, mean that the session is over: it slept too long, or
  *   the server lost it. Beating on would not bring it back.
  */
 export class Heartbeat {
@@ -34,12 +34,12 @@ export class Heartbeat {
     this.#cancel = this.#scheduleNext();
   }
 
-  /** Whether the server has said that the session is over. */
+  /** True once the server has ended the session. */
   get isSessionOver(): boolean {
     return this.#isSessionOver;
   }
 
-  /** Asks the server now; says whether the session is over. */
+  /** Asks the server now; true if the session is over. */
   async check(): Promise<boolean> {
     if (!this.#isStopped) await this.#beat(false);
     return this.#isSessionOver;

@@ -37,13 +37,13 @@ export async function openSession(
 
 /** Takes part in a session that exists already. */
 export function joinSession(connection: Connection, sessionId: string): Session {
-  const { runtime, api, closed } = connection;
+  const { runtime, api, closed, parts } = connection;
   const heartbeat = new Heartbeat(runtime, sessionId, (isBackground) =>
     api.call("sessionHeartbeat", { sessionId }, { isBackground, signal: closed }),
   );
-  connection.dynamicConfig.startRefreshing();
+  parts.dynamicConfig.startRefreshing();
   const telemetry = sessionTelemetry(connection, sessionId);
-  return new Session({ connection, sessionId, telemetry, heartbeat });
+  return new Session(connection, sessionId, telemetry, heartbeat);
 }
 
 function sessionTelemetry(connection: Connection, sessionId: string): TelemetrySink {

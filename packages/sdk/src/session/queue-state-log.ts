@@ -11,7 +11,7 @@ export interface QueueSubject {
   readonly name: string;
 }
 
-/** Tells people, at most once a minute, that the server lets them wait and why. */
+/** Logs, at most once a minute, that requests wait at the server and why. */
 export class QueueStateLog {
   readonly #runtime: Runtime;
   readonly #subject: QueueSubject;

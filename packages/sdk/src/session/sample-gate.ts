@@ -1,8 +1,6 @@
-import { ByteSemaphore } from "../runtime/byte-semaphore.js";
-import type { Cancellation } from "../runtime/cancellation.js";
+import { type Cancellation, sleep } from "../runtime/cancellation.js";
 import type { Clock } from "../runtime/clock.js";
 import { Semaphore } from "../runtime/semaphore.js";
-import { sleep } from "../runtime/sleep.js";
 
 const maxInDispatch = 400;
 const maxThrottled = 10;
@@ -23,7 +21,7 @@ export interface DispatchPermit {
  * Limits the samples that are on their way to the server, for all sampling clients of a session.
  *
  * - 400 may be in dispatch at once, within a budget of bytes.
- * - The server says 429 when it has too much; then nobody sends for a second (five after a large
+ * - The server answers 429 when it has too much; then nothing is sent for a second (five after a large
  *   request), and from then until ten seconds after that only ten at a time, each counted as twenty
  *   times its size.
  */
@@ -31,21 +29,21 @@ export class SampleGate {
   readonly #clock: Clock;
   readonly #slots = new Semaphore(maxInDispatch);
   readonly #throttledSlots = new Semaphore(maxThrottled);
-  readonly #bytes: ByteSemaphore;
+  readonly #bytes: Semaphore;
   #backoffUntil: number | undefined;
   #inDispatch = 0;
 
   constructor(clock: Clock, sizeBytes: number) {
     this.#clock = clock;
-    this.#bytes = new ByteSemaphore(sizeBytes);
+    this.#bytes = new Semaphore(sizeBytes);
   }
 
   /** Waits until a request of this size may be sent; `leave` gives the permit back. */
   enter(sizeBytes: number, signal: Cancellation): Promise<DispatchPermit> {
-    return this.#slots.acquire(signal).then(() => this.#pass(sizeBytes, signal));
+    return this.#slots.acquire(1, signal).then(() => this.#pass(sizeBytes, signal));
   }
 
-  /** What is left to wait for inside; nobody waits here for long while the server has room. */
+  /** The waits behind the slot, which are short while the server has room. */
   #pass(sizeBytes: number, signal: Cancellation): DispatchPermit | Promise<DispatchPermit> {
     if (!this.#isBackoffRecent() && this.#bytes.tryAcquire(sizeBytes)) {
       this.#inDispatch++;
@@ -58,7 +56,7 @@ export class SampleGate {
     let isThrottled = false;
     try {
       if (this.#isBackoffRecent()) {
-        await this.#throttledSlots.acquire(signal);
+        await this.#throttledSlots.acquire(1, signal);
         isThrottled = true;
       }
       const countedBytes = this.#isBackoffRecent() ? sizeBytes * throttledByteFactor : sizeBytes;
@@ -77,17 +75,17 @@ export class SampleGate {
     this.#leaveSlots(isThrottled);
   }
 
-  /** Whether so many are on their way that a place should not be kept longer than necessary. */
+  /** True while many requests are in dispatch, so that none should hold its slot for long. */
   get isBusy(): boolean {
     return this.#inDispatch > fewInDispatch;
   }
 
-  /** Whether somebody has to hold back at the moment. */
+  /** True while requests must be held back. */
   get isBackingOff(): boolean {
     return this.#backoffUntil !== undefined && this.#clock.now() < this.#backoffUntil;
   }
 
-  /** The server has too much: nobody sends for a while, or for as long as it asks; says how long. */
+  /** Holds requests back for a while, or for as long as the server asked; returns how long. */
   backOff(sizeBytes: number, askedMs?: number): number {
     const pauseMs = askedMs ?? (sizeBytes <= largeRequestBytes ? 1_000 : 5_000);
     const until = this.#clock.now() + pauseMs;
@@ -95,7 +93,7 @@ export class SampleGate {
     return pauseMs;
   }
 
-  /** Waits until nobody has to hold back any more. */
+  /** Waits until requests need not be held back any more. */
   async waitForBackoff(signal: Cancellation): Promise<void> {
     while (this.isBackingOff) {
       const leftMs = (this.#backoffUntil ?? 0) - this.#clock.now();

@@ -31,7 +31,7 @@ export async function connectOpenTelemetry(events: EventHub): Promise<void> {
     spans.delete(event.operationId);
     span.setAttributes({ "tinker.subject": subject, "tinker.request_ids": [...requestIds] });
     if (isError) {
-      const exception = error instanceof Error ? error : new Error("given up", { cause: error });
+      const exception = error instanceof Error ? error : new Error("aborted", { cause: error });
       span.recordException(exception);
       span.setStatus({ code: SpanStatusCode.ERROR, message: exception.message });
     }
@@ -42,7 +42,7 @@ export async function connectOpenTelemetry(events: EventHub): Promise<void> {
     switch (event.type) {
       case "operationStart": {
         const span = tracer.startSpan(`tinker ${event.operation}`, { kind: SpanKind.CLIENT });
-        // Where nobody records, there is nothing to end.
+        // Without a recorder there is no span to end.
         if (span.isRecording()) spans.set(event.operationId, span);
         break;
       }

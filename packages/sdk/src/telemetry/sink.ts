@@ -1,6 +1,6 @@
 import type { Severity } from "../types/telemetry.js";
 
-/** Takes note of what happens; knows how to tell the service about it. */
+/** Collects events and reports them to the service. */
 export interface TelemetrySink {
   /** A diagnostic event. */
   log(name: string, severity: Severity, data: Readonly<Record<string, unknown>>): void;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../runtime/clock.js";
 import { createRuntime } from "../runtime/runtime.js";
-import { serveEvents } from "../runtime/serve-events.js";
+import { yieldToEventLoop } from "../runtime/yield-to-event-loop.js";
 import { Api } from "../transport/api.js";
 import { openFetchTransport } from "../transport/fetch-transport.js";
 import { decodeJson } from "../wire/json-codec.js";
-import { durationText } from "./duration-text.js";
+import { durationText } from "./telemetry.js";
 import { redact } from "./redact.js";
 import { openTelemetry } from "./telemetry.js";
 
@@ -41,7 +41,7 @@ describe("the queue", () => {
     expect(warnings[0]).toMatch(/queue is full/);
     // There is no room for it, but asking for it sends what is there.
     await telemetry.captureFatal(new Error("x"));
-    while (sizes.length < 100) await serveEvents();
+    while (sizes.length < 100) await yieldToEventLoop();
     expect(new Set(sizes)).toEqual(new Set([100]));
     telemetry.stop();
     telemetry.log("late", "DEBUG", {});

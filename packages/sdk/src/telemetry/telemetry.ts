@@ -1,24 +1,21 @@
 import { APIError, APIResponseValidationError, APIStatusError } from "../errors/api-error.js";
+import { isUserError } from "../errors/tinker-error.js";
 import type { CancelTimer } from "../runtime/clock.js";
 import { defer, type Deferred } from "../runtime/deferred.js";
 import { platform } from "../runtime/platform.js";
-import { retry, type RetryPolicy } from "../runtime/retry.js";
 import type { Runtime } from "../runtime/runtime.js";
-import { sleep } from "../runtime/sleep.js";
+import { sleep } from "../runtime/cancellation.js";
 import { sdkVersion } from "../runtime/version.js";
 import { Timestamp } from "../schema/timestamp.js";
 import type { Api, RequestOf } from "../transport/api.js";
+import { growingPauseMs, retry, retryTable, type RetryPolicy } from "../transport/retry.js";
 import type { Severity, TelemetryEventInput } from "../types/telemetry.js";
-import { durationText } from "./duration-text.js";
-import { describeException } from "./exception-event.js";
-import { redact } from "./redact.js";
+import { redact, redactText } from "./redact.js";
 import type { TelemetrySink } from "./sink.js";
 
 const batchSize = 100;
 const flushEveryMs = 10_000;
 const queueLimit = 10_000;
-const resendAfterMs = 1_000;
-const longestResendDelayMs = 60_000;
 const longestDelayOfAnErrorMs = 1_000;
 
 const statusesOfMissingEndpoints = new Set([404, 405, 501]);
@@ -163,9 +160,9 @@ class Telemetry implements TelemetrySink {
     const { signal } = this.#stopping;
     const send = () =>
       this.#api.call("telemetry", this.#toRequest(events), { isBackground: true, signal });
-    const surroundings = { clock: this.#runtime.clock, signal, isBackground: true };
+    const context = { clock: this.#runtime.clock, signal, isBackground: true };
     try {
-      await retry(send, this.#resending, surroundings);
+      await retry(send, this.#resending, context);
       this.#isStuck = false;
     } catch (error) {
       if (signal.aborted) return false;
@@ -178,13 +175,13 @@ class Telemetry implements TelemetrySink {
     return true;
   }
 
-  /** A 2xx means that the server has the events, whatever else it says. */
+  /** A 2xx means that the server has the events, whatever its body is. */
   readonly #resending: RetryPolicy = {
     shouldRetry: (error) =>
       error instanceof APIError &&
       !(error instanceof APIResponseValidationError) &&
       !(error instanceof APIStatusError && statusesOfMissingEndpoints.has(error.status)),
-    delayFor: (_, failures) => Math.min(resendAfterMs * 2 ** failures, longestResendDelayMs),
+    delayFor: (_, failures) => growingPauseMs(retryTable.telemetry, failures),
     onFailure: (error, delayMs) => {
       if (delayMs === null) return;
       this.#runtime.logger.debug(`telemetry: will be sent again: ${(error as Error).message}`);
@@ -207,4 +204,68 @@ class Telemetry implements TelemetrySink {
       if (this.#flushed >= target) done.resolve();
     }
   }
+}
+
+/** A duration as the service reads it: `0:00:05`, `1 day, 1:01:01.500000`. */
+export function durationText(durationMs: number): string {
+  const totalSeconds = Math.floor(durationMs / 1000);
+  const microseconds = Math.round((durationMs - totalSeconds * 1000) * 1000);
+  const days = Math.floor(totalSeconds / 86_400);
+  const hours = Math.floor((totalSeconds % 86_400) / 3600);
+  const minutes = Math.floor((totalSeconds % 3600) / 60);
+  const seconds = totalSeconds % 60;
+  const pad = (value: number): string => String(value).padStart(2, "0");
+  const fraction = microseconds === 0 ? "" : `.${String(microseconds).padStart(6, "0")}`;
+  const dayPart = days === 0 ? "" : `${days} day${days === 1 ? "" : "s"}, `;
+  return `${dayPart}${hours}:${pad(minutes)}:${pad(seconds)}${fraction}`;
+}
+
+/** The part of an event that depends on the error. */
+type ExceptionEvent =
+  | {
+      readonly event: "UNHANDLED_EXCEPTION";
+      readonly severity: Severity;
+      readonly errorMessage: string;
+      readonly errorType: string;
+      readonly traceback: string | null;
+    }
+  | {
+      readonly event: "GENERIC_EVENT";
+      readonly severity: Severity;
+      readonly eventName: string;
+      readonly eventData: Record<string, unknown>;
+    };
+
+/** What is reported about an error: mistakes of the caller are kept apart from failures. */
+function describeException(error: unknown): ExceptionEvent {
+  const fault = userFault(error);
+  if (fault) {
+    return {
+      event: "GENERIC_EVENT",
+      severity: "WARNING",
+      eventName: "user_error",
+      eventData: redact({
+        error_type: fault.name,
+        ...(fault.message ? { message: fault.message } : {}),
+        ...(fault instanceof APIStatusError ? { status_code: fault.status } : {}),
+        ...(fault instanceof APIError && fault.body !== null ? { body: fault.body } : {}),
+      }) as Record<string, unknown>,
+    };
+  }
+  const isError = error instanceof Error;
+  return {
+    event: "UNHANDLED_EXCEPTION",
+    severity: "ERROR",
+    errorMessage: redactText(isError ? error.message : String(error)),
+    errorType: isError ? error.name : typeof error,
+    traceback: isError && error.stack ? redactText(error.stack) : null,
+  };
+}
+
+/** The link of the chain of causes that blames the user. */
+function userFault(error: unknown): Error | undefined {
+  if (!isUserError(error)) return undefined;
+  let fault = error as Error;
+  while (!("blamesUser" in fault && fault.blamesUser === true)) fault = fault.cause as Error;
+  return fault;
 }

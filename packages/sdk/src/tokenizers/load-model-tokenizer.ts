@@ -5,11 +5,11 @@ import type { Connection } from "../session/connection.js";
 import { loadTokenizerFrom, unusableTokenizer } from "./load-tokenizer.js";
 import { tokenizerIdOf, type NamedModel } from "./tokenizer-id.js";
 
-/** Tokenizers that a server handed out, by model; they are megabytes. */
-const served = new WeakMap<Connection, Map<string, Tokenizer>>();
+/** Tokenizers from the server, by model; they are megabytes. */
+const newTokenizers = (): Map<string, Tokenizer> => new Map();
 
 /**
- * Loads the tokenizer of a model that the server told about: from the server where it hands tokenizers
+ * Loads the tokenizer of a model of the server: from the server where it hands tokenizers
  * out, because it knows best what it trains with, else by the model's name.
  */
 export async function loadModelTokenizer(
@@ -19,7 +19,7 @@ export async function loadModelTokenizer(
 ): Promise<Tokenizer> {
   const id = tokenizerIdOf(model);
   if (!id) {
-    throw new TinkerError("The server does not tell the name of the model.", {
+    throw new TinkerError("The server did not return the name of the model.", {
       code: "tokenizer_unusable",
     });
   }
@@ -29,7 +29,7 @@ export async function loadModelTokenizer(
   );
 }
 
-/** What this project's server says of a model that it cannot find either: then looking elsewhere is no use. */
+/** Codes of this project's server for a model that it cannot find; looking elsewhere is of no use then. */
 const finalRefusals = new Set(["model_not_found", "hub_unreachable"]);
 
 /** Servers other than this project's do not have the endpoint; any other refusal means that. */
@@ -38,8 +38,7 @@ async function askServer(
   connection: Connection,
   signal: AbortSignal,
 ): Promise<Tokenizer | undefined> {
-  const kept = served.get(connection) ?? new Map<string, Tokenizer>();
-  served.set(connection, kept);
+  const kept = connection.shared(newTokenizers);
   const known = kept.get(model);
   if (known) return known;
   const { parseTokenizer } = await import("@tinker-ts/hub");

@@ -7,12 +7,12 @@ import type { TokenizerId } from "./tokenizer-id.js";
 const maxKept = 32;
 const kept = new Map<string, SharedWork<Tokenizer>>();
 
-/** Variables that decide which files a name stands for. */
+/** Variables that decide which files a name refers to. */
 const variables = ["HF_HOME", "HF_HUB_CACHE", "HF_ENDPOINT", "HF_TOKEN", "HF_HUB_OFFLINE"];
 
 /**
  * Loads a tokenizer from a folder of that name, the Hugging Face cache or the hub. The last ones loaded
- * are kept; those who ask for one at the same time share the work, which ends when all have given up.
+ * are kept; concurrent calls share the work, which ends when all of them are aborted.
  */
 export async function loadTokenizerFrom(
   tokenizer: TokenizerId,

@@ -5,7 +5,7 @@ export interface TokenizerId {
   readonly revision: string | null;
 }
 
-/** What a server tells about a model. */
+/** A server's description of a model. */
 export interface NamedModel {
   readonly modelName: string | null;
   readonly tokenizerId: string | null;
@@ -13,7 +13,7 @@ export interface NamedModel {
 
 const llama3Tokenizer = "thinkingmachineslabinc/meta-llama-3-instruct-tokenizer";
 
-/** Tokenizers whose newest state does not fit the model that is served. */
+/** Tokenizers that must be pinned, because their newest state does not fit the served model. */
 const pinned: Readonly<Record<string, TokenizerId>> = {
   "moonshotai/Kimi-K2-Thinking": {
     id: "moonshotai/Kimi-K2-Thinking",

@@ -4,7 +4,7 @@ import { readVariable, type Environment } from "../runtime/environment.js";
 /** The hosted service. */
 export const hostedBaseUrl = "https://tinker.thinkingmachines.dev/services/tinker-prod";
 
-/** The address of the engine inside this process. */
+/** The address of the engine on this machine. */
 export const localBaseUrl = "local:";
 
 /** Where requests go: an origin and the path that stands before every endpoint. */

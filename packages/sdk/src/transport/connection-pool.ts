@@ -1,7 +1,6 @@
 import type { Client } from "undici";
 import type { Cancellation } from "../runtime/cancellation.js";
-import { Semaphore } from "../runtime/semaphore.js";
-import { WaitList } from "../runtime/wait-list.js";
+import { Semaphore, WaitList } from "../runtime/semaphore.js";
 
 /** One undici client: a socket of HTTP/1.1, or of HTTP/2 with many streams. */
 export interface PooledConnection {
@@ -11,7 +10,7 @@ export interface PooledConnection {
   active: number;
   /** Not open yet, so it is not known how much it will carry. */
   isOpening: boolean;
-  /** Lost or condemned; never handed out again. */
+  /** Lost or about to be closed; never leased again. */
   isDead: boolean;
 }
 
@@ -24,7 +23,7 @@ export interface PoolLimits {
   readonly mayMultiplex: boolean;
 }
 
-/** Opens a connection; calls back when it is open, with whether it is HTTP/2. */
+/** Opens a connection; calls back when it is open, with true for HTTP/2. */
 export type OpenConnection = (onOpen: (isMultiplexed: boolean) => void) => Client;
 
 const streamsPerConnection = 100;
@@ -63,16 +62,16 @@ export class ConnectionPool {
   tryTake(): Lease | undefined {
     if (!this.#fresh.tryAcquire()) return undefined;
     const connection = this.#pickFree();
-    if (connection) return this.#lease(connection);
+    if (connection) return new Lease(connection, this, this.#fresh);
     this.#fresh.release();
     return undefined;
   }
 
   /** Waits for the right to send; `park` or `giveBack` ends being fresh. */
   take(signal?: Cancellation): Promise<Lease> {
-    return this.#fresh.acquire(signal).then(() => {
+    return this.#fresh.acquire(1, signal).then(() => {
       const connection = this.#pickFree();
-      return connection ? this.#lease(connection) : this.#takeNextFree(signal);
+      return connection ? new Lease(connection, this, this.#fresh) : this.#takeNextFree(signal);
     });
   }
 
@@ -81,7 +80,7 @@ export class ConnectionPool {
       for (;;) {
         await this.#waitingForConnection.wait(signal);
         const connection = this.#pickFree();
-        if (connection) return this.#lease(connection);
+        if (connection) return new Lease(connection, this, this.#fresh);
       }
     } catch (error) {
       this.#fresh.release();
@@ -91,10 +90,6 @@ export class ConnectionPool {
 
   async destroy(): Promise<void> {
     await Promise.all([...this.#all].map((connection) => connection.client.destroy()));
-  }
-
-  #lease(connection: PooledConnection): Lease {
-    return new Lease(connection, this, this.#fresh);
   }
 
   #pickFree(): PooledConnection | undefined {
@@ -139,7 +134,7 @@ export class ConnectionPool {
     if (wasFull) this.#offer(connection);
   }
 
-  /** Those who waited for it share it, or open their own. */
+  /** Requests that waited for it share it, or open their own. */
   #endOpening(connection: PooledConnection, isMultiplexed: boolean): void {
     if (!connection.isOpening) return;
     connection.isOpening = false;

@@ -1,8 +1,8 @@
-import { CredentialError } from "../errors/credential-error.js";
+import { CredentialError } from "../errors/tinker-error.js";
 import { problemOfHeaderValue } from "./sendable-header.js";
 import { readVariable, type Environment } from "../runtime/environment.js";
 
-/** What a client knows about its credential before it asks anybody. */
+/** The credential of a client before any request. */
 export interface CredentialSource {
   /** `apiKey`, else `TINKER_API_KEY`. */
   readonly key: string | undefined;
@@ -28,12 +28,12 @@ export function findCredential(
   return source;
 }
 
-/** Whether a credential is a token in itself and not a key to get one. */
+/** True for a credential that is a token and not a key to get one. */
 export function isJwt(credential: string): boolean {
   return credential.startsWith("eyJ");
 }
 
-/** Whether a key looks like one. */
+/** True for a key of a known form. */
 export function isUsable(key: string | undefined): boolean {
   return key !== undefined && (key.startsWith("tml-") || isJwt(key));
 }

@@ -1,7 +1,9 @@
-import type { Inspect } from "./message.js";
+import type { HttpResponse } from "./message.js";
 
 /** Browsers offer what they can unpack by themselves. */
 export const acceptedEncodings = "gzip, deflate, br";
 
-/** Leaves answers as they are: `fetch` has unpacked them. Takes the place of decompression.ts. */
-export const decompress: Inspect = (response) => response;
+/** Returns responses as they are: `fetch` has unpacked them. Takes the place of decompression.ts. */
+export function decompress(response: HttpResponse): HttpResponse {
+  return response;
+}

@@ -1,8 +1,8 @@
 import { APIConnectionError, APIResponseValidationError } from "../errors/api-error.js";
 import { WireError } from "../errors/wire-error.js";
-import { abortable } from "../runtime/abortable.js";
+import { abortable } from "../runtime/cancellation.js";
 import { tooLargeError } from "./answer-bounds.js";
-import { describeRequest, type HttpRequest, type HttpResponse, type Inspect } from "./message.js";
+import { describeRequest, type HttpRequest, type HttpResponse } from "./message.js";
 
 /** Encodings offered to servers. */
 export const acceptedEncodings = "gzip, deflate, br";
@@ -14,9 +14,12 @@ type Unpack = (packed: Uint8Array) => Promise<Uint8Array>;
 
 /**
  * Unpacks answers that the server compressed; one that does not unpack was damaged on its way. Streamed
- * answers are left as they are: whoever wants one asks for it unpacked.
+ * answers are left as they are: callers that want one ask for it unpacked.
  */
-export const decompress: Inspect = (response, request) => {
+export function decompress(
+  response: HttpResponse,
+  request: HttpRequest,
+): HttpResponse | Promise<HttpResponse> {
   const encoding = response.headers["content-encoding"];
   if (encoding === undefined || response.parts) return response;
   const steps = encoding
@@ -32,7 +35,7 @@ export const decompress: Inspect = (response, request) => {
       request: describeRequest(request),
     });
   });
-};
+}
 
 async function unpack(
   response: HttpResponse,
@@ -63,7 +66,7 @@ async function loadUnpackers(maxBytes: number): Promise<Readonly<Record<string, 
   return {
     gzip: gunzip,
     "x-gzip": gunzip,
-    // Some servers mean the bare algorithm, without the frame that the name stands for.
+    // Some servers mean the bare algorithm, without the frame that the name implies.
     deflate: (packed) => (hasZlibFrame(packed) ? inflate(packed) : inflateRaw(packed)),
     br: (packed) => promisify(zlib.brotliDecompress)(packed, limit),
     zstd: (packed) => decompressZstd(packed, maxBytes),

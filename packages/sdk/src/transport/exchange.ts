@@ -1,18 +1,19 @@
-import type { Dispatcher } from "undici";
 import { APIConnectionError, APITimeoutError } from "../errors/api-error.js";
 import { listen, stopListening, type AbortListener } from "../runtime/cancellation.js";
 import type { CancelTimer, Clock } from "../runtime/clock.js";
 import { silenceError, slowestAnswerBytesPerMs, tooLargeError } from "./answer-bounds.js";
 import type { Lease } from "./connection-pool.js";
-import { headerList } from "./header-list.js";
 import {
   describeRequest,
+  isEmptyBadRequest,
   isSuccess,
+  type Headers,
   type HttpRequest,
   type HttpResponse,
   type UploadParts,
 } from "./message.js";
 import { PartQueue } from "./part-queue.js";
+import type { Dispatcher } from "undici";
 
 /** A request that got no answer for this long is parked. */
 const parkAfterMs = 100;
@@ -29,14 +30,13 @@ const nothing = new Uint8Array();
  * One timer serves two purposes in turn: first it parks the request, then it watches for silence.
  * Activity only notes the time; the timer looks at the note when it fires and sleeps on.
  *
- * An answer is collected, within its bounds, or handed on part by part where the request says so.
+ * An answer is collected, within its bounds, or delivered part by part where the request asks for it.
  */
 export class Exchange implements Dispatcher.DispatchHandler, AbortListener {
-  readonly answer: Promise<HttpResponse>;
+  readonly #answer: Promise<HttpResponse>;
   readonly #request: HttpRequest;
   readonly #lease: Lease;
   readonly #clock: Clock;
-  readonly #isUsableAfter: (response: HttpResponse) => boolean;
   #firstPart: Uint8Array | undefined;
   #furtherParts: Uint8Array[] | undefined;
   #queue: PartQueue | undefined;
@@ -52,17 +52,11 @@ export class Exchange implements Dispatcher.DispatchHandler, AbortListener {
   #patienceMs: number;
   #cancelTimer: CancelTimer;
 
-  constructor(
-    request: HttpRequest,
-    lease: Lease,
-    clock: Clock,
-    isUsableAfter: (response: HttpResponse) => boolean,
-  ) {
+  constructor(request: HttpRequest, lease: Lease, clock: Clock) {
     this.#request = request;
     this.#lease = lease;
     this.#clock = clock;
-    this.#isUsableAfter = isUsableAfter;
-    this.answer = new Promise((resolve, reject) => {
+    this.#answer = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
@@ -74,9 +68,9 @@ export class Exchange implements Dispatcher.DispatchHandler, AbortListener {
     listen(request.signal, this);
   }
 
-  /** Sends the request. */
-  start(): void {
-    if (this.#isOver) return;
+  /** Sends the request and waits for the answer. */
+  start(): Promise<HttpResponse> {
+    if (this.#isOver) return this.#answer;
     const { method, path, body: given } = this.#request;
     const headers = headerList(this.#request);
     const body = typeof given === "function" ? this.#watched(given) : given;
@@ -84,6 +78,7 @@ export class Exchange implements Dispatcher.DispatchHandler, AbortListener {
       { method, path, headers, body, headersTimeout: 0, bodyTimeout: 0 } as DispatchOptions,
       this,
     );
+    return this.#answer;
   }
 
   onAbort(reason: unknown): void {
@@ -92,7 +87,7 @@ export class Exchange implements Dispatcher.DispatchHandler, AbortListener {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#isOver) controller.abort(new Error("the request was given up"));
+    if (this.#isOver) controller.abort(new Error("the request was aborted"));
   }
 
   onResponseStart(
@@ -135,7 +130,8 @@ export class Exchange implements Dispatcher.DispatchHandler, AbortListener {
     const body = this.#furtherParts ? Buffer.concat([first, ...this.#furtherParts]) : first;
     const downloadMs = this.#clock.now() - this.#answeredAt;
     const response = { status: this.#status, headers: this.#headers, body, downloadMs };
-    this.#end(this.#isUsableAfter(response));
+    // A proxy that answers 400 without a body rejects the connection, not the request.
+    this.#end(!isEmptyBadRequest(response));
     this.#resolve(response);
   }
 
@@ -204,7 +200,7 @@ export class Exchange implements Dispatcher.DispatchHandler, AbortListener {
   #giveUp(reason: unknown): void {
     if (this.#isOver) return;
     this.#end(false);
-    this.#controller?.abort(new Error("the request was given up"));
+    this.#controller?.abort(new Error("the request was aborted"));
     if (this.#queue) this.#queue.abort(reason);
     else this.#reject(reason);
   }
@@ -238,4 +234,49 @@ function toConnectionError(
     `Connection error: ${request.method} ${request.origin}${request.path}: ${error.message || code}`,
     options,
   );
+}
+
+interface KnownList {
+  readonly common: readonly string[];
+  /** Where the value of a name stands. */
+  readonly positions: ReadonlyMap<string, number>;
+  /** Filled in anew for every request. */
+  readonly list: string[];
+}
+
+const knownLists = new WeakMap<Headers, KnownList>();
+
+/**
+ * All headers of a request as the flat list of names and values that undici takes. Requests come by the thousand,
+ * so that all of an endpoint share one list: it is good until the next one asks, and undici reads it at once.
+ */
+export function headerList(request: HttpRequest): readonly string[] {
+  const { commonHeaders, headers, retryCount, idempotencyKey } = request;
+  const { common, positions, list } = knownListOf(commonHeaders);
+  list.length = common.length;
+  for (let index = 1; index < common.length; index += 2) list[index] = common[index]!;
+  const put = (name: string, value: string): void => {
+    const position = positions.get(name);
+    if (position === undefined) list.push(name, value);
+    else list[position] = value;
+  };
+  put("x-stainless-retry-count", String(retryCount));
+  if (idempotencyKey !== null) put("x-idempotency-key", idempotencyKey);
+  for (const name in headers) put(name, headers[name]!);
+  return list;
+}
+
+/** Put in order once per endpoint. */
+function knownListOf(headers: Headers): KnownList {
+  let known = knownLists.get(headers);
+  if (!known) {
+    const common = Object.entries(headers).flat();
+    const positions = Object.keys(headers).map((name, index): [string, number] => [
+      name,
+      2 * index + 1,
+    ]);
+    known = { common, positions: new Map(positions), list: common.slice() };
+    knownLists.set(headers, known);
+  }
+  return known;
 }

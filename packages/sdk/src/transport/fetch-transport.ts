@@ -104,7 +104,7 @@ class FetchExchange {
       parts.push(part);
     }
     const body = parts.length === 1 ? parts[0]! : joined(parts, receivedBytes);
-    // A handler's answer has no frame around it that would tell a length; what arrived is complete.
+    // A handler's answer has no frame with a length; what arrived is complete.
     headers["content-length"] ??= String(receivedBytes);
     return { status, headers, body, downloadMs: this.#clock.now() - answeredAt };
   }
@@ -147,7 +147,7 @@ class FetchExchange {
     });
   }
 
-  /** Waits no longer than until the exchange is given up. */
+  /** Waits until the exchange is aborted at the latest. */
   #within<T>(promise: Promise<T>): Promise<T> {
     const { signal } = this.#controller;
     return new Promise((resolve, reject) => {
@@ -191,7 +191,7 @@ function toFetchRequest(request: HttpRequest, signal: AbortSignal): Request {
   });
 }
 
-/** A stream can only be sent while nothing is expected back, and fetch wants that to be said. */
+/** A stream can only be sent while nothing is expected back, which fetch expects as `duplex`. */
 function toFetchBody(body: RequestBody | null): RequestInit {
   if (typeof body !== "function") return { body };
   const parts = body()[Symbol.asyncIterator]();
@@ -206,7 +206,7 @@ function toFetchBody(body: RequestBody | null): RequestInit {
   return { body: stream, duplex: "half" };
 }
 
-/** `fetch` has unpacked what it received, but still tells how it was packed. */
+/** `fetch` has unpacked what it received, but keeps the headers that say how it was packed. */
 function headersOf(response: Response): Record<string, string> {
   const headers: Record<string, string> = Object.fromEntries(response.headers);
   const isFromNetwork = response.url !== "";

@@ -10,7 +10,7 @@ export type UploadParts = () => AsyncIterable<Uint8Array>;
 /** What a request carries. */
 export type RequestBody = string | Uint8Array | UploadParts;
 
-/** One HTTP request, with everything that the layers around the socket need to know. */
+/** One HTTP request, with everything that the layers around the socket use. */
 export interface HttpRequest {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** `https://host:port` */
@@ -22,7 +22,7 @@ export interface HttpRequest {
   /** Headers of this request; they win over the common ones. */
   readonly headers: Headers;
   readonly body: RequestBody | null;
-  /** Tells the server that attempts are one request; null where there is nothing to do twice. */
+  /** Identifies attempts of one request; null where a repeat does no harm. */
   readonly idempotencyKey: string | null;
   /** How many attempts went before this one. */
   readonly retryCount: number;
@@ -31,9 +31,9 @@ export interface HttpRequest {
   readonly timeoutMs: number;
   /** Most bytes of an answer that is read as a whole, as they arrive and unpacked. */
   readonly maxAnswerBytes: number;
-  /** The parts of a good answer are handed on as they arrive; any other is read as a whole. */
+  /** The parts of a good answer are delivered as they arrive; any other is read as a whole. */
   readonly streams: boolean;
-  /** Nobody waits for it, so it must not keep the process alive. */
+  /** No caller waits for it, so it must not keep the process alive. */
   readonly isBackground: boolean;
   readonly followsRedirects: boolean;
   readonly signal: Cancellation | undefined;
@@ -47,21 +47,12 @@ export interface HttpResponse {
   readonly body: Uint8Array;
   /** From the first byte of the answer to the last. */
   readonly downloadMs: number;
-  /** The body of a streamed answer, to be read once; whoever stops early hangs up. */
+  /** The body of a streamed answer, to be read once; stopping early closes the connection. */
   readonly parts?: AsyncIterable<Uint8Array>;
 }
 
 /** Exchanges one request for its answer; rejects when no complete answer arrives. */
 export type Send = (request: HttpRequest) => Promise<HttpResponse>;
-
-/**
- * Looks at an answer on its way back; may replace it, or throw. Nearly all answers need nothing, and a
- * promise less per answer is felt when they come by the thousand.
- */
-export type Inspect = (
-  response: HttpResponse,
-  request: HttpRequest,
-) => HttpResponse | Promise<HttpResponse>;
 
 /** A `Send` that owns something (sockets) which must be given back. */
 export interface Transport {
@@ -70,12 +61,18 @@ export interface Transport {
   readonly close: () => Promise<void>;
 }
 
-/** The request as errors tell of it; without credentials. */
+/** The request as errors show it, without credentials. */
 export function describeRequest(request: HttpRequest): { method: string; url: string } {
   return { method: request.method, url: request.origin + request.path };
 }
 
-/** Whether a status says that all is well. */
+/** True for a 400 without a body or without a length: it comes from a proxy, not from the API. */
+export function isEmptyBadRequest({ status, headers }: HttpResponse): boolean {
+  const length = headers["content-length"];
+  return status === 400 && (length === undefined || length === "0");
+}
+
+/** True for a status of 2xx. */
 export function isSuccess({ status }: Pick<HttpResponse, "status">): boolean {
   return status >= 200 && status < 300;
 }

@@ -8,11 +8,11 @@ export interface PartSource {
   /** Nothing should be sent for a while. */
   pause(): void;
   resume(): void;
-  /** Nobody reads any more. */
+  /** The reader has left. */
   cancel(): void;
 }
 
-/** The parts of a body on their way from a connection to the one who reads them. */
+/** The parts of a body between a connection and its reader. */
 export class PartQueue implements AsyncIterableIterator<Uint8Array, undefined> {
   readonly #source: PartSource;
   readonly #parts: Uint8Array[] = [];
@@ -26,7 +26,7 @@ export class PartQueue implements AsyncIterableIterator<Uint8Array, undefined> {
     this.#source = source;
   }
 
-  /** Whether the sender was asked to hold back, so that its silence means nothing. */
+  /** True while the sender is asked to hold back, so that its silence means nothing. */
   get isPaused(): boolean {
     return this.#isPaused;
   }

@@ -1,9 +1,9 @@
-import { CredentialError } from "../errors/credential-error.js";
 import type { Cancellation } from "../runtime/cancellation.js";
-import { checkKey, isJwt, isUsable, type CredentialSource } from "./credentials.js";
 import { runCommand } from "./run-command.js";
+import { CredentialError } from "../errors/tinker-error.js";
+import { checkKey, isJwt, isUsable, type CredentialSource } from "./credentials.js";
 
-/** Tells the credential for the next request; undefined when none is needed. Ends with the request. */
+/** Returns the credential for the next request; undefined when none is needed. Ends with the request. */
 export type CredentialProvider = (
   signal?: Cancellation,
 ) => Promise<string | undefined> | string | undefined;

@@ -2,7 +2,7 @@ import { onAbort, type Cancellation } from "../runtime/cancellation.js";
 
 /**
  * Runs a command of the shell and returns what it prints; exit status and stderr do not matter. One that
- * is given up is ended.
+ * is aborted is ended.
  */
 export async function runCommand(command: string, signal?: Cancellation): Promise<string> {
   const { exec } = await import("node:child_process");

@@ -10,7 +10,7 @@ export function problemOfHeaderValue(value: unknown): string | undefined {
   return `holds the character ${JSON.stringify(character)}, which cannot be sent in a header`;
 }
 
-/** Whether a header can have this name. */
+/** True for a valid name of a header. */
 export function isHeaderName(name: string): boolean {
   return /^[\w!#$%&'*+.^`|~-]+$/.test(name);
 }

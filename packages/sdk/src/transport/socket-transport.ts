@@ -1,8 +1,7 @@
 import type { Socket } from "node:net";
 import type { Client } from "undici";
 import type { Clock } from "../runtime/clock.js";
-import { ConnectionPool, type Lease } from "./connection-pool.js";
-import { isEmptyBadRequest } from "./empty-bad-request.js";
+import { ConnectionPool } from "./connection-pool.js";
 import { Exchange } from "./exchange.js";
 import type { HttpRequest, HttpResponse, Transport } from "./message.js";
 
@@ -32,23 +31,25 @@ export interface SocketOptions {
   readonly ca?: string | undefined;
 }
 
+/** The origin at which a host is found now; undefined for hosts that have an address. */
+export type Locate = (hostname: string) => Promise<string> | undefined;
+
 const maxFresh = 64;
 
 /**
  * Sends over sockets, with connections of their own for every kind of work and for background work.
  * undici is loaded with the first request, so a program that makes none does not pay for it.
  */
-export function openSocketTransport(clock: Clock, options: SocketOptions = {}): Transport {
+export function openSocketTransport(
+  clock: Clock,
+  options: SocketOptions = {},
+  locate: Locate = () => undefined,
+): Transport {
   const { maxConnections = 4096, http2 = false } = options;
   const limits = { maxFresh, maxConnections, mayMultiplex: http2 };
   const pools = { foreground: new PoolsByOrigin(), background: new PoolsByOrigin() };
-  let loading: Promise<void> | undefined;
+  let loading: Promise<ClientFactory> | undefined;
   let openClient: ClientFactory | undefined;
-
-  const load = (): Promise<void> =>
-    (loading ??= loadClientFactory(options).then((factory) => {
-      openClient = factory;
-    }));
 
   const poolFor = (open: ClientFactory, request: HttpRequest): ConnectionPool => {
     const { origin, pool: name, isBackground } = request;
@@ -61,25 +62,18 @@ export function openSocketTransport(clock: Clock, options: SocketOptions = {}): 
     return opened;
   };
 
-  const exchange = (request: HttpRequest, lease: Lease): Promise<HttpResponse> => {
+  const send = async (request: HttpRequest): Promise<HttpResponse> => {
     const { signal } = request;
+    signal?.throwIfAborted();
+    // Waiting for what is there would let a later request overtake this one.
+    if (!openClient) openClient = await (loading ??= loadClientFactory(options, locate));
+    const pool = poolFor(openClient, request);
+    const lease = pool.tryTake() ?? (await pool.take(signal));
     if (signal?.aborted) {
       lease.giveBack(true);
-      return Promise.reject(signal.reason);
+      throw signal.reason;
     }
-    const started = new Exchange(request, lease, clock, isUsableAfter);
-    started.start();
-    return started.answer;
-  };
-
-  const send = (request: HttpRequest): Promise<HttpResponse> => {
-    const { signal } = request;
-    if (signal?.aborted) return Promise.reject(signal.reason);
-    if (!openClient) return load().then(() => send(request));
-    const pool = poolFor(openClient, request);
-    const lease = pool.tryTake();
-    if (lease) return exchange(request, lease);
-    return pool.take(signal).then((taken) => exchange(request, taken));
+    return new Exchange(request, lease, clock).start();
   };
 
   return {
@@ -110,17 +104,12 @@ class PoolsByOrigin {
   }
 }
 
-/** A proxy that answers 400 without a body rejects the connection, not the request. */
-function isUsableAfter(response: HttpResponse): boolean {
-  return !isEmptyBadRequest(response);
-}
-
 type ClientFactory = (
   where: Pick<HttpRequest, "origin" | "isBackground">,
   onOpen: (isMultiplexed: boolean) => void,
 ) => Client;
 
-async function loadClientFactory(options: SocketOptions): Promise<ClientFactory> {
+async function loadClientFactory(options: SocketOptions, locate: Locate): Promise<ClientFactory> {
   const { buildConnector, Client } = await import("undici");
   const { http2 = false, ca, connectTimeoutMs = 5_000, keepAliveMs = 4_000 } = options;
   const connect = buildConnector({
@@ -133,12 +122,23 @@ async function loadClientFactory(options: SocketOptions): Promise<ClientFactory>
       allowH2: http2,
       keepAliveTimeout: keepAliveMs,
       connect: (target, callback) => {
-        const socket = connect(target, (...[error, connected]) => {
-          if (error) return callback(error, null);
-          onOpen("alpnProtocol" in connected && connected.alpnProtocol === "h2");
-          return callback(null, connected);
-        }) as unknown as Socket;
-        if (isBackground) keepDetached(socket);
+        const open = (where: typeof target): void => {
+          const socket = connect(where, (...[error, connected]) => {
+            if (error) return callback(error, null);
+            onOpen("alpnProtocol" in connected && connected.alpnProtocol === "h2");
+            return callback(null, connected);
+          }) as unknown as Socket;
+          if (isBackground) keepDetached(socket);
+        };
+        const located = locate(target.hostname);
+        if (located === undefined) return open(target);
+        located.then(
+          (found) => {
+            const { hostname, host, port } = new URL(found);
+            open({ ...target, hostname, host, port });
+          },
+          (error: unknown) => callback(error as Error, null),
+        );
       },
     });
 }

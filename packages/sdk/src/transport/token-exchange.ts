@@ -17,7 +17,7 @@ const lastMomentMs = 60_000;
 export class TokenExchange {
   readonly #fetchToken: (isBackground: boolean) => Promise<string>;
   readonly #runtime: Runtime;
-  #token: string | undefined;
+  #token!: string;
   /** When the token expires, read from it once: every request asks. */
   #expiry: number | undefined;
   #fetchingOnDemand: Promise<void> | undefined;
@@ -27,33 +27,27 @@ export class TokenExchange {
   constructor(
     runtime: Runtime,
     fetchToken: (isBackground: boolean) => Promise<string>,
-    seed?: string,
+    token: string,
   ) {
     this.#runtime = runtime;
     this.#fetchToken = fetchToken;
-    if (seed !== undefined) this.#keep(seed);
+    this.#keep(token);
   }
 
   /** The token as it is, for identity and for copies. */
-  get token(): string | undefined {
+  get token(): string {
     return this.#token;
-  }
-
-  /** Gets the first token; fails when the exchange does. */
-  async start(): Promise<void> {
-    this.#keep(await this.#fetchToken(false));
   }
 
   /** A token that is good for the next minute, or the best there is. */
-  async current(): Promise<string | undefined> {
-    if (this.#remainingMs() <= lastMomentMs) {
-      this.#fetchingOnDemand ??= this.#refresh(false).finally(() => {
-        this.#fetchingOnDemand = undefined;
-      });
-      await this.#fetchingOnDemand;
-    }
-    return this.#token;
-  }
+  readonly current = (): string | Promise<string> => {
+    const expiry = this.#expiry ?? 0;
+    if (expiry - this.#runtime.clock.wallTime() > lastMomentMs) return this.#token;
+    this.#fetchingOnDemand ??= this.#refresh(false).finally(() => {
+      this.#fetchingOnDemand = undefined;
+    });
+    return this.#fetchingOnDemand.then(() => this.#token);
+  };
 
   stop(): void {
     this.#isStopped = true;
@@ -86,9 +80,5 @@ export class TokenExchange {
   #untilRefreshMs(): number {
     if (this.#expiry === undefined) return retryRefreshMs;
     return Math.max(0, this.#expiry - refreshBeforeExpiryMs - this.#runtime.clock.wallTime());
-  }
-
-  #remainingMs(): number {
-    return this.#expiry === undefined ? 0 : this.#expiry - this.#runtime.clock.wallTime();
   }
 }

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { ArgumentError } from "../errors/argument-error.js";
-import { CredentialError } from "../errors/credential-error.js";
+import { CredentialError } from "../errors/tinker-error.js";
 import { parseBaseUrl } from "./base-url.js";
 import { findCredential } from "./credentials.js";
 import { resolveCredential } from "./resolve-credential.js";
-import { endpointPath } from "./endpoint-path.js";
-import { headerList } from "./header-list.js";
+import { endpointPath } from "./api.js";
+import { headerList } from "./exchange.js";
 import type { HttpRequest } from "./message.js";
-import { withRedirects } from "./redirects.js";
-import { retryDelayMs, shouldRetry } from "./retry-policy.js";
+import { withReadyResponses as withRedirects } from "./responses.js";
+import { retryDelayMs, shouldRetry } from "./retry.js";
 
 const response = (status: number, headers: Record<string, string> = {}) => ({
   status,

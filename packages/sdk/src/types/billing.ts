@@ -1,7 +1,6 @@
 import {
   array,
   boolean,
-  describedBy,
   enumeration,
   integer,
   number,
@@ -14,112 +13,102 @@ import {
   tagged,
   timestamp,
   withDefault,
+  type FieldValues,
   type InputOf,
-  type KeepsUnknownFields,
+  type OpenSchema,
+  type OpenValues,
+  type SchemaOf,
 } from "../schema/schema.js";
-import type { Timestamp } from "../schema/timestamp.js";
 
 const since = "0.23.3";
 const payloadType = <const T extends string>(text: T) => required(enumeration([text]), {});
 
-/** The window whose usage is asked for. */
-export interface GetBillingUsageRequest {
+const getBillingUsageRequest = {
   /** First hour, inclusive; on a full hour. */
-  startingOn: Timestamp;
+  startingOn: timestamp,
   /** End of the window, exclusive; at most 14 days after the start. */
-  endingBefore: Timestamp;
-}
+  endingBefore: timestamp,
+};
 
-export const GetBillingUsageRequest = describedBy<GetBillingUsageRequest>()(
-  strictObject(
-    "GetBillingUsageRequest",
-    { startingOn: timestamp, endingBefore: timestamp },
-    { since },
-  ),
-);
+/** The window of a usage request. */
+export interface GetBillingUsageRequest extends FieldValues<typeof getBillingUsageRequest> {}
+export const GetBillingUsageRequest: SchemaOf<
+  GetBillingUsageRequest,
+  typeof getBillingUsageRequest
+> = strictObject("GetBillingUsageRequest", getBillingUsageRequest, { since });
 export type GetBillingUsageRequestInput = InputOf<typeof GetBillingUsageRequest>;
 
-/** Tokens that were trained on. */
-export interface TrainingBillingEvent {
+const trainingBillingEvent = {
   /** Marks the kind of usage. */
-  type: "training";
+  type: payloadType("training"),
   /** Tokens of forward and backward passes. */
-  tokenCount: number;
-}
+  tokenCount: integer,
+};
 
-export const TrainingBillingEvent = describedBy<TrainingBillingEvent>()(
-  strictObject(
-    "TrainingBillingEvent",
-    { type: payloadType("training"), tokenCount: integer },
-    { since },
-  ),
-);
+/** Tokens that were trained on. */
+export interface TrainingBillingEvent extends FieldValues<typeof trainingBillingEvent> {}
+export const TrainingBillingEvent: SchemaOf<TrainingBillingEvent, typeof trainingBillingEvent> =
+  strictObject("TrainingBillingEvent", trainingBillingEvent, { since });
+
+const samplingPrefillBillingEvent = {
+  /** Marks the kind of usage. */
+  type: payloadType("sampling_prefill"),
+  /** Whether the tokens came from the prompt cache, which has a price of its own. */
+  cached: boolean,
+  /** Prompt tokens. */
+  tokenCount: integer,
+};
 
 /** Prompt tokens that were read before sampling. */
-export interface SamplingPrefillBillingEvent {
-  /** Marks the kind of usage. */
-  type: "sampling_prefill";
-  /** Whether the tokens came from the prompt cache, which has a price of its own. */
-  cached: boolean;
-  /** Prompt tokens. */
-  tokenCount: number;
-}
+export interface SamplingPrefillBillingEvent extends FieldValues<
+  typeof samplingPrefillBillingEvent
+> {}
+export const SamplingPrefillBillingEvent: SchemaOf<
+  SamplingPrefillBillingEvent,
+  typeof samplingPrefillBillingEvent
+> = strictObject("SamplingPrefillBillingEvent", samplingPrefillBillingEvent, { since });
 
-export const SamplingPrefillBillingEvent = describedBy<SamplingPrefillBillingEvent>()(
-  strictObject(
-    "SamplingPrefillBillingEvent",
-    { type: payloadType("sampling_prefill"), cached: boolean, tokenCount: integer },
-    { since },
-  ),
-);
+const samplingSampleBillingEvent = {
+  /** Marks the kind of usage. */
+  type: payloadType("sampling_sample"),
+  /** Sampled tokens. */
+  tokenCount: integer,
+};
 
 /** Tokens that were sampled. */
-export interface SamplingSampleBillingEvent {
-  /** Marks the kind of usage. */
-  type: "sampling_sample";
-  /** Sampled tokens. */
-  tokenCount: number;
-}
+export interface SamplingSampleBillingEvent extends FieldValues<
+  typeof samplingSampleBillingEvent
+> {}
+export const SamplingSampleBillingEvent: SchemaOf<
+  SamplingSampleBillingEvent,
+  typeof samplingSampleBillingEvent
+> = strictObject("SamplingSampleBillingEvent", samplingSampleBillingEvent, { since });
 
-export const SamplingSampleBillingEvent = describedBy<SamplingSampleBillingEvent>()(
-  strictObject(
-    "SamplingSampleBillingEvent",
-    { type: payloadType("sampling_sample"), tokenCount: integer },
-    { since },
-  ),
-);
+const checkpointBillingEvent = {
+  /** Marks the kind of usage. */
+  type: payloadType("checkpoint"),
+  /** How many checkpoints. */
+  count: integer,
+};
 
 /** Checkpoints that were written. */
-export interface CheckpointBillingEvent {
-  /** Marks the kind of usage. */
-  type: "checkpoint";
-  /** How many checkpoints. */
-  count: number;
-}
+export interface CheckpointBillingEvent extends FieldValues<typeof checkpointBillingEvent> {}
+export const CheckpointBillingEvent: SchemaOf<
+  CheckpointBillingEvent,
+  typeof checkpointBillingEvent
+> = strictObject("CheckpointBillingEvent", checkpointBillingEvent, { since });
 
-export const CheckpointBillingEvent = describedBy<CheckpointBillingEvent>()(
-  strictObject(
-    "CheckpointBillingEvent",
-    { type: payloadType("checkpoint"), count: integer },
-    { since },
-  ),
-);
+const storageBillingEvent = {
+  /** Marks the kind of usage. */
+  type: payloadType("storage"),
+  /** Gigabytes times the hours they were kept. */
+  gigabyteHours: number,
+};
 
 /** Space that checkpoints took. */
-export interface StorageBillingEvent {
-  /** Marks the kind of usage. */
-  type: "storage";
-  /** Gigabytes times the hours they were kept. */
-  gigabyteHours: number;
-}
-
-export const StorageBillingEvent = describedBy<StorageBillingEvent>()(
-  strictObject(
-    "StorageBillingEvent",
-    { type: payloadType("storage"), gigabyteHours: number },
-    { since },
-  ),
-);
+export interface StorageBillingEvent extends FieldValues<typeof storageBillingEvent> {}
+export const StorageBillingEvent: SchemaOf<StorageBillingEvent, typeof storageBillingEvent> =
+  strictObject("StorageBillingEvent", storageBillingEvent, { since });
 
 export const BillingEventInfo = tagged("BillingEventInfo", "type", {
   training: TrainingBillingEvent,
@@ -136,71 +125,51 @@ export type BillingEventInfo =
   | CheckpointBillingEvent
   | StorageBillingEvent;
 
-/** What one session used of one thing within one hour. */
-export interface BillingUsageEvent extends KeepsUnknownFields {
+const billingUsageEvent = {
   /** Start of the hour, inclusive. */
-  bucketStart: Timestamp;
+  bucketStart: timestamp,
   /** End of the hour, exclusive. */
-  bucketEnd: Timestamp;
+  bucketEnd: timestamp,
   /** The base model that was used; null where the usage belongs to none. */
-  baseModel: string | null;
+  baseModel: optional(string),
   /** Id of the user who used it. */
-  userId: string | null;
+  userId: optional(string),
   /** Name of that user. */
-  userName: string | null;
+  userName: optional(string),
   /** The session it belongs to; its metadata is in `sessions` of the response. */
-  sessionId: string | null;
+  sessionId: optional(string),
   /** The project that the session belongs to. */
-  projectId: string | null;
+  projectId: optional(string),
   /** What was used, and how much. */
-  eventInfo: BillingEventInfo;
-}
+  eventInfo: BillingEventInfo,
+};
 
-export const BillingUsageEvent = describedBy<BillingUsageEvent>()(
-  openObject(
-    "BillingUsageEvent",
-    {
-      bucketStart: timestamp,
-      bucketEnd: timestamp,
-      baseModel: optional(string),
-      userId: optional(string),
-      userName: optional(string),
-      sessionId: optional(string),
-      projectId: optional(string),
-      eventInfo: BillingEventInfo,
-    },
-    { since },
-  ),
-);
+/** What one session used of one thing within one hour. */
+export interface BillingUsageEvent extends OpenValues<typeof billingUsageEvent> {}
+export const BillingUsageEvent: OpenSchema<BillingUsageEvent, typeof billingUsageEvent> =
+  openObject("BillingUsageEvent", billingUsageEvent, { since });
 
-/** What usage tells about a session. */
-export interface BillingUsageSession extends KeepsUnknownFields {
+const billingUsageSession = {
   /** The metadata that the session was opened with. */
-  userMetadata: Record<string, string> | null;
-}
+  userMetadata: optional(record(string)),
+};
 
-export const BillingUsageSession = describedBy<BillingUsageSession>()(
-  openObject("BillingUsageSession", { userMetadata: optional(record(string)) }, { since }),
-);
+/** The session part of a usage entry. */
+export interface BillingUsageSession extends OpenValues<typeof billingUsageSession> {}
+export const BillingUsageSession: OpenSchema<BillingUsageSession, typeof billingUsageSession> =
+  openObject("BillingUsageSession", billingUsageSession, { since });
 
-/** Usage within a window, by hour, session and kind. */
-export interface BillingUsageResponse extends KeepsUnknownFields {
+const billingUsageResponse = {
   /** One entry per hour, session and kind of usage. */
-  data: BillingUsageEvent[];
+  data: array(BillingUsageEvent),
   /**
    * The sessions that the entries name, by id.
    * @default {}
    */
-  sessions: Record<string, BillingUsageSession>;
-}
+  sessions: withDefault(record(BillingUsageSession), {}),
+};
 
-export const BillingUsageResponse = describedBy<BillingUsageResponse>()(
-  openObject(
-    "BillingUsageResponse",
-    {
-      data: array(BillingUsageEvent),
-      sessions: withDefault(record(BillingUsageSession), {}),
-    },
-    { since },
-  ),
-);
+/** Usage within a window, by hour, session and kind. */
+export interface BillingUsageResponse extends OpenValues<typeof billingUsageResponse> {}
+export const BillingUsageResponse: OpenSchema<BillingUsageResponse, typeof billingUsageResponse> =
+  openObject("BillingUsageResponse", billingUsageResponse, { since });

@@ -16,10 +16,10 @@ import {
   type TensorDtype,
   type TensorLike,
   type TypedArray,
+  type NestedList,
 } from "./tensor-data.js";
-import type { NestedList } from "./tensor-shape.js";
 
-/** Everything that can stand for the tensor of a loss input. */
+/** Everything that is accepted as the tensor of a loss input. */
 export type LossFnInput =
   | TensorData
   | TensorLike
@@ -31,7 +31,7 @@ export type LossFnInput =
 /** Loss inputs by name; names are the API's own (`target_tokens`, `weights`, ...). */
 export type LossFnInputsLike = Readonly<Record<string, LossFnInput>>;
 
-/** Everything that can stand for a `Datum`. */
+/** Everything that is accepted as a `Datum`. */
 export type DatumLike = Datum | DatumInit;
 
 /** A `Datum` in its plain form. */

@@ -1,6 +1,6 @@
 import {
+  array,
   boolean,
-  describedBy,
   enumeration,
   integer,
   openEnumeration,
@@ -11,7 +11,10 @@ import {
   string,
   union,
   withDefault,
-  type KeepsUnknownFields,
+  type FieldValues,
+  type OpenSchema,
+  type OpenValues,
+  type SchemaOf,
   type ValueOf,
 } from "../schema/schema.js";
 import { SampleResponse } from "./sampling.js";
@@ -40,102 +43,91 @@ export const RequestErrorCategory = enumeration(["unknown", "server", "user"], {
   fallback: "unknown",
   ignoreCase: true,
 });
-/** Whose fault a failed request is. */
+/** Who caused a failed request. */
 export type RequestErrorCategory = ValueOf<typeof RequestErrorCategory>;
 
-/** The receipt of a request that the server works on: poll `retrieve_future` with its id. */
-export interface UntypedAPIFuture extends KeepsUnknownFields {
+const untypedAPIFuture = {
   /** The id to poll with. */
-  requestId: string;
+  requestId: string,
   /** The model that the request is about, when it is about one. */
-  modelId: string | null;
-}
+  modelId: optional(string),
+  /** Ids of the sequences that a sample will have, in their order; null for every other request. */
+  sampleSequenceIds: optional(array(string), { since: "0.26.0" }),
+};
 
-export const UntypedAPIFuture = describedBy<UntypedAPIFuture>()(
-  openObject("UntypedAPIFuture", {
-    requestId: string,
-    modelId: optional(string),
-  }),
+/** The receipt of a request that the server works on: poll `retrieve_future` with its id. */
+export interface UntypedAPIFuture extends OpenValues<typeof untypedAPIFuture> {}
+export const UntypedAPIFuture: OpenSchema<UntypedAPIFuture, typeof untypedAPIFuture> = openObject(
+  "UntypedAPIFuture",
+  untypedAPIFuture,
 );
 
-/** One poll for the result of a request. */
-export interface FutureRetrieveRequest {
+const futureRetrieveRequest = {
   /** The id from the receipt. */
-  requestId: string;
+  requestId: string,
   /**
    * Lets the server answer with the size of a large result first, so that the client can make room for it.
    * @default false
    */
-  allowMetadataOnly: boolean;
-}
+  allowMetadataOnly: withDefault(boolean, false, { since: "0.14.0" }),
+};
 
-export const FutureRetrieveRequest = describedBy<FutureRetrieveRequest>()(
-  strictObject("FutureRetrieveRequest", {
-    requestId: string,
-    allowMetadataOnly: withDefault(boolean, false, { since: "0.14.0" }),
-  }),
-);
+/** One poll for the result of a request. */
+export interface FutureRetrieveRequest extends FieldValues<typeof futureRetrieveRequest> {}
+export const FutureRetrieveRequest: SchemaOf<FutureRetrieveRequest, typeof futureRetrieveRequest> =
+  strictObject("FutureRetrieveRequest", futureRetrieveRequest);
 
-/** The result is not there yet: poll again. */
-export interface TryAgainResponse extends KeepsUnknownFields {
+const tryAgainResponse = {
   /** Marks this answer. */
-  type: "try_again";
+  type: required(enumeration(["try_again"]), {}),
   /** The id that was polled, where the server repeats it. */
-  requestId: string | null;
+  requestId: optional(string),
   /**
    * What the request is waiting for.
    * @default "unknown"
    */
-  queueState: QueueState;
+  queueState: withDefault(QueueState, "unknown"),
   /** The server's words for why it waits. */
-  queueStateReason: string | null;
-}
+  queueStateReason: optional(string, { since: "0.7.0" }),
+};
 
-export const TryAgainResponse = describedBy<TryAgainResponse>()(
-  openObject("TryAgainResponse", {
-    type: required(enumeration(["try_again"]), {}),
-    requestId: optional(string),
-    queueState: withDefault(QueueState, "unknown"),
-    queueStateReason: optional(string, { since: "0.7.0" }),
-  }),
+/** The result is not there yet: poll again. */
+export interface TryAgainResponse extends OpenValues<typeof tryAgainResponse> {}
+export const TryAgainResponse: OpenSchema<TryAgainResponse, typeof tryAgainResponse> = openObject(
+  "TryAgainResponse",
+  tryAgainResponse,
 );
 
-/** The result is there and large: ask again without `allowMetadataOnly` to get it. */
-export interface CompleteMetadataResponse extends KeepsUnknownFields {
+const completeMetadataResponse = {
   /** Marks this answer. */
-  status: "complete_metadata";
+  status: required(enumeration(["complete_metadata"]), {}),
   /**
    * Size of the result in bytes.
    * @default 0
    */
-  responsePayloadSize: number;
-}
+  responsePayloadSize: withDefault(integer, 0),
+};
 
-export const CompleteMetadataResponse = describedBy<CompleteMetadataResponse>()(
-  openObject(
-    "CompleteMetadataResponse",
-    {
-      status: required(enumeration(["complete_metadata"]), {}),
-      responsePayloadSize: withDefault(integer, 0),
-    },
-    { since: "0.14.0" },
-  ),
-);
+/** The result is there and large: ask again without `allowMetadataOnly` to get it. */
+export interface CompleteMetadataResponse extends OpenValues<typeof completeMetadataResponse> {}
+export const CompleteMetadataResponse: OpenSchema<
+  CompleteMetadataResponse,
+  typeof completeMetadataResponse
+> = openObject("CompleteMetadataResponse", completeMetadataResponse, { since: "0.14.0" });
+
+const requestFailedResponse = {
+  /** The server's words. */
+  error: string,
+  /** Who caused the failure. */
+  category: RequestErrorCategory,
+};
 
 /** The request was worked on and failed. */
-export interface RequestFailedResponse extends KeepsUnknownFields {
-  /** The server's words. */
-  error: string;
-  /** Whose mistake it was. */
-  category: RequestErrorCategory;
-}
-
-export const RequestFailedResponse = describedBy<RequestFailedResponse>()(
-  openObject("RequestFailedResponse", {
-    error: string,
-    category: RequestErrorCategory,
-  }),
-);
+export interface RequestFailedResponse extends OpenValues<typeof requestFailedResponse> {}
+export const RequestFailedResponse: OpenSchema<
+  RequestFailedResponse,
+  typeof requestFailedResponse
+> = openObject("RequestFailedResponse", requestFailedResponse);
 
 /** Results by the text in their `type` field. */
 const resultTypes = new Map([

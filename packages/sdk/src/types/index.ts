@@ -79,7 +79,7 @@ export {
   type TensorStorage,
   type TypedArray,
 } from "./tensor-data.js";
-export type { NestedList } from "./tensor-shape.js";
+export type { NestedList } from "./tensor-data.js";
 export type {
   AdamParams,
   AdamParamsInput,

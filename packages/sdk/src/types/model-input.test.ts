@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ModelInput } from "./model-input.js";
-import { readContainerShape } from "./tensor-container.js";
+import { readContainerShape } from "./model-input.js";
 
 const bytes = (hex: string) => Uint8Array.from(Buffer.from(hex, "hex"));
 

@@ -1,9 +1,9 @@
 import { ArgumentError } from "../errors/argument-error.js";
 import { Cursor } from "../schema/cursor.js";
+import { ownArray, toInt32Array } from "../schema/typed-lists.js";
 import {
   array,
   bytes,
-  describedBy,
   enumeration,
   integer,
   literal,
@@ -13,109 +13,94 @@ import {
   string,
   tagged,
   tokens,
-  type Omittable,
+  type FieldInputs,
+  type FieldValues,
+  type Schema,
   type ValueOf,
 } from "../schema/schema.js";
-import { ownArray } from "../schema/own-array.js";
-import { toInt32Array } from "../schema/typed-lists.js";
 import { firstValues, inspectSymbol } from "./inspect.js";
-import { readContainerShape } from "./tensor-container.js";
 
 export const ImageFormat = enumeration(["png", "jpeg"]);
 /** Picture formats a model accepts. */
 export type ImageFormat = ValueOf<typeof ImageFormat>;
 
-/** A run of token ids. */
-export interface EncodedTextChunk {
+const encodedTextChunk = {
   /** Token ids of the model's tokenizer. */
-  tokens: Int32Array;
+  tokens,
   /** Marks the kind of chunk. */
-  type: "encoded_text";
-}
+  type: literal("encoded_text"),
+};
+
+/** A run of token ids. */
+export interface EncodedTextChunk extends FieldValues<typeof encodedTextChunk> {}
 
 /** A run of token ids as it may be written. */
-export interface EncodedTextChunkInput extends Omittable<Omit<EncodedTextChunk, "tokens">, "type"> {
-  /** Token ids of the model's tokenizer. */
-  tokens: Int32Array | readonly number[];
-}
-
-export const EncodedTextChunk = describedBy<EncodedTextChunk, EncodedTextChunkInput>()(
-  strictObject("EncodedTextChunk", {
-    tokens,
-    type: literal("encoded_text"),
-  }),
+export interface EncodedTextChunkInput extends FieldInputs<typeof encodedTextChunk> {}
+export const EncodedTextChunk: Schema<EncodedTextChunk, EncodedTextChunkInput> = strictObject(
+  "EncodedTextChunk",
+  encodedTextChunk,
 );
 
 // Clients of 0.4.1 send the size of a picture too, and its length under another name.
 const expectedTokens = optional(integer, { since: "0.5.1", oldWireName: "tokens" });
 const oldFacts = { ignored: ["height", "width"] };
 
-/** A picture by its bytes. */
-export interface ImageChunk {
+const imageChunk = {
   /** The bytes of the file. */
-  data: Uint8Array;
+  data: bytes,
   /** How the bytes are encoded. */
-  format: ImageFormat;
+  format: ImageFormat,
   /** Positions the picture takes in the context; lets the server fail early when it counts differently. */
-  expectedTokens: number | null;
+  expectedTokens,
   /** Marks the kind of chunk. */
-  type: "image";
-}
+  type: literal("image"),
+};
+
+/** A picture by its bytes. */
+export interface ImageChunk extends FieldValues<typeof imageChunk> {}
 
 /** A picture by its bytes, as it may be written. */
-export interface ImageChunkInput extends Omittable<ImageChunk, "expectedTokens" | "type"> {}
-
-export const ImageChunk = describedBy<ImageChunk, ImageChunkInput>()(
-  strictObject(
-    "ImageChunk",
-    { data: bytes, format: ImageFormat, expectedTokens, type: literal("image") },
-    oldFacts,
-  ),
+export interface ImageChunkInput extends FieldInputs<typeof imageChunk> {}
+export const ImageChunk: Schema<ImageChunk, ImageChunkInput> = strictObject(
+  "ImageChunk",
+  imageChunk,
+  oldFacts,
 );
+
+const imageAssetPointerChunk = {
+  /** How the picture is encoded. */
+  format: ImageFormat,
+  /** Where the server finds it. */
+  location: string,
+  /** Positions the picture takes in the context; lets the server fail early when it counts differently. */
+  expectedTokens,
+  /** Marks the kind of chunk. */
+  type: literal("image_asset_pointer"),
+};
 
 /** A picture by its path or URL; for sampling only. */
-export interface ImageAssetPointerChunk {
-  /** How the picture is encoded. */
-  format: ImageFormat;
-  /** Where the server finds it. */
-  location: string;
-  /** Positions the picture takes in the context; lets the server fail early when it counts differently. */
-  expectedTokens: number | null;
-  /** Marks the kind of chunk. */
-  type: "image_asset_pointer";
-}
+export interface ImageAssetPointerChunk extends FieldValues<typeof imageAssetPointerChunk> {}
 
 /** A picture by its path or URL, as it may be written. */
-export interface ImageAssetPointerChunkInput extends Omittable<
-  ImageAssetPointerChunk,
-  "expectedTokens" | "type"
-> {}
+export interface ImageAssetPointerChunkInput extends FieldInputs<typeof imageAssetPointerChunk> {}
+export const ImageAssetPointerChunk: Schema<ImageAssetPointerChunk, ImageAssetPointerChunkInput> =
+  strictObject("ImageAssetPointerChunk", imageAssetPointerChunk, oldFacts);
 
-export const ImageAssetPointerChunk = describedBy<
-  ImageAssetPointerChunk,
-  ImageAssetPointerChunkInput
->()(
-  strictObject(
-    "ImageAssetPointerChunk",
-    { format: ImageFormat, location: string, expectedTokens, type: literal("image_asset_pointer") },
-    oldFacts,
-  ),
-);
+const dmelChunk = {
+  /** The container; its first dimension is the number of frames, one position each. */
+  dmel: bytes,
+  /** Marks the kind of chunk. */
+  type: literal("dmel"),
+};
 
 /** Audio frames in a tensor container. */
-export interface DmelChunk {
-  /** The container; its first dimension is the number of frames, one position each. */
-  dmel: Uint8Array;
-  /** Marks the kind of chunk. */
-  type: "dmel";
-}
+export interface DmelChunk extends FieldValues<typeof dmelChunk> {}
 
 /** Audio frames as they may be written. */
-export interface DmelChunkInput extends Omittable<DmelChunk, "type"> {}
-
-export const DmelChunk = describedBy<DmelChunk, DmelChunkInput>()(
-  strictObject("DmelChunk", { dmel: bytes, type: literal("dmel") }, { since: "0.23.0" }),
-);
+export interface DmelChunkInput extends FieldInputs<typeof dmelChunk> {}
+export const DmelChunk: Schema<DmelChunk, DmelChunkInput> = strictObject("DmelChunk", dmelChunk, {
+  since: "0.23.0",
+});
 
 export const ModelInputChunk = tagged(
   "ModelInputChunk",
@@ -126,7 +111,7 @@ export const ModelInputChunk = tagged(
     image_asset_pointer: ImageAssetPointerChunk,
     dmel: DmelChunk,
   },
-  // Clients up to 0.17 send chunks without their type; the fields tell them apart.
+  // Clients up to 0.17 send chunks without their type; the fields distinguish them.
   (fields) => {
     if ("tokens" in fields && !("format" in fields)) return "encoded_text";
     if ("location" in fields) return "image_asset_pointer";
@@ -143,7 +128,7 @@ export type ModelInputChunkInput =
   | ImageAssetPointerChunkInput
   | DmelChunkInput;
 
-/** Everything that can stand for a `ModelInput`. */
+/** Everything that is accepted as a `ModelInput`. */
 export type ModelInputLike = ModelInput | Int32Array | readonly number[] | ModelInputInit;
 
 /** A `ModelInput` in its plain form. */
@@ -211,14 +196,19 @@ export class ModelInput {
 
   /** All token ids in order; throws when a piece is not text. */
   toInts(): Int32Array {
-    const parts = this.chunks.map((chunk, index) => {
-      if (chunk.type === "encoded_text") return chunk.tokens;
-      throw new ArgumentError(
-        `chunks[${index}]`,
-        `toInts() needs text only, but this is a chunk of type ${chunk.type}`,
-      );
-    });
-    const result = new Int32Array(parts.reduce((sum, part) => sum + part.length, 0));
+    const parts: Int32Array[] = [];
+    let length = 0;
+    for (const [index, chunk] of this.chunks.entries()) {
+      if (chunk.type !== "encoded_text") {
+        throw new ArgumentError(
+          `chunks[${index}]`,
+          `toInts() needs text only, but this is a chunk of type ${chunk.type}`,
+        );
+      }
+      parts.push(chunk.tokens);
+      length += chunk.tokens.length;
+    }
+    const result = new Int32Array(length);
     let offset = 0;
     for (const part of parts) {
       result.set(part, offset);
@@ -264,6 +254,7 @@ export const ModelInputSchema = mapped<
 
 function completeChunk(chunk: ModelInputChunkInput): ModelInputChunk {
   if ("tokens" in chunk) {
+    if (chunk.tokens instanceof Int32Array) return { tokens: chunk.tokens, type: "encoded_text" };
     const cursor = new Cursor("encode", "ModelInput");
     return { tokens: toInt32Array(chunk.tokens, cursor), type: "encoded_text" };
   }
@@ -297,4 +288,43 @@ function chunkLength(chunk: ModelInputChunk, index: number): number {
 
 function isList(value: ModelInputLike): value is readonly number[] {
   return Array.isArray(value);
+}
+
+const constantMarker = 0xfe;
+const maxDtype = 7;
+const maxVarintBytes = 10;
+
+/**
+ * Reads the shape at the head of a tensor container, the byte format of audio (dmel) chunks:
+ * an optional constant marker, a dtype byte, the number of dimensions and the dimensions as LEB128.
+ */
+export function readContainerShape(container: Uint8Array): number[] {
+  let position = container[0] === constantMarker ? 1 : 0;
+  const dtype = container[position++];
+  if (dtype === undefined) throw new ArgumentError("dmel", "the tensor container is empty");
+  if (dtype > maxDtype) throw new ArgumentError("dmel", `unknown container dtype ${dtype}`);
+
+  const readVarint = (): number => {
+    let value = 0n;
+    for (let count = 0; count < maxVarintBytes; count++) {
+      const byte = container[position++];
+      if (byte === undefined) throw new ArgumentError("dmel", "the container header is truncated");
+      value |= BigInt(byte & 0x7f) << BigInt(7 * count);
+      if ((byte & 0x80) === 0) return toDimension(value);
+    }
+    throw new ArgumentError("dmel", "a number in the container header is longer than 10 bytes");
+  };
+
+  const rank = readVarint();
+  if (rank > container.length) {
+    throw new ArgumentError("dmel", "the container header is truncated");
+  }
+  return Array.from({ length: rank }, readVarint);
+}
+
+function toDimension(value: bigint): number {
+  if (value > BigInt(Number.MAX_SAFE_INTEGER)) {
+    throw new ArgumentError("dmel", `the container dimension ${value} is too large`);
+  }
+  return Number(value);
 }

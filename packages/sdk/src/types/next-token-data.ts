@@ -54,7 +54,7 @@ export function supervisedDatum(
 
 /**
  * An example for `importance_sampling`, `ppo`, `cispo` and `dro`: a sampled sequence becomes more probable by a
- * positive advantage and less by a negative one. One number stands for every token, a list gives each its own.
+ * positive advantage and less by a negative one. One number applies to every token, a list has one per token.
  */
 export function policyDatum(
   prompt: ModelInputLike,

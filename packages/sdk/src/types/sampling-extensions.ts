@@ -6,7 +6,7 @@ import type {
   TokenLogprob,
 } from "./sampling.js";
 
-/** How tokens are drawn beyond the Tinker API; servers of this project know it, others are not asked. */
+/** Sampling settings beyond the Tinker API, for servers of this project. */
 export interface SamplingExtensions {
   /**
    * A JSON schema that the text of every sample fulfils, enforced token by token; a sample ends when its
@@ -41,13 +41,14 @@ export interface SamplingExtensions {
    */
   readonly minTokens?: number | undefined;
   /**
-   * Tells beside every drawn token this many of the most probable ones, at most 20.
+   * Also returns this many most probable tokens at every sampled position, at most 20. The option `topkSampleLogprobs` of
+   * a sample does the same, on other servers too.
    * @default 0
    */
   readonly topLogprobs?: number | undefined;
 }
 
-/** Under this name the most probable tokens stand among the fields that the API does not know. */
+/** The name of the most probable tokens among the unknown fields of a sequence. */
 const topLogprobsField = "top_logprobs";
 
 /** Names of the extensions and how they are called on the wire. */
@@ -86,12 +87,12 @@ export function withExtensions(
   return { ...params, unknownFields: { ...given.unknownFields, [extensionsField]: extensions } };
 }
 
-/** Whether parameters ask for what only servers of this project know. */
+/** True for parameters that only servers of this project support. */
 export function isExtended({ unknownFields }: SamplingParams): boolean {
   return unknownFields?.[extensionsField] !== undefined;
 }
 
-/** Puts what a server of this project tells beside the tokens where it is looked for. */
+/** Moves the extra fields of a server of this project to where callers read them. */
 export function liftTopLogprobs(sequence: SampledSequence): void {
   const { [topLogprobsField]: given, ...others } = sequence.unknownFields ?? {};
   const rows = Array.isArray(given) ? given.map(readTopLogprobs) : [];
@@ -101,7 +102,7 @@ export function liftTopLogprobs(sequence: SampledSequence): void {
   else delete sequence.unknownFields;
 }
 
-/** Pairs of tokens and logprobs, as a server tells them; undefined when they are something else. */
+/** Pairs of tokens and logprobs as a server sends them; undefined when the value has another form. */
 export function readTopLogprobs(given: unknown): TokenLogprob[] | undefined {
   const isPair = (pair: unknown): boolean =>
     Array.isArray(pair) && pair.length === 2 && pair.every((item) => typeof item === "number");

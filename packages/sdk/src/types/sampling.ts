@@ -2,10 +2,10 @@ import {
   array,
   bigInteger,
   boolean,
-  describedBy,
   floats,
   integer,
   literal,
+  mapped,
   measured,
   nullable,
   number,
@@ -18,12 +18,18 @@ import {
   tokens,
   union,
   withDefault,
+  type Field,
+  type FieldInputs,
+  type FieldValues,
   type KeepsUnknownFields,
-  type Omittable,
+  type OpenSchema,
+  type OpenValues,
   type Schema,
+  type SchemaOf,
   type ValueOf,
 } from "../schema/schema.js";
-import { ModelInputSchema, type ModelInput } from "./model-input.js";
+import { ModelInputSchema } from "./model-input.js";
+import { TensorDataSchema } from "./tensor-data.js";
 
 export const StopReason = openEnumeration(["length", "stop"]);
 /** Why a sequence ended; newer servers may know more reasons. */
@@ -41,104 +47,123 @@ const Stop: Schema<string | readonly string[] | readonly number[]> = union(
   { choose: chooseStop, chooseWire: chooseStop },
 );
 
-/** How tokens are drawn. */
-export interface SamplingParams extends KeepsUnknownFields {
+const samplingParams = {
   /** Most tokens to draw, at least 1; null leaves it to the server, which stops at the end of the context. */
-  maxTokens: number | null;
+  maxTokens: optional(integer),
   /** Makes the draw repeatable: same prompt, weights and seed, same tokens. Null draws anew each time. */
-  seed: number | bigint | null;
+  seed: optional(bigInteger),
   /** Ends a sequence: a text, texts, or token ids. What completes it is part of the output. */
-  stop: string | readonly string[] | readonly number[] | null;
+  stop: optional(Stop),
   /**
    * Divides the logits: below 1 is bolder, above 1 wilder, 0 always takes the most probable token.
    * @default 1
    */
-  temperature: number;
+  temperature: withDefault(number, 1),
   /**
    * Draws among this many most probable tokens only; -1 (or 0) among all, 1 is greedy.
    * @default -1
    */
-  topK: number;
+  topK: withDefault(integer, -1),
   /**
    * Draws among the most probable tokens that together have this probability, above 0 and at most 1.
    * @default 1
    */
-  topP: number;
-}
+  topP: withDefault(number, 1),
+};
+
+/** How tokens are drawn. */
+export interface SamplingParams extends OpenValues<typeof samplingParams> {}
 
 /** How tokens are drawn, as it may be written: what is left out has its default. */
-export interface SamplingParamsInput extends Omittable<
-  SamplingParams,
-  Exclude<keyof SamplingParams, "unknownFields">
-> {}
-
-export const SamplingParams = describedBy<SamplingParams, SamplingParamsInput>()(
-  openObject("SamplingParams", {
-    maxTokens: optional(integer),
-    seed: optional(bigInteger),
-    stop: optional(Stop),
-    temperature: withDefault(number, 1),
-    topK: withDefault(integer, -1),
-    topP: withDefault(number, 1),
-  }),
+export interface SamplingParamsInput
+  extends FieldInputs<typeof samplingParams>, KeepsUnknownFields {}
+export const SamplingParams: Schema<SamplingParams, SamplingParamsInput> = openObject(
+  "SamplingParams",
+  samplingParams,
 );
 
-/** Asks for continuations of a prompt. */
-export interface SampleRequest {
+/**
+ * A field that newer clients always send. At its default it reads as null and is not written, so that a request is
+ * the same with it and without it.
+ */
+function unlessDefault<T>(
+  name: string,
+  schema: Schema<T>,
+  standard: NoInfer<T>,
+  since: string,
+): Field<"optional", Schema<T | null, T | null>> {
+  const value = mapped<T | null, T | null, T, T>(name, schema, {
+    wrap: (given) => (given === standard ? null : given),
+    unwrap: (given) => given ?? standard,
+  });
+  return optional(value, { since });
+}
+
+const sampleRequest = {
   /**
    * How many continuations.
    * @default 1
    */
-  numSamples: number;
+  numSamples: withDefault(integer, 1),
   /** What to continue. */
-  prompt: ModelInput;
+  prompt: ModelInputSchema,
   /** How tokens are drawn. */
-  samplingParams: SamplingParams;
+  samplingParams: SamplingParams,
   /** The base model to sample from, when there is no sampling session. */
-  baseModel: string | null;
+  baseModel: optional(string),
   /** The saved weights to sample from, when there is no sampling session. */
-  modelPath: string | null;
+  modelPath: optional(string),
   /** The sampling session to sample in. */
-  samplingSessionId: string | null;
+  samplingSessionId: optional(string),
   /** Number of the request within its session; the same number twice is the same sample. */
-  seqId: number | bigint | null;
+  seqId: optional(bigInteger),
   /** Also returns the logprob of every prompt token. */
-  promptLogprobs: boolean | null;
+  promptLogprobs: optional(boolean),
   /**
    * Also returns this many most probable tokens at every prompt position.
    * @default 0
    */
-  topkPromptLogprobs: number;
+  topkPromptLogprobs: withDefault(integer, 0),
+  /** Also returns this many most probable tokens at every sampled position. */
+  topkSampleLogprobs: unlessDefault("integer", integer, 0, "0.29.0"),
+  /** Token ids `[prompt length - 1, K]`, dense or CSR, to score: row i at prompt position i + 1; -1 asks for nothing. */
+  targetPromptLogprobs: optional(TensorDataSchema, { since: "0.30.0" }),
+  /** Also draws this many tokens, with replacement, at every prompt position but the first. */
+  promptAltTokensK: unlessDefault("integer", integer, 0, "0.31.0"),
+  /** Scores only this many positions at the end of the prompt; goes with `promptLogprobs`. */
+  promptLogprobsLastN: optional(integer, { since: "0.33.0" }),
+  /** Sent by the official client; without an effect. */
+  recordStabilityInfo: unlessDefault("boolean", boolean, false, "0.26.2"),
   /** Marks the request. */
-  type: "sample";
-}
+  type: literal("sample"),
+};
 
-export const SampleRequest = describedBy<SampleRequest>()(
-  strictObject("SampleRequest", {
-    numSamples: withDefault(integer, 1),
-    prompt: ModelInputSchema,
-    samplingParams: SamplingParams,
-    baseModel: optional(string),
-    modelPath: optional(string),
-    samplingSessionId: optional(string),
-    seqId: optional(bigInteger),
-    promptLogprobs: optional(boolean),
-    topkPromptLogprobs: withDefault(integer, 0),
-    type: literal("sample"),
-  }),
+/** Asks for continuations of a prompt. */
+export interface SampleRequest extends FieldValues<typeof sampleRequest> {}
+export const SampleRequest: SchemaOf<SampleRequest, typeof sampleRequest> = strictObject(
+  "SampleRequest",
+  sampleRequest,
 );
 
 /** A token's id and its logprob. */
 export type TokenLogprob = readonly [token: number, logprob: number];
 
-/** One continuation of a prompt. */
-export interface SampledSequence extends KeepsUnknownFields {
+const topkRows = array(nullable(array(pair(integer, number))));
+
+/** The text is made here, and top logprobs are an addition of this project: neither is part of the API. */
+const sampledSequence = {
   /** Why it ended. */
-  stopReason: StopReason;
+  stopReason: StopReason,
   /** The drawn token ids, without the prompt. */
-  tokens: Int32Array;
+  tokens,
   /** Each token's logprob in the distribution drawn from: log softmax(logits / temperature), at temperature 0 log softmax(logits). */
-  logprobs: Float64Array | null;
+  logprobs: optional(measured(floats)),
+  /** At each position the most probable `[token, logprob]` pairs, best first; null unless asked for. */
+  topkLogprobs: optional(topkRows, { since: "0.29.0" }),
+};
+
+/** One continuation of a prompt. */
+export interface SampledSequence extends OpenValues<typeof sampledSequence> {
   /**
    * The tokens as text, without special ones: there when the call had a tokenizer. Decoded when it is first
    * read; JSON and copies leave it out.
@@ -147,57 +172,63 @@ export interface SampledSequence extends KeepsUnknownFields {
   /** For every token the most probable ones in its place; absent unless asked for with `topLogprobs`. */
   topLogprobs?: TokenLogprob[][];
 }
-
-/** The text is made here, and top logprobs are an addition of this project: the API knows neither. */
-export const SampledSequence = describedBy<Omit<SampledSequence, "text" | "topLogprobs">>()(
-  openObject("SampledSequence", {
-    stopReason: StopReason,
-    tokens,
-    logprobs: optional(measured(floats)),
-  }),
+export const SampledSequence: OpenSchema<SampledSequence, typeof sampledSequence> = openObject(
+  "SampledSequence",
+  sampledSequence,
 );
 
-/** The continuations of a prompt. */
-export interface SampleResponse extends KeepsUnknownFields {
+const promptAltTokens = {
+  /** Token ids of shape `[prompt length - 1, k]`: row i has alternatives to prompt token i + 1. */
+  tokens: TensorDataSchema,
+  /** Their logprobs under the model itself (temperature 1), in the same shape. */
+  logprobs: measured(TensorDataSchema),
+};
+
+/** Tokens drawn at every prompt position but the first. */
+export interface PromptAltTokens extends OpenValues<typeof promptAltTokens> {}
+export const PromptAltTokens: OpenSchema<PromptAltTokens, typeof promptAltTokens> = openObject(
+  "PromptAltTokens",
+  promptAltTokens,
+  { since: "0.31.0" },
+);
+
+const sampleResponse = {
   /** The continuations, `numSamples` of them. */
-  sequences: SampledSequence[];
+  sequences: array(SampledSequence),
   /** Marks the answer. */
-  type: "sample";
+  type: literal("sample"),
   /** The logprob of each prompt token, null for the first; null unless asked for. */
-  promptLogprobs: (number | null)[] | null;
+  promptLogprobs: optional(array(nullable(number))),
   /** At each prompt position the most probable `[token, logprob]` pairs, null for the first; null unless asked for. */
-  topkPromptLogprobs: ([number, number][] | null)[] | null;
+  topkPromptLogprobs: optional(topkRows),
   /**
    * Prompt tokens that the server had read before.
    * @default 0
    */
-  promptCacheHitTokens: number;
-}
+  promptCacheHitTokens: withDefault(integer, 0, { since: "0.23.0" }),
+  /** The logprobs of the requested token ids, in their shape and layout, 0 for -1; null unless asked for. */
+  targetPromptLogprobs: optional(measured(TensorDataSchema), { since: "0.30.0" }),
+  /** The draws that `promptAltTokensK` asked for; null unless asked for. */
+  promptAltTokens: optional(PromptAltTokens, { since: "0.31.0" }),
+};
 
-export const SampleResponse = describedBy<SampleResponse>()(
-  openObject("SampleResponse", {
-    sequences: array(SampledSequence),
-    type: literal("sample"),
-    promptLogprobs: optional(array(nullable(number))),
-    topkPromptLogprobs: optional(array(nullable(array(pair(integer, number))))),
-    promptCacheHitTokens: withDefault(integer, 0, { since: "0.23.0" }),
-  }),
+/** The continuations of a prompt. */
+export interface SampleResponse extends OpenValues<typeof sampleResponse> {}
+export const SampleResponse: OpenSchema<SampleResponse, typeof sampleResponse> = openObject(
+  "SampleResponse",
+  sampleResponse,
 );
+
+const getSamplerResponse = {
+  /** Id of the sampler; also the id of its sampling session. */
+  samplerId: string,
+  /** The base model. */
+  baseModel: string,
+  /** The saved weights on top of it; null when it is the base model itself. */
+  modelPath: optional(string),
+};
 
 /** What a sampler samples from. */
-export interface GetSamplerResponse extends KeepsUnknownFields {
-  /** Id of the sampler; also the id of its sampling session. */
-  samplerId: string;
-  /** The base model. */
-  baseModel: string;
-  /** The saved weights on top of it; null when it is the base model itself. */
-  modelPath: string | null;
-}
-
-export const GetSamplerResponse = describedBy<GetSamplerResponse>()(
-  openObject(
-    "GetSamplerResponse",
-    { samplerId: string, baseModel: string, modelPath: optional(string) },
-    { since: "0.5.1" },
-  ),
-);
+export interface GetSamplerResponse extends OpenValues<typeof getSamplerResponse> {}
+export const GetSamplerResponse: OpenSchema<GetSamplerResponse, typeof getSamplerResponse> =
+  openObject("GetSamplerResponse", getSamplerResponse, { since: "0.5.1" });

@@ -1,6 +1,5 @@
 import {
   array,
-  describedBy,
   enumeration,
   integer,
   json,
@@ -14,11 +13,14 @@ import {
   tagged,
   timestamp,
   withDefault,
+  type FieldValues,
   type InputOf,
   type KeepsUnknownFields,
+  type OpenSchema,
+  type OpenValues,
+  type SchemaOf,
   type ValueOf,
 } from "../schema/schema.js";
-import type { Timestamp } from "../schema/timestamp.js";
 
 export const EventType = enumeration([
   "SESSION_START",
@@ -33,91 +35,83 @@ export const Severity = enumeration(["DEBUG", "INFO", "WARNING", "ERROR", "CRITI
 /** How grave an event is. */
 export type Severity = ValueOf<typeof Severity>;
 
-const common = <const T extends string>(event: T) => ({
-  event: required(enumeration([event]), {}),
-  eventId: string,
-  eventSessionIndex: integer,
-  severity: Severity,
-  timestamp,
-});
-
-/** What every event tells. */
-export interface TelemetryEventBase extends KeepsUnknownFields {
+const common = {
   /** Id of the event. */
-  eventId: string;
+  eventId: string,
   /** Number of the event within its session. */
-  eventSessionIndex: number;
+  eventSessionIndex: integer,
   /** How grave it is. */
-  severity: Severity;
+  severity: Severity,
   /** When it happened. */
-  timestamp: Timestamp;
-}
+  timestamp,
+};
+
+/** The fields of every event. */
+export interface TelemetryEventBase extends OpenValues<typeof common> {}
+
+const sessionStartEvent = {
+  /** Marks the kind of event. */
+  event: required(enumeration(["SESSION_START"]), {}),
+  ...common,
+};
 
 /** A session was opened. */
-export interface SessionStartEvent extends TelemetryEventBase {
-  /** Marks the kind of event. */
-  event: "SESSION_START";
-}
+export interface SessionStartEvent extends OpenValues<typeof sessionStartEvent> {}
+export const SessionStartEvent: OpenSchema<SessionStartEvent, typeof sessionStartEvent> =
+  openObject("SessionStartEvent", sessionStartEvent);
 
-export const SessionStartEvent = describedBy<SessionStartEvent>()(
-  openObject("SessionStartEvent", common("SESSION_START")),
-);
+const sessionEndEvent = {
+  /** How long it was open, as text (`0:00:12.5`). */
+  duration: string,
+  /** Marks the kind of event. */
+  event: required(enumeration(["SESSION_END"]), {}),
+  ...common,
+};
 
 /** A session was closed. */
-export interface SessionEndEvent extends TelemetryEventBase {
-  /** How long it was open, as text (`0:00:12.5`). */
-  duration: string;
-  /** Marks the kind of event. */
-  event: "SESSION_END";
-}
-
-export const SessionEndEvent = describedBy<SessionEndEvent>()(
-  openObject("SessionEndEvent", {
-    duration: string,
-    ...common("SESSION_END"),
-  }),
+export interface SessionEndEvent extends OpenValues<typeof sessionEndEvent> {}
+export const SessionEndEvent: OpenSchema<SessionEndEvent, typeof sessionEndEvent> = openObject(
+  "SessionEndEvent",
+  sessionEndEvent,
 );
+
+const unhandledExceptionEvent = {
+  /** The words of the error, without secrets. */
+  errorMessage: string,
+  /** The class of the error. */
+  errorType: string,
+  /** Marks the kind of event. */
+  event: required(enumeration(["UNHANDLED_EXCEPTION"]), {}),
+  ...common,
+  /** Where it came from. */
+  traceback: optional(string),
+};
 
 /** An error left the client. */
-export interface UnhandledExceptionEvent extends TelemetryEventBase {
-  /** The words of the error, without secrets. */
-  errorMessage: string;
-  /** The class of the error. */
-  errorType: string;
-  /** Marks the kind of event. */
-  event: "UNHANDLED_EXCEPTION";
-  /** Where it came from. */
-  traceback: string | null;
-}
+export interface UnhandledExceptionEvent extends OpenValues<typeof unhandledExceptionEvent> {}
+export const UnhandledExceptionEvent: OpenSchema<
+  UnhandledExceptionEvent,
+  typeof unhandledExceptionEvent
+> = openObject("UnhandledExceptionEvent", unhandledExceptionEvent);
 
-export const UnhandledExceptionEvent = describedBy<UnhandledExceptionEvent>()(
-  openObject("UnhandledExceptionEvent", {
-    errorMessage: string,
-    errorType: string,
-    ...common("UNHANDLED_EXCEPTION"),
-    traceback: optional(string),
-  }),
-);
-
-/** Something else that the service wants to know of. */
-export interface GenericEvent extends TelemetryEventBase {
+const genericEvent = {
   /** Marks the kind of event. */
-  event: "GENERIC_EVENT";
-  /** What it is. */
-  eventName: string;
+  event: required(enumeration(["GENERIC_EVENT"]), {}),
+  ...common,
+  /** Name of the event. */
+  eventName: string,
   /**
    * Facts about it.
    * @default {}
    */
-  eventData: Record<string, unknown>;
-}
+  eventData: withDefault(record(json), {}),
+};
 
-export const GenericEvent = describedBy<GenericEvent>()(
-  openObject("GenericEvent", {
-    ...common("GENERIC_EVENT"),
-    eventName: string,
-    eventData: withDefault(record(json), {}),
-  }),
+/** Any other event of interest to the service. */
+export interface GenericEvent extends OpenValues<typeof genericEvent> {}
+export const GenericEvent: OpenSchema<GenericEvent, typeof genericEvent> = openObject(
+  "GenericEvent",
+  genericEvent,
 );
 
 export const TelemetryEvent = tagged("TelemetryEvent", "event", {
@@ -132,44 +126,38 @@ export type TelemetryEvent = ValueOf<typeof TelemetryEvent>;
 export type TelemetryEventInput = InputOf<typeof TelemetryEvent>;
 
 const batch = {
+  /** The events, oldest first. */
   events: array(TelemetryEvent),
+  /** The operating system. */
   platform: string,
+  /** Version of the client. */
   sdkVersion: string,
-  sessionId: string,
+  /** Id of the session; null from a process that has none. */
+  sessionId: optional(string, { isPromised: true }),
+  /** Id of the process. */
   processUuid: required(string, { since: "0.24.0" }),
 };
 
 /** Events of one session. */
-export interface TelemetrySendRequest {
-  /** The events, oldest first. */
-  events: TelemetryEvent[];
-  /** The operating system. */
-  platform: string;
-  /** Version of the client. */
-  sdkVersion: string;
-  /** Id of the session. */
-  sessionId: string;
-  /** Id of the process. */
-  processUuid: string;
-}
-
-export const TelemetrySendRequest = describedBy<TelemetrySendRequest>()(
-  strictObject("TelemetrySendRequest", batch),
+export interface TelemetrySendRequest extends FieldValues<typeof batch> {}
+export const TelemetrySendRequest: SchemaOf<TelemetrySendRequest, typeof batch> = strictObject(
+  "TelemetrySendRequest",
+  batch,
 );
 
 /** Events as a server reads them: fields of newer clients are kept. */
 export interface TelemetryBatch extends TelemetrySendRequest, KeepsUnknownFields {}
+export const TelemetryBatch: OpenSchema<TelemetryBatch, typeof batch> = openObject(
+  "TelemetryBatch",
+  batch,
+);
 
-export const TelemetryBatch = describedBy<TelemetryBatch>()(openObject("TelemetryBatch", batch));
+const telemetryResponse = {
+  /** `accepted`, from every server known. */
+  status: required(openEnumeration(["accepted"]), {}),
+};
 
 /** The events arrived. */
-export interface TelemetryResponse extends KeepsUnknownFields {
-  /** `accepted`, from every server known. */
-  status: "accepted" | (string & {});
-}
-
-export const TelemetryResponse = describedBy<TelemetryResponse>()(
-  openObject("TelemetryResponse", {
-    status: required(openEnumeration(["accepted"]), {}),
-  }),
-);
+export interface TelemetryResponse extends OpenValues<typeof telemetryResponse> {}
+export const TelemetryResponse: OpenSchema<TelemetryResponse, typeof telemetryResponse> =
+  openObject("TelemetryResponse", telemetryResponse);

@@ -1,5 +1,5 @@
-import { firstValues, inspectSymbol } from "./inspect.js";
 import { ArgumentError } from "../errors/argument-error.js";
+import { firstValues, inspectSymbol } from "./inspect.js";
 import {
   enumeration,
   floats,
@@ -15,10 +15,8 @@ import {
   type InputOf,
   type ValueOf,
 } from "../schema/schema.js";
-import { ownArray } from "../schema/own-array.js";
-import { narrowIntegers } from "../schema/typed-lists.js";
+import { ownArray, narrowIntegers } from "../schema/typed-lists.js";
 import { csrToDense, denseToCsr, validateCsr } from "./sparse-csr.js";
-import { elementCount, flatten, nest, nestedShape, type NestedList } from "./tensor-shape.js";
 
 export const TensorDtype = enumeration(["int64", "float32"]);
 /** Number formats of tensors on the wire. */
@@ -272,3 +270,58 @@ function checkNumeric(item: unknown, field: string): number | bigint {
   if (typeof item === "boolean") return item ? 1 : 0;
   throw new ArgumentError(field, `expected numbers, got ${item === null ? "null" : typeof item}`);
 }
+
+/** How many values a tensor of this shape holds; throws on sizes that are not counts. */
+export function elementCount(shape: readonly number[], field: string): number {
+  let count = 1;
+  for (const size of shape) {
+    if (!Number.isSafeInteger(size) || size < 0) {
+      throw new ArgumentError(field, `a dimension must be a whole number, got ${size}`);
+    }
+    count *= size;
+  }
+  if (!Number.isSafeInteger(count)) {
+    throw new ArgumentError(field, `[${shape.join(", ")}] is too large`);
+  }
+  return count;
+}
+
+/** The shape of nested lists; throws when rows differ in length or depth. */
+export function nestedShape(list: unknown, field: string): number[] {
+  if (!Array.isArray(list)) return [];
+  const depth = list.filter(Array.isArray).length;
+  if (depth === 0) return [list.length];
+  const inner = nestedShape(list[0], field);
+  const isSame = (other: readonly number[]): boolean =>
+    other.length === inner.length && other.every((size, axis) => size === inner[axis]);
+  if (depth !== list.length || !list.every((row) => isSame(nestedShape(row, field)))) {
+    throw new ArgumentError(
+      field,
+      "the list is ragged: all rows must have the same length and depth",
+    );
+  }
+  return [list.length, ...inner];
+}
+
+/** The values of nested lists in row-major order; a lone value is a list of one. */
+export function flatten(value: unknown): unknown[] {
+  if (!Array.isArray(value)) return [value];
+  if (!value.some(Array.isArray)) return value;
+  const flat: unknown[] = [];
+  for (const item of value) for (const inner of flatten(item)) flat.push(inner);
+  return flat;
+}
+
+/** Nested lists of a flat list; a shape of one dimension gives the list itself. */
+export function nest<T>(flat: readonly T[], shape: readonly number[]): NestedList<T> | T {
+  if (shape.length === 0) return flat[0]!;
+  if (shape.length === 1) return [...flat];
+  const [rows = 0, ...rest] = shape;
+  const rowSize = elementCount(rest, "shape");
+  return Array.from({ length: rows }, (_, row) =>
+    nest(flat.slice(row * rowSize, (row + 1) * rowSize), rest),
+  );
+}
+
+/** Lists of lists of any depth. */
+export type NestedList<T> = (T | NestedList<T>)[];

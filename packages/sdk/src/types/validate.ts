@@ -59,7 +59,7 @@ function complete<S extends Schema>(
   input: InputOf<S>,
   field: string,
 ): ValueOf<S> {
-  checkOptions(input, namesOf(schema), field);
+  checkOptions(input, [namesOf(schema)], field);
   try {
     return decodeWith(schema, typeName, encodeWith(schema, typeName, input)) as ValueOf<S>;
   } catch (error) {
@@ -67,15 +67,15 @@ function complete<S extends Schema>(
   }
 }
 
-const knownNames = new WeakMap<Schema, readonly string[]>();
+const knownNames = new WeakMap<Schema, object>();
 
 /** The fields of an object; made once for each kind of it. */
-function namesOf(schema: Schema): readonly string[] {
+function namesOf(schema: Schema): object {
   const known = knownNames.get(schema);
   if (known) return known;
   const { node } = schema;
-  const fields = node.kind === "object" ? [...node.fields.keys()] : [];
-  const names = node.kind === "object" && node.strict ? fields : [...fields, "unknownFields"];
+  const fields = node.kind === "object" ? Object.fromEntries(node.fields) : {};
+  const names = node.kind === "object" && node.strict ? fields : { ...fields, unknownFields: {} };
   knownNames.set(schema, names);
   return names;
 }

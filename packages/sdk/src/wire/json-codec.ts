@@ -1,9 +1,9 @@
-import { WireError, type WireDirection } from "../errors/wire-error.js";
+import { toWireError, WireError, type WireDirection } from "../errors/wire-error.js";
+import type { DecodeOptions } from "../schema/cursor.js";
 import { decodeWith } from "../schema/decode.js";
 import { encodeWith } from "../schema/encode.js";
-import { ownArray } from "../schema/own-array.js";
+import { ownArray } from "../schema/typed-lists.js";
 import type { Schema } from "../schema/schema.js";
-import { guardWire } from "./guard-wire.js";
 import { parseJson } from "./json-text.js";
 import { wireTypes, type WireInput, type WireTypeName, type WireValue } from "./wire-types.js";
 
@@ -13,13 +13,13 @@ export function encodeJson<N extends WireTypeName>(typeName: N, value: WireInput
 }
 
 /**
- * Reads a wire type from JSON: a parsed value, or the text or UTF-8 bytes of an object. A lenient
- * reader, which a client is with answers, does without what it does not need.
+ * Reads a wire type from JSON: a parsed value, or the text or UTF-8 bytes of an object. Unknown fields of
+ * requests are refused, so that a typo is found; a server ignores them, because newer clients send more.
  */
 export function decodeJson<N extends WireTypeName>(
   typeName: N,
   given: unknown,
-  options: { readonly isLenient?: boolean } = {},
+  options: DecodeOptions = {},
 ): WireValue<N> {
   const json = ownArray(given);
   const schema = schemaOf(typeName, "decode");
@@ -40,8 +40,11 @@ function isObjectLike(schema: Schema): boolean {
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
-function parseText(typeName: string, json: Uint8Array | string): unknown {
-  return guardWire(typeName, "decode", () =>
-    parseJson(typeof json === "string" ? json : decoder.decode(json)),
-  );
+/** Parses a JSON body. */
+export function parseText(typeName: string, json: Uint8Array | string): unknown {
+  try {
+    return parseJson(typeof json === "string" ? json : decoder.decode(json));
+  } catch (error) {
+    throw toWireError(error, typeName, "decode");
+  }
 }

@@ -25,7 +25,7 @@ export interface LogLineHead {
   readonly n: number;
 }
 
-/** What a line says. */
+/** The content of a line. */
 export type LogEntry =
   | {
       /** The run begins or goes on; must be a writer's first line. */
@@ -42,7 +42,7 @@ export type LogEntry =
       readonly attempt?: number | undefined;
       /** Where its files are. */
       readonly folder?: string | null | undefined;
-      /** Models of this server whose series, checkpoints and samples belong to the run. */
+      /** Models of this server; their series, checkpoints and samples belong to the run. */
       readonly models?: readonly string[] | undefined;
       /** Seconds since 1970. */
       readonly time?: number | undefined;
@@ -54,7 +54,7 @@ export type LogEntry =
       readonly model: string;
     }
   | {
-      /** What the line says. */
+      /** The kind of the line. */
       readonly kind: "metrics";
       /** Without it, the last one. */
       readonly step?: number | undefined;
@@ -64,7 +64,7 @@ export type LogEntry =
       readonly metrics: Readonly<Record<string, LogValue | undefined>>;
     }
   | {
-      /** What the line says. */
+      /** The kind of the line. */
       readonly kind: "rollouts";
       /** The step. */
       readonly step: number;
@@ -77,7 +77,7 @@ export type LogEntry =
       readonly rollouts: readonly LogRollout[];
     }
   | {
-      /** What the line says. */
+      /** The kind of the line. */
       readonly kind: "examples";
       /** The step. */
       readonly step: number;
@@ -90,7 +90,7 @@ export type LogEntry =
       readonly examples: readonly LogExample[];
     }
   | {
-      /** What the line says. */
+      /** The kind of the line. */
       readonly kind: "checkpoint";
       /** What people call it. */
       readonly name: string;
@@ -104,7 +104,7 @@ export type LogEntry =
       readonly sampler?: string | undefined;
     }
   | {
-      /** What the line says. */
+      /** The kind of the line. */
       readonly kind: "span";
       /** The step. */
       readonly step: number;
@@ -119,7 +119,7 @@ export type LogEntry =
       }[];
     }
   | {
-      /** What the line says. */
+      /** The kind of the line. */
       readonly kind: "text";
       /** The line. */
       readonly text: string;
@@ -175,7 +175,7 @@ export interface LogRollout {
   readonly metrics?: Readonly<Record<string, LogValue | undefined>> | undefined;
   /** What its environment had to say. */
   readonly logs?: readonly string[] | undefined;
-  /** Names the model whose tokenizer reads `tokens`. */
+  /** The model with the tokenizer for `tokens`. */
   readonly model?: string | undefined;
 }
 

@@ -1,5 +1,4 @@
-import { WireError, type WireDirection } from "../errors/wire-error.js";
-import { guardWire } from "./guard-wire.js";
+import { toWireError, WireError, type WireDirection } from "../errors/wire-error.js";
 import {
   decodeForwardBackwardOutput,
   encodeForwardBackwardOutput,
@@ -7,8 +6,8 @@ import {
 import {
   decodeForwardBackwardRequest,
   encodeForwardBackwardRequest,
-  encodeForwardBackwardRequestInSlices,
 } from "./proto/forward-backward-request.js";
+import type { OnUnknownField } from "./proto/message-reader.js";
 import { decodeSampleResponse, encodeSampleResponse } from "./proto/sample-response.js";
 import type { WireInput, WireValue } from "./wire-types.js";
 
@@ -27,7 +26,7 @@ const protoCodecs = {
 /** The wire types that have a binary form. */
 export type ProtoTypeName = keyof typeof protoCodecs;
 
-/** Whether a wire type has a binary form. */
+/** True for a wire type with a binary form. */
 export function hasProto(typeName: string): typeName is ProtoTypeName {
   return Object.hasOwn(protoCodecs, typeName);
 }
@@ -38,22 +37,28 @@ export function encodeProto<N extends ProtoTypeName>(
   value: WireInput<N>,
 ): Uint8Array<ArrayBuffer> {
   const codec = protoCodecOf(typeName, "encode");
-  return guardWire(typeName, "encode", () => codec.encode(value as never));
+  try {
+    return codec.encode(value as never);
+  } catch (error) {
+    throw toWireError(error, typeName, "encode");
+  }
 }
 
-/** Like `encodeProto` for training requests, with a `pause` for other work between slices. */
-export async function encodeForwardBackwardInSlices(
-  value: WireInput<"ForwardBackwardRequest">,
-  pause: () => Promise<void>,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const typeName = "ForwardBackwardRequest";
-  return guardWire(typeName, "encode", () => encodeForwardBackwardRequestInSlices(value, pause));
-}
-
-/** Reads a wire type from a protobuf message; arrays may be views on `bytes`, so do not reuse it. */
-export function decodeProto<N extends ProtoTypeName>(typeName: N, bytes: Uint8Array): WireValue<N> {
+/**
+ * Reads a wire type from a protobuf message; arrays may be views on `bytes`, so do not reuse it. Unknown fields
+ * are skipped; `onUnknown` is called with the numbers of those of a request.
+ */
+export function decodeProto<N extends ProtoTypeName>(
+  typeName: N,
+  bytes: Uint8Array,
+  onUnknown?: OnUnknownField,
+): WireValue<N> {
   const codec = protoCodecOf(typeName, "decode");
-  return guardWire(typeName, "decode", () => codec.decode(bytes) as WireValue<N>);
+  try {
+    return codec.decode(bytes, onUnknown) as WireValue<N>;
+  } catch (error) {
+    throw toWireError(error, typeName, "decode");
+  }
 }
 
 function protoCodecOf(typeName: string, direction: WireDirection) {

@@ -1,5 +1,5 @@
 import { parseJson } from "./json-text.js";
-import { readForwardBackwardRequest } from "./proto/messages.js";
+import { MessageReader } from "./proto/message-reader.js";
 
 /** Where a training request stands: its model and its number. */
 export interface RequestPlace {
@@ -10,7 +10,7 @@ export interface RequestPlace {
 }
 
 /**
- * Reads the place of a training request from a body whose other fields may be wrong. A server needs it to
+ * Reads the place of a training request from a body that may be wrong elsewhere. A server needs it to
  * refuse such a request without leaving a gap in the sequence of its model.
  */
 export function readRequestPlace(
@@ -27,7 +27,14 @@ export function readRequestPlace(
 }
 
 function fromProto(bytes: Uint8Array): Record<"modelId" | "seqId", unknown> {
-  return { ...readForwardBackwardRequest(bytes) };
+  const r = new MessageReader(bytes);
+  let [modelId, seqId] = ["", 0];
+  for (let field = r.next(); field >= 0; field = r.next()) {
+    if (field === 1) modelId = r.string() ?? modelId;
+    else if (field === 2) seqId = r.int32() ?? seqId;
+    else r.skip();
+  }
+  return { modelId, seqId };
 }
 
 function fromJson(bytes: Uint8Array): Record<"modelId" | "seqId", unknown> {

@@ -12,10 +12,10 @@ export type Pool =
   | "storage";
 
 /**
- * Who tries again, and how.
+ * How a failed call is repeated.
  *
- * - `http`: retries inside one HTTP call, then the outer loop where the client runs one.
- * - `outer`: a single HTTP attempt; the caller's own loop decides.
+ * - `http`: a row of quick tries, with pauses between rows where the client goes on.
+ * - `outer`: no quick tries, only the pauses.
  */
 export type RetryClass = "http" | "outer";
 
@@ -35,12 +35,14 @@ export interface Route {
   readonly query?: readonly string[];
   /** The kind of work it is. */
   readonly pool: Pool;
-  /** Who tries again when it fails. */
+  /** How it is repeated when it fails. */
   readonly retry: RetryClass;
   /** Replaces the default timeouts (connect 5 s, everything else 60 s). */
   readonly timeoutMs?: number;
-  /** Most bytes that a client reads of an answer, packed or not; 64 MiB unless told otherwise. */
+  /** Most bytes that a client reads of an answer, packed or not; 64 MiB by default. */
   readonly maxAnswerBytes?: number;
+  /** The first official client that calls it, where 0.25 does not. */
+  readonly since?: string;
 }
 
 const longList = { maxAnswerBytes: 2 ** 28 } as const;
@@ -72,6 +74,12 @@ export const routes = {
     "SessionHeartbeatResponse",
     { pool: "session", retry: "outer", timeoutMs: 10_000 },
   ),
+  finishSession: {
+    ...plain("POST", `${session}/finish`, "FinishSessionRequest"),
+    pool: "session",
+    since: "0.29.1",
+  },
+  getApiKey: get("/api/v1/auth/apikey/me", "ApiKeyResponse", { pool: "setup", since: "0.26.0" }),
   createModel: future("create_model", "CreateModelRequest", "CreateModelResponse"),
   getInfo: post("get_info", "GetInfoRequest", "GetInfoResponse"),
   unloadModel: future("unload_model", "UnloadModelRequest", "UnloadModelResponse"),
@@ -88,11 +96,20 @@ export const routes = {
     { retry: "outer" },
   ),
   loadWeights: future("load_weights", "LoadWeightsRequest", "LoadWeightsResponse"),
+  copyWeights: post("copy_weights", "CopyWeightsRequest", "CopyWeightsResponse", {
+    since: "0.26.0",
+  }),
   createSamplingSession: post(
     "create_sampling_session",
     "CreateSamplingSessionRequest",
     "CreateSamplingSessionResponse",
     { pool: "session" },
+  ),
+  joinSamplingSession: post(
+    "join_sampling_session",
+    "JoinSamplingSessionRequest",
+    "JoinSamplingSessionResponse",
+    { pool: "session", since: "0.32.0" },
   ),
   sample: future("asample", "SampleRequest", "SampleResponse", { pool: "sample", retry: "outer" }),
   // An addition of this project: the answer is a line of JSON per token, then the SampleResponse.
@@ -109,6 +126,17 @@ export const routes = {
     timeoutMs: 45_000,
     maxAnswerBytes: 2 ** 29,
   }),
+  retrieveFutures: post("retrieve_futures", "FuturesRetrieveRequest", "FuturesRetrieveResponse", {
+    pool: "retrieve",
+    retry: "outer",
+    timeoutMs: 45_000,
+    since: "0.26.0",
+  }),
+  cancelFuture: {
+    ...plain("POST", "/api/v1/cancel_future", "CancelFutureRequest"),
+    pool: "session",
+    since: "0.26.0",
+  },
   telemetry: post("telemetry", "TelemetrySendRequest", "TelemetryResponse", {
     pool: "telemetry",
     timeoutMs: 5_000,
@@ -152,7 +180,9 @@ export const routes = {
 /** The name of an endpoint. */
 export type RouteName = keyof typeof routes;
 
-type Extra = Partial<Pick<Route, "query" | "pool" | "retry" | "timeoutMs" | "maxAnswerBytes">>;
+type Extra = Partial<
+  Pick<Route, "query" | "pool" | "retry" | "timeoutMs" | "maxAnswerBytes" | "since">
+>;
 type Base = { readonly pool: Pool; readonly retry: RetryClass } & Extra;
 
 function get<const R extends WireTypeName>(path: string, response: R, extra: Extra = {}) {

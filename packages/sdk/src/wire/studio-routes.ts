@@ -20,11 +20,11 @@ export const studioRoutes = {
   login: { method: "POST", path: "/studio/api/login" },
   /** StudioToken. */
   renew: { method: "POST", path: "/studio/api/renew" },
-  /** StudioRuns; `sort` is a field (`updated`, `name`, `step`, `nll.last`, `reward.max`, …), `-` before it turns it round. */
+  /** StudioRuns; `sort` is a field (`updated`, `name`, `step`, `nll.last`, `reward.max`, …), `-` before it reverses it; `ids` repeats. */
   runs: {
     method: "GET",
     path: "/studio/api/runs",
-    query: ["q", "sort", "cursor", "limit", "archived"],
+    query: ["q", "sort", "cursor", "limit", "archived", "ids"],
   },
   /** StudioRunDetail. */
   run: { method: "GET", path: run },
@@ -32,7 +32,7 @@ export const studioRoutes = {
   series: {
     method: "GET",
     path: "/studio/api/series",
-    query: ["runs", "keys", "x", "from", "to", "buckets", "smooth"],
+    query: ["runs", "keys", "x", "from", "to", "buckets"],
   },
   /** All points of all or some series as CSV. */
   csv: { method: "GET", path: `${run}/series.csv`, query: ["keys"] },

@@ -16,13 +16,12 @@ const anySeries = fc.nat(9).chain((length) =>
       x: fc.array(fc.double(), { minLength: length, maxLength: length }),
       mean: floats(length),
       min: fc.option(floats(length)),
-      smoothed: fc.option(floats(length)),
       count: counts(length),
       nan: counts(length),
       minusInfinity: counts(length),
     })
     .map((given): StudioSeries => {
-      const { run, key, isAbandoned, smoothed, count, nan, minusInfinity } = given;
+      const { run, key, isAbandoned, count, nan, minusInfinity } = given;
       const mean = Float32Array.from(given.mean);
       return {
         run,
@@ -37,7 +36,6 @@ const anySeries = fc.nat(9).chain((length) =>
         mean,
         min: given.min ? Float32Array.from(given.min) : mean,
         max: mean,
-        smoothed: smoothed && Float32Array.from(smoothed),
         count: count && Uint32Array.from(count),
         nan: nan && Uint32Array.from(nan),
         plusInfinity: null,

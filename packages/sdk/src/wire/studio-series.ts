@@ -14,8 +14,6 @@ export const studioColumns = {
   min: 4,
   /** Largest finite value. */
   max: 4,
-  /** The smoothed curve at the last point of the bucket, computed from all points before it. */
-  smoothed: 4,
   /** Finite points. */
   count: 4,
   /** Points that are no number. */
@@ -59,8 +57,6 @@ export interface StudioSeries extends StudioSeriesHeader {
   readonly min: Float32Array;
   /** Largest values; the same as `mean` where nothing was reduced. */
   readonly max: Float32Array;
-  /** The smoothed curve; null unless asked for. */
-  readonly smoothed: Float32Array | null;
   /** Finite points per bucket; null where it is at most one. */
   readonly count: Uint32Array | null;
   /** NaNs per bucket; null without any. */
@@ -97,12 +93,11 @@ export function readStudioSeries(bytes: ArrayBuffer): StudioSeries[] {
     const mean = floats("mean") ?? new Float32Array(0);
     const min = floats("min") ?? mean;
     const max = floats("max") ?? mean;
-    const smoothed = floats("smoothed");
     const count = counts("count");
     const nan = counts("nan");
     const plusInfinity = counts("plusInfinity");
     const minusInfinity = counts("minusInfinity");
-    return { ...header, x, mean, min, max, smoothed, count, nan, plusInfinity, minusInfinity };
+    return { ...header, x, mean, min, max, count, nan, plusInfinity, minusInfinity };
   });
 }
 

@@ -5,6 +5,7 @@ import * as futures from "../types/futures.js";
 import * as input from "../types/model-input.js";
 import * as runs from "../types/runs.js";
 import * as sampling from "../types/sampling.js";
+import * as samplingSessions from "../types/sampling-sessions.js";
 import * as service from "../types/service.js";
 import * as telemetry from "../types/telemetry.js";
 import { TensorDataSchema, TensorDtype } from "../types/tensor-data.js";
@@ -31,6 +32,7 @@ export const wireTypes = {
     "ModelInputChunk",
   ]),
   ...sampling,
+  ...samplingSessions,
   ...weights,
   ...runs,
   ...futures,

@@ -1,7 +1,7 @@
 import zlib from "node:zlib";
 import { WireError } from "../errors/wire-error.js";
 
-/** Largest decompressed body accepted unless the caller says otherwise. */
+/** Largest decompressed body accepted by default. */
 export const defaultMaxDecompressedBytes = 256 * 1024 * 1024;
 
 /** The part of a zstd implementation that is used here. */
@@ -11,7 +11,7 @@ interface Zstd {
   decompress(bytes: Uint8Array, maxBytes: number): Uint8Array;
 }
 
-/** Whether bodies can be compressed here. */
+/** True where bodies can be compressed. */
 export const canCompress: boolean = true;
 
 let loading: Promise<Zstd> | undefined;
@@ -87,7 +87,7 @@ function isTooSmall(error: unknown): boolean {
   return error instanceof Error && error.message.endsWith("-70");
 }
 
-/** The content size in a frame's header: null when it is not told, undefined when this is no frame. */
+/** The content size in a frame's header: null when the header omits it, undefined when this is not a frame. */
 function declaredContentSize(bytes: Uint8Array): number | null | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length < 6 || view.getUint32(0, true) !== 0xfd2fb528) return undefined;

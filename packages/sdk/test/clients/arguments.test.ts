@@ -27,7 +27,7 @@ describe("options of a service client", () => {
     [
       "something else",
       { colour: 1 },
-      /^colour: unknown option; there are timeoutMs, baseUrl, apiKey/,
+      /^colour: unknown option; there are timeoutMs, baseUrl, dataDir, inProcess, apiKey/,
     ],
   ])("with %s are refused", (_, options, message) => {
     const error = argumentError(() => new ServiceClient(options as ServiceClientOptions));

@@ -290,6 +290,15 @@ describe("the address of an archive", () => {
     expect(service.log).toEqual([expect.stringMatching(/^info .*packing/)]);
   });
 
+  it("is asked for every half minute, ten minutes long, and never in a row", async ({
+    service,
+  }) => {
+    service.server.handle("getCheckpointArchiveUrl", () => bare(503));
+    const error = await ask(service.client().createRestClient()).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(InternalServerError);
+    expect(service.clock.sleeps).toEqual(Array.from({ length: 20 }, () => 30_000));
+  });
+
   it("is not waited for without end", async ({ service }) => {
     service.server.handle("getCheckpointArchiveUrl", () => bare(503));
     const error = await ask(service.client({ maxRetries: 0 }).createRestClient()).catch(
@@ -331,7 +340,7 @@ describe("whoami", () => {
     "cannot tell from %s",
     async (apiKey, { service }) => {
       await expect(service.client({ apiKey }).createRestClient().whoami()).rejects.toThrow(
-        /does not tell whose it is/,
+        /does not name its owner/,
       );
     },
   );

@@ -266,6 +266,18 @@ describe("the loop around a call", () => {
     expect(service.clock.sleeps).toEqual([500, 1000, 500]);
   });
 
+  it("keeps the idempotency key, counts every try and shows all of them", async ({ service }) => {
+    service.server.handle("weightsInfo", () => bare(500));
+    const rest = service.client({ maxRetries: 1 }).createRestClient();
+    const error = await failure(rest.getWeightsInfoByTinkerPath("tinker://r/weights/a"));
+    const seen = service.server.requestsTo("weightsInfo");
+    expect(new Set(seen.map(({ headers }) => headers["x-idempotency-key"])).size).toBe(1);
+    expect(seen.map(({ headers }) => headers["x-stainless-retry-count"])).toEqual(
+      seen.map((_, index) => String(index)),
+    );
+    expect(error.attempts).toHaveLength(seen.length);
+  });
+
   it("believes a server that does not want to be asked again", async ({ service }) => {
     service.server.script("getServerCapabilities", json({}, 503, { "x-should-retry": "false" }));
     await expect(service.client().getServerCapabilities()).rejects.toBeInstanceOf(

@@ -49,6 +49,51 @@ describeDialects(() => {
       expect(named.sequences[0]!.text).toBe(expected);
     });
 
+    it.for([
+      [{ topkSampleLogprobs: -1 }, "topkSampleLogprobs"],
+      [{ promptAltTokensK: 0.5 }, "promptAltTokensK"],
+      [{ promptLogprobsLastN: 2 }, "goes with includePromptLogprobs"],
+      [{ includePromptLogprobs: true, promptLogprobsLastN: 0 }, "promptLogprobsLastN"],
+      [{ targetPromptLogprobs: { data: Float32Array.of(1), shape: [1, 1] } }, "must be int64"],
+      [{ targetPromptLogprobs: { data: Int32Array.of(1), shape: [1] } }, "must be int64"],
+    ] as const)(
+      "is refused with scores %j before it is sent",
+      async ([options, text], { service }) => {
+        const sampling = await open(service);
+        expect(() => sampling.sample({ prompt: [1, 2], ...options })).toThrow(text);
+        expect(samples(service)).toEqual([]);
+      },
+    );
+
+    it.for([
+      { topkSampleLogprobs: 1 },
+      { promptAltTokensK: 1 },
+      { targetPromptLogprobs: { data: Int32Array.of(1), shape: [1, 1] } },
+    ] as const)("fails where a server ignores %j", async (options, { service }) => {
+      const sampling = await open(service);
+      const [name] = Object.keys(options);
+      const sampled = sampling.sample({ prompt: [1, 2], ...options });
+      await expect(sampled).rejects.toThrow(`lacks what ${name} asks for`);
+      await expect(sampled).rejects.toBeInstanceOf(ResultError);
+      expect(samples(service)).toHaveLength(1);
+    });
+
+    it("is written as before where no scores are asked for", async ({ service }) => {
+      const sampling = await open(service);
+      await sampling.sample({ prompt: [1], topkSampleLogprobs: 0, promptAltTokensK: 0 });
+      const body = samples(service)[0]!.json!;
+      expect(Object.keys(body).toSorted()).toEqual([
+        "num_samples",
+        "prompt",
+        "prompt_logprobs",
+        "sampling_params",
+        "sampling_session_id",
+        "seq_id",
+        "topk_prompt_logprobs",
+        "type",
+      ]);
+    });
+
     it("has no texts, and no tokenizer is looked for, where none is known", async ({ service }) => {
       const sampling = await open(service);
       const { sequences } = await sampling.sample({ prompt: [1] });

@@ -23,7 +23,7 @@ describe("sampling in a side thread", () => {
       prompt: Int32Array.of(1, 2),
       samplingParams: { maxTokens: 2 },
     });
-    expect(sequences).toEqual([
+    expect(sequences).toMatchObject([
       { stopReason: "stop", tokens: Int32Array.of(7, 8), logprobs: Float64Array.of(-0.5, -1) },
     ]);
     expect(await sampling.computeLogprobs([1, 2])).toEqual([null, -2]);

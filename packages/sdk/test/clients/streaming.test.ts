@@ -184,7 +184,7 @@ describe("a stream", () => {
     ],
     ["is no JSON", ["<html>"], APIResponseValidationError, /<html>/],
     ["holds something else", [line({ hello: 1 })], APIResponseValidationError, /hello/],
-    ["holds a list", [line([1])], APIResponseValidationError, /no stream of tokens/],
+    ["holds a list", [line([1])], APIResponseValidationError, /not a stream of tokens/],
   ] as const)("that %s fails", async ([, texts, Class, message], { service }) => {
     const sampling = await open(service);
     service.server.script("streamSample", lines(...texts));

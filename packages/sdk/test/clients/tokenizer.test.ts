@@ -208,6 +208,6 @@ describe("the tokenizer of a model", () => {
   it("of a model without a name cannot be found", async ({ service }) => {
     service.server.handle("getInfo", () => json({ model_id: "x", model_data: {} }));
     const training = await service.client({ env }).createLoraTrainingClient({ baseModel: "m" });
-    await expect(training.getTokenizer()).rejects.toThrow(/does not tell the name/);
+    await expect(training.getTokenizer()).rejects.toThrow(/did not return the name/);
   });
 });

@@ -92,7 +92,12 @@ function objectValues(node: ObjectNode): fc.Arbitrary<unknown> {
           : valuesOf(field.node),
     ]),
   );
-  const known = fc.record(fields);
+  const known = fc.record(fields).filter((value) =>
+    node.fieldList.every(({ name, requiredUnless }) => {
+      if (requiredUnless === undefined) return true;
+      return value[name] !== null || value[node.byWireName.get(requiredUnless)!.name] !== null;
+    }),
+  );
   if (node.strict) return known;
   const unknownFields = fc
     .dictionary(text(), jsonValue(), { minKeys: 1, maxKeys: 2 })

@@ -108,7 +108,7 @@ function readArrival(request: SeenRequest): Arrival {
   const payload = request.body.toString("latin1");
   if (request.endpoint === "optimStep") {
     const { adamParams, seqId } = decodeJson("OptimStepRequest", request.body);
-    const label = `${adamParams.learningRate}`;
+    const label = `${adamParams?.learningRate}`;
     return { seqId: seqId ?? 0, label, isForwardOnly: false, payload };
   }
   const { input, seqId, isForwardOnly } = readPass(request);

@@ -1,8 +1,8 @@
 import { ArgumentError } from "../../errors/argument-error.js";
 import { ResultError } from "../../errors/request-failed-error.js";
 import { ApiFuture } from "../../futures/api-future.js";
-import { checkBounds, Operation, type OperationOptions } from "../../futures/operation.js";
-import { abortable } from "../../runtime/abortable.js";
+import { Operation, type OperationOptions } from "../../futures/operation.js";
+import { abortable } from "../../runtime/cancellation.js";
 import type { OperationName } from "../../runtime/events.js";
 import type { Session } from "../../session/session.js";
 import type { Tokenizer } from "@tinker-ts/hub";
@@ -11,12 +11,17 @@ import { isExtended } from "../../types/sampling-extensions.js";
 import type { GetSamplerResponse, SampleResponse } from "../../types/sampling.js";
 import { bounded } from "../bounded.js";
 import { completeRetryConfig, type RetryConfig } from "../retry-config.js";
-import { SamplingClient, type SampleOptions, type StreamOptions } from "../sampling-client.js";
+import {
+  SamplingClient,
+  type ComputeLogprobsOptions,
+  type SampleOptions,
+  type StreamOptions,
+} from "../sampling-client.js";
 import { runStream } from "./run-stream.js";
 import { checkSampleCall } from "./sample-call.js";
 import { SampleStream, TokenQueue } from "./sample-stream.js";
 import { Sampler } from "./sampler.js";
-import { withExtras, type KnownTokenizer } from "./sequence-extras.js";
+import { checkScores, withExtras, type KnownTokenizer } from "./sequence-extras.js";
 import { transferState, type SamplingClientState } from "./transfer-state.js";
 
 /** Samples at a server. */
@@ -53,6 +58,7 @@ export class RemoteSamplingClient extends SamplingClient {
     const sample = (operation: Operation): Promise<SampleResponse> =>
       this.#sampler
         .sample(call, operation)
+        .then((response) => checkScores(call, response, operation))
         .then((response) => withExtras(response, options.tokenizer, this.#tokenizer));
     return this.#start("sample", options, (operation) =>
       isExtended(call.samplingParams)
@@ -74,10 +80,10 @@ export class RemoteSamplingClient extends SamplingClient {
 
   override computeLogprobs(
     prompt: ModelInputLike,
-    options: OperationOptions = {},
+    { promptLogprobsLastN, ...options }: ComputeLogprobsOptions = {},
   ): ApiFuture<(number | null)[]> {
-    const samplingParams = { maxTokens: 1 };
-    const call = checkSampleCall({ prompt, samplingParams, includePromptLogprobs: true });
+    const scoring = { includePromptLogprobs: true, promptLogprobsLastN };
+    const call = checkSampleCall({ prompt, samplingParams: { maxTokens: 1 }, ...scoring });
     return this.#start("computeLogprobs", options, async (operation) => {
       const { promptLogprobs } = await this.#sampler.sampleWithRetries(call, operation);
       if (promptLogprobs) return promptLogprobs;
@@ -98,16 +104,16 @@ export class RemoteSamplingClient extends SamplingClient {
       const modelName = await this.getBaseModel({ signal });
       const { loadModelTokenizer } = await import("../../tokenizers/load-model-tokenizer.js");
       const model = { modelName, tokenizerId: null };
-      const tokenizer = await loadModelTokenizer(model, session.connection, signal);
+      const tokenizer = await loadModelTokenizer(model, session, signal);
       this.#tokenizer.current = tokenizer;
       return tokenizer;
     });
   }
 
   override toJSON(): Readonly<Record<string, unknown>> {
-    const { sessionId, connection } = this.#session;
+    const { sessionId, plan } = this.#session;
     const { samplingSessionId } = this;
-    return { samplingSessionId, sessionId, baseUrl: connection.plan.baseUrl };
+    return { samplingSessionId, sessionId, baseUrl: plan.baseUrl };
   }
 
   override transfer(): SamplingClientState {
@@ -132,11 +138,10 @@ export class RemoteSamplingClient extends SamplingClient {
     return abortable(this.#ownTokenizer, signal);
   }
 
-  /** Another server would ignore what it does not know; that must not go unnoticed. */
+  /** Refuses extensions for other servers, which would ignore them. */
   async #checkExtensions({ signal }: Operation): Promise<void> {
-    const { api } = this.#session.connection;
     this.#knowsExtensions ??= this.#session
-      .retrying("getServerCapabilities", () => api.call("getServerCapabilities", null), {})
+      .call("getServerCapabilities", null)
       .then(({ unknownFields }) => unknownFields?.["sampling_extensions"] === true);
     this.#knowsExtensions.catch(() => {
       this.#knowsExtensions = undefined;
@@ -151,13 +156,8 @@ export class RemoteSamplingClient extends SamplingClient {
   #describe(options: OperationOptions): Promise<GetSamplerResponse> {
     const session = this.#session;
     const { samplingSessionId: samplerId } = this;
-    const { api } = session.connection;
     return bounded("getSampler", options, session, (signal) =>
-      session.retrying(
-        "getSampler",
-        () => api.call("getSampler", null, { params: { samplerId }, signal }),
-        { signal },
-      ),
+      session.call("getSampler", null, { params: { samplerId }, signal }),
     );
   }
 
@@ -166,7 +166,6 @@ export class RemoteSamplingClient extends SamplingClient {
     options: OperationOptions,
     work: (operation: Operation) => Promise<T>,
   ): ApiFuture<T> {
-    checkBounds(options);
     const operation = new Operation(name, this.samplingSessionId, this.#session.runtime);
     return ApiFuture.start(operation, options, this.#session, work);
   }

@@ -9,10 +9,11 @@ import { RequestExpiredError } from "../../errors/request-failed-error.js";
 import { isUserError } from "../../errors/tinker-error.js";
 import type { Operation } from "../../futures/operation.js";
 import type { CancelTimer } from "../../runtime/clock.js";
-import { retry, type RetryPolicy } from "../../runtime/retry.js";
 import type { Runtime } from "../../runtime/runtime.js";
 import { Semaphore } from "../../runtime/semaphore.js";
+import type { Connection } from "../../session/connection.js";
 import type { TelemetrySink } from "../../telemetry/sink.js";
+import { growingPauseMs, retry, type RetryPolicy } from "../../transport/retry.js";
 import type { CompleteRetryConfig } from "../retry-config.js";
 
 const countEveryMs = 2_000;
@@ -57,11 +58,17 @@ export class RetryHandler {
     this.#slots = new Semaphore(maxConcurrent);
   }
 
+  /** True for a handler that was made for the same settings. */
+  isFor(config: CompleteRetryConfig): boolean {
+    const names = Object.keys(config) as (keyof CompleteRetryConfig)[];
+    return names.every((name) => this.#config[name] === config[name]);
+  }
+
   async run<T>(call: RetriedCall<T>): Promise<T> {
     const { operation } = call;
     this.#waitingCount++;
     try {
-      await this.#slots.acquire(operation.signal);
+      await this.#slots.acquire(1, operation.signal);
     } finally {
       this.#waitingCount--;
     }
@@ -126,7 +133,7 @@ export class RetryHandler {
   }
 }
 
-/** What is tried again for one call, and who hears of it. */
+/** The retries of one call, and where they are reported. */
 class SamplePolicy implements RetryPolicy {
   readonly #runtime: Runtime;
   readonly #telemetry: TelemetrySink;
@@ -202,7 +209,35 @@ function toFailedAttempt(error: unknown, delayMs: number): Attempt {
 
 function delayOf(count: number, config: CompleteRetryConfig, random: () => number): number {
   const { retryDelayBaseMs, retryDelayMaxMs, jitterFactor } = config;
-  const delayMs = Math.min(retryDelayBaseMs * 2 ** count, retryDelayMaxMs);
+  const delayMs = growingPauseMs({ firstMs: retryDelayBaseMs, longestMs: retryDelayMaxMs }, count);
   const jittered = delayMs + delayMs * jitterFactor * (2 * random() - 1);
   return Math.min(Math.max(0, jittered), retryDelayMaxMs);
+}
+
+const maxHandlers = 100;
+
+/** The handler that equal sampling clients of a host share; the server's flags count. */
+export function retryHandlerFor(
+  host: Connection,
+  targetName: string,
+  retryConfig: CompleteRetryConfig,
+): RetryHandler {
+  const { config, runtime, telemetry } = host;
+  const enableStuckDetection =
+    retryConfig.enableStuckDetection && config.sampleEnableStuckDetection;
+  const effective = { ...retryConfig, enableStuckDetection };
+  const handlers = host.shared(newHandlers);
+  const known = handlers.find(
+    (one) => one.targetName === targetName && one.handler.isFor(effective),
+  );
+  if (known) return known.handler;
+  const maxConcurrent = Math.max(1, config.sampleMaxConcurrentRequests);
+  const handler = new RetryHandler(runtime, telemetry, effective, maxConcurrent);
+  if (handlers.length >= maxHandlers) handlers.shift();
+  handlers.push({ targetName, handler });
+  return handler;
+}
+
+function newHandlers(): { readonly targetName: string; readonly handler: RetryHandler }[] {
+  return [];
 }

@@ -6,7 +6,6 @@ import {
 } from "../../errors/api-error.js";
 import { RequestFailedError } from "../../errors/request-failed-error.js";
 import type { Operation } from "../../futures/operation.js";
-import type { Connection } from "../../session/connection.js";
 import { excerpt } from "../../transport/api.js";
 import type { HttpResponse } from "../../transport/message.js";
 import { readLines } from "../../transport/read-lines.js";
@@ -17,13 +16,13 @@ import { routes } from "../../wire/routes.js";
 import type { SampleCall } from "./sample-call.js";
 import type { SampledToken, TokenQueue } from "./sample-stream.js";
 import type { Sampler } from "./sampler.js";
-import { withExtras } from "./sequence-extras.js";
+import { checkScores, withExtras } from "./sequence-extras.js";
 
-/** Statuses of servers that do not know the endpoint. */
+/** Statuses of servers without the endpoint. */
 const cannotStream = new Set([404, 405, 501]);
 
-/** Servers that were found not to stream; asking each time would cost a request per sample. */
-const withoutStreams = new WeakSet<Connection>();
+/** Whether a server streams; asking each time would cost a request per sample. */
+const streamSupport = (): { isMissing: boolean } => ({ isMissing: false });
 
 /** A stream that is being made. */
 export interface StreamRun {
@@ -31,34 +30,37 @@ export interface StreamRun {
   readonly call: SampleCall;
   readonly operation: Operation;
   readonly tokens: TokenQueue;
-  /** The tokenizer for the texts; null when none is to be had. */
+  /** The tokenizer for the texts; null without one. */
   readonly tokenizer: Promise<Tokenizer | null>;
 }
 
 /**
- * Samples and hands tokens on as they come, where the server can stream; elsewhere they all come at the
- * end. What broke after the first byte is not begun anew: tokens that were handed on cannot be taken back.
+ * Samples and delivers tokens as they come, where the server can stream; elsewhere they all come at the
+ * end. A stream that breaks is not restarted: tokens that were delivered cannot be taken back.
  */
 export async function runStream(run: StreamRun): Promise<SampleResponse> {
   const { sampler, call, operation, tokens } = run;
-  const { connection } = sampler.host;
+  const { host } = sampler;
+  const support = host.shared(streamSupport);
   const [response, tokenizer] = await Promise.all([
-    withoutStreams.has(connection) ? undefined : open(run),
+    support.isMissing ? undefined : open(run),
     run.tokenizer,
   ]);
   const texts = new TextDecoders(tokenizer);
   if (response) {
     tokens.isLive = true;
-    return withExtras(await receive(response, run, texts), tokenizer);
+    const received = await receive(response, run, texts);
+    return withExtras(checkScores(call, received, operation), tokenizer);
   }
   tokens.isLive = false;
-  withoutStreams.add(connection);
-  connection.runtime.logger.info("this server cannot stream; tokens come when all are sampled");
-  const whole = withExtras(await sampler.sample(call, operation), tokenizer);
+  support.isMissing = true;
+  host.runtime.logger.info("this server cannot stream; tokens come when all are sampled");
+  const sampled = await sampler.sample(call, operation);
+  const whole = withExtras(checkScores(call, sampled, operation), tokenizer);
   for (const [index, sequence] of whole.sequences.entries()) {
     sequence.tokens.forEach((token, position) => {
       const logprob = sequence.logprobs?.[position] ?? null;
-      const top = sequence.topLogprobs?.[position];
+      const top = (sequence.topLogprobs ?? sequence.topkLogprobs)?.[position] ?? undefined;
       tokens.push({ index, token, logprob, text: texts.push(index, token), ...namedTop(top) });
     });
   }
@@ -90,9 +92,9 @@ async function receive(
       return decodeJson("SampleResponse", line, { isLenient: true });
     }
     if (error !== undefined) {
-      const whose = category === "user" || category === "server" ? category : "unknown";
+      const blamed = category === "user" || category === "server" ? category : "unknown";
       const words = typeof error === "string" ? error : JSON.stringify(error);
-      throw new RequestFailedError(words, { requestId: "", category: whose });
+      throw new RequestFailedError(words, { requestId: "", category: blamed });
     }
     if (typeof index !== "number" || typeof token !== "number") throw notAStream(line, response);
     tokens.push({
@@ -118,14 +120,14 @@ function readLine(line: string, response: HttpResponse): Partial<Record<string, 
     const json: unknown = JSON.parse(line);
     if (typeof json === "object" && json !== null) return json;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw notAStream(line, response);
 }
 
 function notAStream(line: string, { status }: HttpResponse): APIResponseValidationError {
   return new APIResponseValidationError(
-    `The answer of ${routes.streamSample.path} is no stream of tokens. The server said: ${excerpt(line)}`,
+    `The answer of ${routes.streamSample.path} is not a stream of tokens. It begins: ${excerpt(line)}`,
     { status, body: line },
   );
 }

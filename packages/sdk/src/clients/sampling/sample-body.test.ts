@@ -23,6 +23,7 @@ const params = fc.record(
   },
   { requiredKeys: [] },
 );
+const targets = { data: Int32Array.of(1, 2), shape: [2, 1] };
 const call = fc.record(
   {
     prompt: fc.oneof(
@@ -35,6 +36,9 @@ const call = fc.record(
     numSamples: fc.constantFrom(1, 2),
     includePromptLogprobs: fc.boolean(),
     topkPromptLogprobs: fc.constantFrom(0, 3),
+    topkSampleLogprobs: fc.constantFrom(0, 2),
+    promptAltTokensK: fc.constantFrom(0, 4),
+    targetPromptLogprobs: fc.option(fc.constant(targets), { nil: undefined }),
   },
   { requiredKeys: ["prompt"] },
 );

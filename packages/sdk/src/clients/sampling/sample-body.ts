@@ -2,9 +2,9 @@ import { jsonBody, type EncodedBody } from "../../transport/api.js";
 import { ModelInput } from "../../types/model-input.js";
 import { encodeJson } from "../../wire/json-codec.js";
 import type { SampleCall } from "./sample-call.js";
-import type { SampleTarget } from "./sampling-host.js";
+import type { SampleTarget } from "./sampler.js";
 
-/** Stand for the number and for the tokens while a form is written. */
+/** Placeholders for the number and the tokens in a template of the body. */
 const seqIdMark = 1_987_654_321;
 const tokenMark = 1_876_543_219;
 
@@ -31,7 +31,8 @@ export class SampleBodies {
 
   write(call: SampleCall, seqId?: number): EncodedBody {
     const tokens = onlyTokens(call.prompt);
-    if (tokens === undefined || seqId === undefined) return this.#encode(call, seqId);
+    const isFormed = tokens !== undefined && seqId !== undefined && !call.targetPromptLogprobs;
+    if (!isFormed) return this.#encode(call, seqId);
     if (!this.#form || !isAlike(this.#form.call, call)) this.#form = this.#writeForm(call);
     const form = this.#form;
     if (!form) return this.#encode(call, seqId);
@@ -54,6 +55,8 @@ export class SampleBodies {
 
   #encode(call: SampleCall, seqId: number | undefined): EncodedBody {
     const { prompt, numSamples, samplingParams, promptLogprobs, topkPromptLogprobs } = call;
+    const { topkSampleLogprobs, targetPromptLogprobs, promptAltTokensK } = call;
+    const { promptLogprobsLastN } = call;
     // Field by field: merging objects takes more memory than all of the rest.
     const request = {
       ...this.#target,
@@ -63,6 +66,10 @@ export class SampleBodies {
       samplingParams,
       promptLogprobs,
       topkPromptLogprobs,
+      topkSampleLogprobs,
+      targetPromptLogprobs,
+      promptAltTokensK,
+      promptLogprobsLastN,
     };
     return jsonBody(encodeJson("SampleRequest", request));
   }
@@ -80,6 +87,9 @@ function isAlike(form: SampleCall, call: SampleCall): boolean {
     form.samplingParams === call.samplingParams &&
     form.numSamples === call.numSamples &&
     form.promptLogprobs === call.promptLogprobs &&
-    form.topkPromptLogprobs === call.topkPromptLogprobs
+    form.topkPromptLogprobs === call.topkPromptLogprobs &&
+    form.topkSampleLogprobs === call.topkSampleLogprobs &&
+    form.promptAltTokensK === call.promptAltTokensK &&
+    form.promptLogprobsLastN === call.promptLogprobsLastN
   );
 }

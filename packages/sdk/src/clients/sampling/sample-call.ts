@@ -3,9 +3,13 @@ import { checkOptions } from "../../errors/check-options.js";
 import { ModelInput } from "../../types/model-input.js";
 import { withExtensions } from "../../types/sampling-extensions.js";
 import type { SamplingParams } from "../../types/sampling.js";
+import { TensorData } from "../../types/tensor-data.js";
 import { checkSamplingParams } from "../../types/validate.js";
-import { optionNames } from "../option-names.js";
-import type { SampleOptions } from "../sampling-client.js";
+import { operationOptions } from "../../futures/operation.js";
+import { samplingSource } from "../sampling-source.js";
+import { sampleOptions, type SampleOptions } from "../sampling-client.js";
+
+const knownOptions = [samplingSource, sampleOptions, operationOptions];
 
 /** A checked sample request without its number. */
 export interface SampleCall {
@@ -14,18 +18,20 @@ export interface SampleCall {
   readonly samplingParams: SamplingParams;
   readonly promptLogprobs: boolean;
   readonly topkPromptLogprobs: number;
+  readonly topkSampleLogprobs: number | null;
+  readonly targetPromptLogprobs: TensorData | null;
+  readonly promptAltTokensK: number | null;
+  readonly promptLogprobsLastN: number | null;
 }
 
 /** Fills defaults in and refuses what cannot be sampled. */
 export function checkSampleCall(options: SampleOptions): SampleCall {
-  checkOptions(options, optionNames.sample);
+  checkOptions(options, knownOptions);
   const { numSamples = 1, topkPromptLogprobs = 0 } = options;
   if (!Number.isSafeInteger(numSamples) || numSamples < 1) {
     throw new ArgumentError("numSamples", `must be a whole number of 1 or more, got ${numSamples}`);
   }
-  if (!Number.isSafeInteger(topkPromptLogprobs) || topkPromptLogprobs < 0) {
-    throw new ArgumentError("topkPromptLogprobs", "must be a whole number of 0 or more");
-  }
+  checkCount("topkPromptLogprobs", topkPromptLogprobs);
   checkTokenizer(options.tokenizer);
   const prompt = readPrompt(options.prompt);
   if (prompt.chunks.every((chunk) => chunk.type === "encoded_text" && chunk.tokens.length === 0)) {
@@ -37,7 +43,33 @@ export function checkSampleCall(options: SampleOptions): SampleCall {
     samplingParams: completeParams(options.samplingParams ?? {}),
     promptLogprobs: options.includePromptLogprobs ?? false,
     topkPromptLogprobs,
+    topkSampleLogprobs: checkCount("topkSampleLogprobs", options.topkSampleLogprobs ?? 0) || null,
+    targetPromptLogprobs: readTargets(options.targetPromptLogprobs),
+    promptAltTokensK: checkCount("promptAltTokensK", options.promptAltTokensK ?? 0) || null,
+    promptLogprobsLastN: checkLastN(options),
   };
+}
+
+function checkCount(name: string, value: number, least = 0): number {
+  if (Number.isSafeInteger(value) && value >= least) return value;
+  throw new ArgumentError(name, `must be a whole number of ${least} or more, got ${value}`);
+}
+
+function checkLastN({
+  promptLogprobsLastN: last,
+  includePromptLogprobs,
+}: SampleOptions): number | null {
+  if (last === undefined) return null;
+  if (includePromptLogprobs) return checkCount("promptLogprobsLastN", last, 1);
+  throw new ArgumentError("promptLogprobsLastN", "goes with includePromptLogprobs: true");
+}
+
+function readTargets(given: SampleOptions["targetPromptLogprobs"]): TensorData | null {
+  if (given === undefined) return null;
+  const targets = given instanceof TensorData ? given : new TensorData(given);
+  if (targets.dtype === "int64" && targets.shape?.length === 2) return targets;
+  const wanted = "must be int64 token ids of shape [prompt length - 1, K]";
+  throw new ArgumentError("targetPromptLogprobs", wanted);
 }
 
 type GivenParams = NonNullable<SampleOptions["samplingParams"]>;

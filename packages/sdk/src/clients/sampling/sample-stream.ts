@@ -1,4 +1,4 @@
-import { CancelledError } from "../../errors/cancelled-error.js";
+import { CancelledError } from "../../errors/tinker-error.js";
 import type { ApiFuture } from "../../futures/api-future.js";
 import { defer, type Deferred } from "../../runtime/deferred.js";
 import type { SampleResponse, TokenLogprob } from "../../types/sampling.js";
@@ -9,14 +9,14 @@ export interface SampledToken {
   readonly index: number;
   /** The token's id. */
   readonly token: number;
-  /** Its logprob in the distribution it was drawn from; null when the server does not tell. */
+  /** Its logprob in the distribution it was drawn from; null when the server does not send it. */
   readonly logprob: number | null;
   /**
    * The text that it completes, without special tokens: empty inside a character of several tokens. Null
    * when no tokenizer is known.
    */
   readonly text: string | null;
-  /** The most probable tokens in its place; absent unless asked for with `topLogprobs`. */
+  /** The most probable tokens in its place; absent unless asked for with `topkSampleLogprobs`. */
   readonly topLogprobs?: readonly TokenLogprob[];
 }
 
@@ -25,7 +25,7 @@ export interface SampledToken {
  * ends the sampling at the server.
  */
 export class SampleStream implements AsyncIterable<SampledToken, SampleResponse> {
-  /** The whole response, which comes after the last token; also tells status and timings. */
+  /** The whole response, which comes after the last token; also has status and timings. */
   readonly response: ApiFuture<SampleResponse>;
   readonly #tokens: TokenQueue;
 
@@ -60,7 +60,7 @@ export class SampleStream implements AsyncIterable<SampledToken, SampleResponse>
   }
 }
 
-/** Tokens on their way from the connection to the one who reads them. */
+/** Tokens between the connection and the reader of the stream. */
 export class TokenQueue {
   isLive: boolean | null = null;
   #tokens: SampledToken[] = [];

@@ -1,23 +1,32 @@
+import { type APIStatusError, toAttempt } from "../../errors/api-error.js";
 import type { Operation } from "../../futures/operation.js";
+import type { Connection } from "../../session/connection.js";
+import { type EncodedBody, holdHeaders, type Acceptance } from "../../transport/api.js";
+import { askedDelayMs, type CallRetries } from "../../transport/retry.js";
 import { pollFuture } from "../../futures/poll-future.js";
 import { QueueStateLog } from "../../session/queue-state-log.js";
-import { holdHeaders, type Acceptance } from "../../transport/acceptance.js";
 import type { Headers, HttpResponse } from "../../transport/message.js";
 import type { SampleResponse } from "../../types/sampling.js";
 import { estimatePromptBytes } from "../byte-estimate.js";
-import type { CompleteRetryConfig } from "../retry-config.js";
-import { dispatchSample } from "./dispatch-sample.js";
-import type { RetryHandler } from "./retry-handler.js";
-import { retryHandlerFor } from "./retry-handlers.js";
+import { completeRetryConfig, type CompleteRetryConfig } from "../retry-config.js";
+import { retryHandlerFor, type RetryHandler } from "./retry-handler.js";
 import { SampleBodies } from "./sample-body.js";
 import type { SampleCall } from "./sample-call.js";
-import { nameOfTarget, type SampleTarget, type SamplingHost } from "./sampling-host.js";
 
-const headers = { "x-tinker-sampling-backpressure": "1" };
+export { checkScores, withExtras } from "./sequence-extras.js";
+
+const sampleHeaders = { "x-tinker-sampling-backpressure": "1" };
+
+/** What a sample is drawn from, as the request names it. */
+export type SampleTarget =
+  | { readonly samplingSessionId: string }
+  | { readonly baseModel: string }
+  | { readonly modelPath: string };
 
 /** Makes samples from one set of weights. */
 export class Sampler {
-  readonly host: SamplingHost;
+  /** A session, or a connection without one. */
+  readonly host: Connection;
   readonly target: SampleTarget;
   readonly retryConfig: CompleteRetryConfig;
   readonly #handler: RetryHandler;
@@ -26,7 +35,7 @@ export class Sampler {
   #nextSeqId: number;
 
   constructor(
-    host: SamplingHost,
+    host: Connection,
     target: SampleTarget,
     retryConfig: CompleteRetryConfig,
     firstSeqId = 0,
@@ -43,7 +52,7 @@ export class Sampler {
 
   /** Samples as the server's flags want it: until it succeeds, or once. */
   sample(call: SampleCall, operation: Operation): Promise<SampleResponse> {
-    return this.host.connection.config.sampleNoRetries
+    return this.host.config.sampleNoRetries
       ? this.#sampleOnce(call, operation)
       : this.sampleWithRetries(call, operation);
   }
@@ -55,28 +64,33 @@ export class Sampler {
 
   /** Opens a stream of tokens; rejects like any call where the server has none. */
   openStream(call: SampleCall, operation: Operation): Promise<HttpResponse> {
-    const { connection } = this.host;
+    const { api } = this.host;
     const { signal } = operation;
     return dispatchSample(this.host, operation, {
-      sizeBytes: estimatePromptBytes(call.prompt),
+      sizeBytes: estimatePromptBytes(call.prompt, call.targetPromptLogprobs),
       encode: () => this.#bodies.write(call),
-      send: (body) =>
-        connection.api.exchange("streamSample", body, { headers, signal, streams: true }),
+      send: (body, retries) =>
+        api.exchange("streamSample", body, {
+          headers: sampleHeaders,
+          signal,
+          streams: true,
+          retries,
+        }),
     });
   }
 
-  /** Hands one request in, under a number of its own, and waits for its result. */
+  /** Submits one request, under a number of its own, and waits for its result. */
   #sampleOnce(call: SampleCall, operation: Operation): Promise<SampleResponse> {
-    const { api } = this.host.connection;
+    const { api } = this.host;
     const { signal } = operation;
     // Without a session there is nothing that numbers would count in.
     const seqId = "samplingSessionId" in this.target ? this.#nextSeqId++ : undefined;
-    const sizeBytes = estimatePromptBytes(call.prompt);
+    const sizeBytes = estimatePromptBytes(call.prompt, call.targetPromptLogprobs);
     return dispatchSample(this.host, operation, {
       sizeBytes,
       encode: () => this.#bodies.write(call, seqId),
-      send: (body) => {
-        const options = { headers: this.#headersFor(sizeBytes), signal };
+      send: (body, retries) => {
+        const options = { headers: this.#headersFor(sizeBytes), signal, retries };
         return api
           .exchange("sample", body, options)
           .then((response) => api.readAcceptance("sample", response));
@@ -85,18 +99,104 @@ export class Sampler {
   }
 
   #headersFor(sizeBytes: number): Headers {
-    const { connection, sampleGate } = this.host;
-    const isAlone = connection.dialect.current === "proto" && !sampleGate.isBusy;
-    return isAlone ? { ...headers, ...holdHeaders({ isAlone, sizeBytes }) } : headers;
+    const { dialect, sampleGate } = this.host;
+    const isAlone = dialect.current === "proto" && !sampleGate.isBusy;
+    return isAlone ? { ...sampleHeaders, ...holdHeaders({ isAlone, sizeBytes }) } : sampleHeaders;
   }
 
   #resultOf(accepted: Acceptance, operation: Operation): Promise<SampleResponse> {
-    const { connection, telemetry } = this.host;
     const { signal } = operation;
     operation.accepted(accepted.requestId);
     return pollFuture(
       { ...accepted, requestType: "Sample", resultType: "SampleResponse", roundTripMs: 0 },
-      { connection, telemetry, queueLog: this.#queueLog, operation, signal },
+      { host: this.host, queueLog: this.#queueLog, operation, signal },
     );
   }
+}
+
+function nameOfTarget(target: SampleTarget): string {
+  if ("samplingSessionId" in target) return target.samplingSessionId;
+  return "baseModel" in target ? target.baseModel : target.modelPath;
+}
+
+const maxSamplers = 100;
+
+/** Makes samples of a model that the request names itself; nothing is opened at the server for it. */
+export function samplerWithoutSession(connection: Connection, given: SampleTarget): Sampler {
+  const target =
+    "baseModel" in given ? { baseModel: connection.parts.nameModel(given.baseModel) } : given;
+  const samplers = connection.shared(newSamplers);
+  const key = JSON.stringify(target);
+  const sampler = samplers.get(key) ?? new Sampler(connection, target, completeRetryConfig());
+  const oldest = samplers.size >= maxSamplers ? samplers.keys().next().value : undefined;
+  if (oldest !== undefined) samplers.delete(oldest);
+  samplers.set(key, sampler);
+  return sampler;
+}
+
+function newSamplers(): Map<string, Sampler> {
+  return new Map();
+}
+
+/** Refusals in a row that are not worth a line in the log. */
+const quietRefusals = 3;
+
+/** A sample to be submitted. */
+export interface Dispatch<T> {
+  readonly sizeBytes: number;
+  readonly encode: () => EncodedBody;
+  readonly send: (body: EncodedBody, retries: CallRetries) => Promise<T>;
+}
+
+/**
+ * Submits one sample within the limits of its session. 429, and 402 while the account is unpaid, mean "later": the
+ * request keeps its number and its place and is sent again when the pause of all samples is over.
+ */
+export async function dispatchSample<T>(
+  host: Connection,
+  operation: Operation,
+  { sizeBytes, encode, send }: Dispatch<T>,
+): Promise<T> {
+  const { sampleGate, runtime } = host;
+  const { clock } = runtime;
+  const { signal } = operation;
+  const startedAt = clock.now();
+  const permit = await sampleGate.enter(sizeBytes, signal);
+  try {
+    const enteredAt = clock.now();
+    operation.add("waitMs", enteredAt - startedAt);
+    // Encoded only now, so that requests that wait in line do not hold a body each.
+    const body = encode();
+    const sentAt = clock.now();
+    operation.add("encodeMs", sentAt - enteredAt);
+    const accepted = await send(body, {
+      host,
+      operation,
+      gate: () => (sampleGate.isBackingOff ? sampleGate.waitForBackoff(signal) : undefined),
+      ownPauseMs: (error, failures) => holdBack(host, operation, sizeBytes, error, failures),
+    });
+    operation.spent("submitMs", sentAt);
+    return accepted;
+  } finally {
+    sampleGate.leave(permit);
+  }
+}
+
+/** Holds all samples back when the server asks for it; the gate makes them wait. */
+function holdBack(
+  { billing, sampleGate, runtime }: Connection,
+  operation: Operation,
+  sizeBytes: number,
+  error: APIStatusError,
+  failures: number,
+): number | null | undefined {
+  const { status, message, headers } = error;
+  if (status !== 429 && status !== 402) return undefined;
+  if (status === 402 && !billing.shouldPause(message)) return null;
+  const pauseMs = sampleGate.backOff(sizeBytes, askedDelayMs(headers, runtime.clock.wallTime()));
+  operation.failedAttempt(toAttempt(error, pauseMs));
+  operation.heldBack(message);
+  const report = { endpoint: "sample", by: "sample", status, message, delayMs: pauseMs } as const;
+  runtime.retries.report(report, { isRepeated: failures >= quietRefusals });
+  return 0;
 }

@@ -1,6 +1,29 @@
 import type { Tokenizer } from "@tinker-ts/hub";
 import { liftTopLogprobs } from "../../types/sampling-extensions.js";
+import { ResultError } from "../../errors/request-failed-error.js";
+import type { Operation } from "../../futures/operation.js";
 import type { SampleResponse } from "../../types/sampling.js";
+import type { SampleCall } from "./sample-call.js";
+
+/** Refuses an answer without a requested part: servers ignore options that they do not support. */
+export function checkScores(
+  call: SampleCall,
+  response: SampleResponse,
+  { status }: Operation,
+): SampleResponse {
+  const missing = [
+    call.targetPromptLogprobs && !response.targetPromptLogprobs && "targetPromptLogprobs",
+    call.promptAltTokensK && !response.promptAltTokens && "promptAltTokensK",
+    call.topkSampleLogprobs &&
+      response.sequences.some(({ topkLogprobs }) => !topkLogprobs) &&
+      "topkSampleLogprobs",
+  ].find((name) => typeof name === "string");
+  if (missing === undefined) return response;
+  throw new ResultError(
+    status.requestIds.at(-1) ?? "",
+    `The answer lacks what ${missing} asks for; the server may be older than this option.`,
+  );
+}
 
 /** The tokenizer of a model once it has been loaded, shared by the clients of that model. */
 export interface KnownTokenizer {

@@ -19,7 +19,7 @@ export interface SamplingClientState {
   readonly credentialCommand: string | undefined;
   /** How samples are tried again. */
   readonly retryConfig: Omit<RetryConfig, "isRetryable">;
-  /** What the server told about itself, so that it is not asked again. */
+  /** The server's configuration, so that it is not requested again. */
   readonly snapshot: ConnectionSnapshot;
 }
 
@@ -29,7 +29,7 @@ export function transferState(
   samplingSessionId: string,
   { isRetryable, ...retryConfig }: CompleteRetryConfig,
 ): SamplingClientState {
-  const { plan } = session.connection;
+  const { plan } = session;
   const { fetch, defaultHeaders, defaultQuery, sockets, dialect } = plan.options;
   if (fetch || plan.baseUrl === localBaseUrl) {
     throw notTransferable(
@@ -57,13 +57,13 @@ export function transferState(
     },
     credentialCommand: plan.credential.command,
     retryConfig,
-    snapshot: session.connection.snapshot(),
+    snapshot: session.snapshot(),
   };
 }
 
-function notTransferable(which: string, wayOut: string): TinkerError {
+function notTransferable(which: string, suggestion: string): TinkerError {
   return new TinkerError(
-    `A sampling client ${which} cannot be handed to another thread; ${wayOut}.`,
+    `A sampling client ${which} cannot be handed to another thread; ${suggestion}.`,
     { code: "not_transferable" },
   );
 }

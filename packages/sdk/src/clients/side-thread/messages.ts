@@ -4,7 +4,7 @@ import type { ErrorRecord } from "./error-record.js";
 /** What can be asked of a client in the side thread. */
 export type SideCall =
   | { readonly method: "sample"; readonly options: object }
-  | { readonly method: "computeLogprobs"; readonly prompt: unknown };
+  | { readonly method: "computeLogprobs"; readonly prompt: unknown; readonly options: object };
 
 /** From the main thread to the side thread. */
 export type SideRequest =

@@ -1,12 +1,18 @@
 import { ApiFuture } from "../../futures/api-future.js";
-import { checkBounds, Operation, type OperationOptions } from "../../futures/operation.js";
+import { Operation, type OperationOptions } from "../../futures/operation.js";
 import { onAbort } from "../../runtime/cancellation.js";
 import type { OperationName } from "../../runtime/events.js";
 import type { Session } from "../../session/session.js";
 import type { Tokenizer } from "@tinker-ts/hub";
 import { ModelInput, type ModelInputLike } from "../../types/model-input.js";
 import type { SampleResponse } from "../../types/sampling.js";
-import { SamplingClient, type SampleOptions, type StreamOptions } from "../sampling-client.js";
+import { TensorData } from "../../types/tensor-data.js";
+import {
+  SamplingClient,
+  type ComputeLogprobsOptions,
+  type SampleOptions,
+  type StreamOptions,
+} from "../sampling-client.js";
 import { checkSampleCall } from "../sampling/sample-call.js";
 import type { SampleStream } from "../sampling/sample-stream.js";
 import { withExtras, type KnownTokenizer } from "../sampling/sequence-extras.js";
@@ -14,10 +20,10 @@ import type { SamplingClientState } from "../sampling/transfer-state.js";
 import type { SideCall } from "./messages.js";
 import { sharedSideThread, type SideThread } from "./side-thread.js";
 
-/** Tells the side thread to forget clients that nobody holds any more. */
+/** Has the side thread release clients that were garbage collected. */
 const collected = new FinalizationRegistry<() => Promise<void>>((release) => void release());
 
-/** Samples in the side thread; everything else is done here by the client it stands for. */
+/** Samples in the side thread; everything else is done here by the client it wraps. */
 export class SideSamplingClient extends SamplingClient {
   readonly #client: SamplingClient;
   readonly #session: Session;
@@ -55,7 +61,7 @@ export class SideSamplingClient extends SamplingClient {
     const plain = { ...rest, prompt: { chunks: ModelInput.from(prompt).chunks } };
     const call = { method: "sample", options: plain } as const;
     return this.#start("sample", options, call, (response: SampleResponse) =>
-      withExtras(response, tokenizer, this.#tokenizer),
+      withExtras(revived(response), tokenizer, this.#tokenizer),
     );
   }
 
@@ -66,11 +72,16 @@ export class SideSamplingClient extends SamplingClient {
 
   override computeLogprobs(
     prompt: ModelInputLike,
-    options: OperationOptions = {},
+    { promptLogprobsLastN, ...options }: ComputeLogprobsOptions = {},
   ): ApiFuture<(number | null)[]> {
-    checkSampleCall({ prompt });
+    checkSampleCall({ prompt, includePromptLogprobs: true, promptLogprobsLastN });
     const plain = { chunks: ModelInput.from(prompt).chunks };
-    return this.#start("computeLogprobs", options, { method: "computeLogprobs", prompt: plain });
+    const call = {
+      method: "computeLogprobs",
+      prompt: plain,
+      options: { promptLogprobsLastN },
+    } as const;
+    return this.#start("computeLogprobs", options, call);
   }
 
   override getBaseModel(options?: OperationOptions): Promise<string> {
@@ -100,11 +111,23 @@ export class SideSamplingClient extends SamplingClient {
     call: SideCall,
     finish: (result: T) => T = (result) => result,
   ): ApiFuture<T> {
-    checkBounds(options);
     const operation = new Operation(name, this.samplingSessionId, this.#session.runtime);
     return ApiFuture.start(operation, options, this.#session, async () => {
       const result = await this.#thread.call(this.#targetId, call, operation.signal);
       return finish(result as T);
     });
   }
+}
+
+/** Objects of classes do not survive the way between threads. */
+function revived(response: SampleResponse): SampleResponse {
+  const { targetPromptLogprobs: targets, promptAltTokens: drawn } = response;
+  return {
+    ...response,
+    targetPromptLogprobs: targets && new TensorData(targets),
+    promptAltTokens: drawn && {
+      tokens: new TensorData(drawn.tokens),
+      logprobs: new TensorData(drawn.logprobs),
+    },
+  };
 }

@@ -27,7 +27,7 @@ export function sharedSideThread(clock: Clock): SideThread {
  * - One for all clients; it holds the process only while calls are under way.
  * - When it dies all calls under way fail, and so do later ones of the same clients; a new client
  *   starts a new thread.
- * - The late answer to a call that was given up is ignored.
+ * - The late answer to an aborted call is ignored.
  */
 export class SideThread {
   readonly #worker: Worker;
@@ -58,7 +58,7 @@ export class SideThread {
     return this.#death !== undefined;
   }
 
-  /** Hands a client over; returns the number by which it is called. */
+  /** Registers a client in the thread; returns its number. */
   register(state: SamplingClientState): number {
     const targetId = this.#nextId++;
     this.#post({ type: "register", targetId, state });

@@ -1,6 +1,6 @@
 import { parentPort } from "node:worker_threads";
 import type { ApiFuture } from "../../futures/api-future.js";
-import { serveEvents } from "../../runtime/serve-events.js";
+import { yieldToEventLoop } from "../../runtime/yield-to-event-loop.js";
 import type { SampleOptions, SamplingClient } from "../sampling-client.js";
 import { receiveSamplingClient } from "../sampling/receive-sampling-client.js";
 import { recordError } from "./error-record.js";
@@ -40,7 +40,7 @@ async function takeIn(): Promise<void> {
     for (const { callId, targetId, call } of intake.splice(0, callsPerTurn)) {
       void run(callId, targetId, call);
     }
-    await serveEvents();
+    await yieldToEventLoop();
   }
   isTakingIn = false;
 }
@@ -69,7 +69,7 @@ async function drop(callId: number, targetId: number): Promise<void> {
 function begin(client: SamplingClient, call: SideCall): ApiFuture<unknown> {
   return call.method === "sample"
     ? client.sample(call.options as SampleOptions)
-    : client.computeLogprobs(call.prompt as SampleOptions["prompt"]);
+    : client.computeLogprobs(call.prompt as SampleOptions["prompt"], call.options);
 }
 
 function answer(message: SideAnswer): void {

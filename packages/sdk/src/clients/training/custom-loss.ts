@@ -75,7 +75,7 @@ export function logprobsOf({ lossFnOutputs }: ForwardBackwardOutput, count: numb
 }
 
 /**
- * The data whose cross entropy has the gradient of the custom loss: the server's loss is
+ * Data with a cross entropy that has the gradient of the custom loss: the server's loss is
  * `sum(-logprob * weight)`, so the weights are the negated gradients.
  */
 export function surrogateData(

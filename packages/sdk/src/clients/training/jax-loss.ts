@@ -1,5 +1,4 @@
-import { DependencyError } from "../../errors/dependency-error.js";
-import { TinkerError } from "../../errors/tinker-error.js";
+import { DependencyError, TinkerError } from "../../errors/tinker-error.js";
 import type { Datum } from "../../types/datum.js";
 import type { CustomLossFn } from "./custom-loss.js";
 

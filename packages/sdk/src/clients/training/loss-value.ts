@@ -2,7 +2,7 @@ import type { Datum } from "../../types/datum.js";
 import type { TensorData } from "../../types/tensor-data.js";
 import type { ForwardBackwardOutput, LossFnType } from "../../types/training.js";
 
-/** What one target adds to a loss: from its logprob now and its inputs. */
+/** The contribution of one target to a loss: from its logprob now and its inputs. */
 type PerTarget = (logprob: number, inputs: TargetInputs) => number;
 
 interface TargetInputs {

@@ -1,10 +1,10 @@
 import { checkOptions } from "../../errors/check-options.js";
 import { BadRequestError } from "../../errors/api-error.js";
-import { CancelledError } from "../../errors/cancelled-error.js";
+import { CancelledError } from "../../errors/tinker-error.js";
 import { ResultError } from "../../errors/request-failed-error.js";
 import { ApiFuture } from "../../futures/api-future.js";
-import { checkBounds, Operation, type OperationOptions } from "../../futures/operation.js";
-import { abortable } from "../../runtime/abortable.js";
+import { Operation, operationOptions, type OperationOptions } from "../../futures/operation.js";
+import { abortable } from "../../runtime/cancellation.js";
 import type { OperationName } from "../../runtime/events.js";
 import type { Session } from "../../session/session.js";
 import type { Tokenizer } from "@tinker-ts/hub";
@@ -23,21 +23,23 @@ import type {
   SaveWeightsResponse,
 } from "../../types/weights.js";
 import { bounded } from "../bounded.js";
-import { createSamplingSession } from "../create-sampling-session.js";
-import { makeSamplingClient } from "../make-sampling-client.js";
-import { optionNames } from "../option-names.js";
+import { createSamplingSession, makeSamplingClient } from "../sampling/make-sampling-client.js";
 import { completeRetryConfig } from "../retry-config.js";
 import type { SamplingClient } from "../sampling-client.js";
 import type { KnownTokenizer } from "../sampling/sequence-extras.js";
 import { TrainingClient } from "../training-client.js";
-import type {
-  LoadStateOptions,
-  PassOptions,
-  SamplerOptions,
-  SaveSamplerOptions,
-  SaveStateOptions,
-  TrainStepOptions,
-  TrainStepResult,
+import {
+  loadStateOptions,
+  passOptions,
+  saveStateOptions,
+  trainStepOptions,
+  type LoadStateOptions,
+  type PassOptions,
+  type SamplerOptions,
+  type SaveSamplerOptions,
+  type SaveStateOptions,
+  type TrainStepOptions,
+  type TrainStepResult,
 } from "../training-options.js";
 import { checkCheckpointName, checkTinkerPath, checkTtl } from "./checkpoint-arguments.js";
 import {
@@ -47,8 +49,8 @@ import {
   surrogateData,
   type CustomLossFn,
 } from "./custom-loss.js";
-import { preparePass, runPass } from "./run-pass.js";
-import { runRequest } from "./run-request.js";
+import { preparePass, runPass } from "./pass.js";
+import { runRequest } from "./request.js";
 import { TrainingRun } from "./training-run.js";
 
 /** Trains a model at a server. */
@@ -70,7 +72,7 @@ export class RemoteTrainingClient extends TrainingClient {
     lossFn: LossFnType,
     options: PassOptions = {},
   ): ApiFuture<ForwardBackwardOutput> {
-    checkOptions(options, optionNames.trainStep);
+    checkOptions(options, [trainStepOptions, passOptions, operationOptions]);
     const pass = preparePass(this.#run, data, lossFn, options.lossFnConfig, true);
     return this.#start("forward", options, (operation) => runPass(this.#run, operation, pass));
   }
@@ -80,7 +82,7 @@ export class RemoteTrainingClient extends TrainingClient {
     lossFn: LossFnType,
     options: PassOptions = {},
   ): ApiFuture<ForwardBackwardOutput> {
-    checkOptions(options, optionNames.trainStep);
+    checkOptions(options, [trainStepOptions, passOptions, operationOptions]);
     const pass = preparePass(this.#run, data, lossFn, options.lossFnConfig, false);
     return this.#start("forwardBackward", options, (operation) =>
       runPass(this.#run, operation, pass),
@@ -99,7 +101,7 @@ export class RemoteTrainingClient extends TrainingClient {
       const forward = runPass(run, operation, pass);
       // The second pass has its place from the start: what is called behind this, such as the optimizer's
       // step, must not run without its gradients.
-      const turn = run.sequence.takeTurn();
+      const turn = run.sequence.take();
       try {
         const logprobs = logprobsOf(await forward, datums.length);
         const { loss, gradients, metrics } = await abortable(
@@ -121,7 +123,7 @@ export class RemoteTrainingClient extends TrainingClient {
     adamParams: AdamParamsInput = {},
     options: OperationOptions = {},
   ): ApiFuture<OptimStepResponse> {
-    checkOptions(options, optionNames.bounds);
+    checkOptions(options, [operationOptions]);
     const params = checkAdamParams(adamParams);
     return this.#start("optimStep", options, (operation) =>
       runRequest(this.#run, operation, "optimStep", (seqId) => ({
@@ -137,7 +139,7 @@ export class RemoteTrainingClient extends TrainingClient {
     lossFn: LossFnType,
     options: TrainStepOptions = {},
   ): Promise<TrainStepResult> {
-    checkOptions(options, optionNames.trainStep);
+    checkOptions(options, [trainStepOptions, passOptions, operationOptions]);
     const { lossFnConfig, adamParams } = options;
     const params = checkAdamParams(adamParams);
     const prepared = preparePass(this.#run, data, lossFn, lossFnConfig, false);
@@ -160,7 +162,7 @@ export class RemoteTrainingClient extends TrainingClient {
   }
 
   override saveState(name: string, options: SaveStateOptions = {}): ApiFuture<SaveWeightsResponse> {
-    checkOptions(options, optionNames.saveState);
+    checkOptions(options, [saveStateOptions, operationOptions]);
     const { ttlSeconds, overwrite } = options;
     checkCheckpointName(name);
     checkTtl(ttlSeconds);
@@ -190,7 +192,7 @@ export class RemoteTrainingClient extends TrainingClient {
     name: string,
     options: SaveSamplerOptions = {},
   ): ApiFuture<SaveWeightsForSamplerResponse> {
-    checkOptions(options, optionNames.saveState);
+    checkOptions(options, [saveStateOptions, operationOptions]);
     const { ttlSeconds } = options;
     checkCheckpointName(name);
     checkTtl(ttlSeconds);
@@ -236,11 +238,7 @@ export class RemoteTrainingClient extends TrainingClient {
   override async getInfo(options: OperationOptions = {}): Promise<GetInfoResponse> {
     const { session, modelId } = this.#run;
     const info = await bounded("getInfo", options, session, (signal) =>
-      session.retrying(
-        "getInfo",
-        () => session.connection.api.call("getInfo", { modelId }, { signal }),
-        { signal },
-      ),
+      session.call("getInfo", { modelId }, { signal }),
     );
     const tokenizerId = info.modelData.tokenizerId?.split(":")[0] ?? null;
     return { ...info, modelData: { ...info.modelData, tokenizerId } };
@@ -251,7 +249,7 @@ export class RemoteTrainingClient extends TrainingClient {
     return bounded("getTokenizer", options, session, async (signal) => {
       const { modelData } = await this.getInfo({ signal });
       const { loadModelTokenizer } = await import("../../tokenizers/load-model-tokenizer.js");
-      const tokenizer = await loadModelTokenizer(modelData, session.connection, signal);
+      const tokenizer = await loadModelTokenizer(modelData, session, signal);
       this.#tokenizer.current = tokenizer;
       return tokenizer;
     });
@@ -259,7 +257,7 @@ export class RemoteTrainingClient extends TrainingClient {
 
   override toJSON(): Readonly<Record<string, unknown>> {
     const { session, modelId } = this.#run;
-    return { modelId, sessionId: session.sessionId, baseUrl: session.connection.plan.baseUrl };
+    return { modelId, sessionId: session.sessionId, baseUrl: session.plan.baseUrl };
   }
 
   #load(
@@ -267,7 +265,7 @@ export class RemoteTrainingClient extends TrainingClient {
     optimizer: boolean,
     options: LoadStateOptions,
   ): ApiFuture<LoadWeightsResponse> {
-    checkOptions(options, optionNames.loadState);
+    checkOptions(options, [loadStateOptions, operationOptions]);
     const { weightsAccessToken } = options;
     checkTinkerPath(path);
     return this.#start("loadState", options, (operation) =>
@@ -293,7 +291,6 @@ export class RemoteTrainingClient extends TrainingClient {
     options: OperationOptions,
     work: (operation: Operation) => Promise<T>,
   ): ApiFuture<T> {
-    checkBounds(options);
     const { session } = this.#run;
     const operation = new Operation(name, this.modelId, session.runtime);
     return ApiFuture.start(operation, options, session, work);

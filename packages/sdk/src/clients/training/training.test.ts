@@ -4,10 +4,10 @@ import { Datum } from "../../types/datum.js";
 import { ModelInput } from "../../types/model-input.js";
 import { TensorData } from "../../types/tensor-data.js";
 import { estimateDatumBytes, estimatePromptBytes } from "../byte-estimate.js";
-import { chunkData } from "./chunk-data.js";
-import { combineOutputs } from "./combine-outputs.js";
-import { reduceMetrics } from "./reduce-metrics.js";
-import { tupleHash } from "./tuple-hash.js";
+import { combineOutputs, reduceMetrics, tupleHash } from "./combine-outputs.js";
+import { chunkData } from "./pass.js";
+import { TurnLine } from "./training-run.js";
+import { yieldToEventLoop } from "../../runtime/yield-to-event-loop.js";
 
 const datumOf = (tokens: number) => new Datum({ modelInput: new Int32Array(tokens) });
 
@@ -133,4 +133,39 @@ it("outputs are joined in chunk order and keep the first type", () => {
   expect(combined.lossFnOutputType).toBe("A");
   expect(combined.lossFnOutputs.map(({ logprobs }) => logprobs!.toList())).toEqual([[1], [2]]);
   expect(combined.metrics).toEqual({ "loss:sum": 2 });
+});
+
+describe("a line of turns", () => {
+  it("keeps the order of taking, whoever ends early, and leaves nobody waiting", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ endsEarly: fc.boolean(), rounds: fc.nat(3) }), { maxLength: 20 }),
+        async (operations) => {
+          const line = new TurnLine();
+          const ran: number[] = [];
+          let running = 0;
+          await Promise.all(
+            operations.map(async ({ endsEarly, rounds }, index) => {
+              const turn = line.take();
+              if (endsEarly) {
+                for (let round = 0; round < rounds; round++) await yieldToEventLoop();
+                turn.end();
+                return;
+              }
+              await turn.ready;
+              running++;
+              expect(running).toBe(1);
+              for (let round = 0; round < rounds; round++) await yieldToEventLoop();
+              ran.push(index);
+              running--;
+              turn.end();
+            }),
+          );
+          const expected = [...operations.keys()].filter((index) => !operations[index]!.endsEarly);
+          expect(ran).toEqual(expected);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
 });

@@ -3,13 +3,18 @@ import { TensorData, type TensorStorage } from "../../types/tensor-data.js";
 import type { ForwardBackwardOutput, LossFnOutput } from "../../types/training.js";
 import type { WireInput } from "../wire-types.js";
 import { MessageWriter } from "./message-writer.js";
-import { PackedError, readInt64 } from "./packed.js";
-import { addValues, atField, dtypeOf, itemBytes, readValues, toSize } from "./tensor-codec.js";
 import {
-  readForwardBackwardOutput,
-  type ArrayRecordMessage,
-  type BatchedTensorMessage,
-} from "./messages.js";
+  PackedError,
+  readInt64,
+  addValues,
+  fieldError,
+  dtypeOf,
+  itemBytes,
+  noBytes,
+  readValues,
+  toSize,
+} from "./tensor-codec.js";
+import { MessageReader } from "./message-reader.js";
 
 const typeName = "ForwardBackwardOutput";
 
@@ -33,65 +38,116 @@ export function encodeForwardBackwardOutput(
 
 /** Decodes a forward or forward/backward result; tensors are views on `bytes` where they can be. */
 export function decodeForwardBackwardOutput(bytes: Uint8Array): ForwardBackwardOutput {
-  const message = readForwardBackwardOutput(bytes);
-  const fullType = message.lossFnOutputType;
-  const hasRecords = message.lossFnOutputs.length > 0;
-  return {
-    lossFnOutputType: hasRecords
-      ? fullType.slice(fullType.lastIndexOf(":") + 1)
-      : fullType || "ArrayRecord",
-    lossFnOutputs: message.lossFnOutputs.flatMap((record, index) =>
-      atField(typeName, `loss_fn_outputs[${index}]`, () => readRecord(record)),
-    ),
-    metrics: message.metrics,
-  };
+  const r = new MessageReader(bytes);
+  const records: RecordMessage[] = [];
+  const metrics: Record<string, number> = {};
+  let fullType = "";
+  for (let field = r.next(); field >= 0; field = r.next()) {
+    if (field === 1) fullType = r.string() ?? fullType;
+    else if (field === 2) r.messages(records, readRecord);
+    else if (field === 3) r.entry(metrics, 0);
+    else r.unknown(field);
+  }
+  const lossFnOutputs: LossFnOutput[] = [];
+  for (const [index, record] of records.entries()) addOutputs(lossFnOutputs, record, index);
+  const lossFnOutputType =
+    records.length > 0 ? fullType.slice(fullType.lastIndexOf(":") + 1) : fullType || "ArrayRecord";
+  return { lossFnOutputType, lossFnOutputs, metrics };
 }
 
-function readRecord(record: ArrayRecordMessage): LossFnOutput[] {
-  const fields = Object.entries(record.fields);
-  const [, first] = fields[0] ?? [];
-  const count = toSize(record.numDatums) || (first ? offsetsOf(first).length - 1 : 0);
-  if (fields.length === 0 && count > maxBareDatums) {
-    throw new PackedError(`${count} datums without any field`);
-  }
-  const outputs: LossFnOutput[] = Array.from({ length: fields.length ? 0 : count }, () => ({}));
-  for (const [name, batch] of fields) {
-    atField(typeName, `loss_fn_outputs.${name}`, () =>
-      splitBatch(batch, count).forEach((tensor, index) => {
-        setOwn((outputs[index] ??= {}), name, tensor);
-      }),
-    );
-  }
-  return outputs;
+/** The outputs of datums with equal layout. */
+interface RecordMessage {
+  fields: Record<string, BatchedTensorMessage>;
+  numDatums: bigint;
 }
 
-/** The tensors of one field, one per datum. */
-function splitBatch(batch: BatchedTensorMessage, count: number): TensorData[] {
+/** One field of the outputs of several datums. */
+interface BatchedTensorMessage {
+  data: Uint8Array;
+  offsets: Uint8Array;
+  dtype: number;
+  trailingShape: bigint[];
+}
+
+const emptyBatch: BatchedTensorMessage = {
+  data: noBytes,
+  offsets: noBytes,
+  dtype: 0,
+  trailingShape: [],
+};
+
+function readRecord(r: MessageReader): RecordMessage {
+  const message: RecordMessage = { fields: {}, numDatums: 0n };
+  for (let field = r.next(); field >= 0; field = r.next()) {
+    if (field === 2) r.entry(message.fields, emptyBatch, readBatch);
+    else if (field === 3) message.numDatums = r.int64() ?? message.numDatums;
+    // The type tag repeats the type of the whole output.
+    else if (field === 1) r.string();
+    else r.unknown(field);
+  }
+  return message;
+}
+
+function readBatch(r: MessageReader): BatchedTensorMessage {
+  const message: BatchedTensorMessage = { ...emptyBatch, trailingShape: [] };
+  for (let field = r.next(); field >= 0; field = r.next()) {
+    if (field === 1) message.data = r.bytes() ?? message.data;
+    else if (field === 2) message.offsets = r.bytes() ?? message.offsets;
+    else if (field === 3) message.dtype = r.int32() ?? message.dtype;
+    else if (field === 4) r.int64s(message.trailingShape);
+    else r.unknown(field);
+  }
+  return message;
+}
+
+/** Adds the outputs of a record: one per datum. */
+function addOutputs(outputs: LossFnOutput[], record: RecordMessage, index: number): void {
+  const start = outputs.length;
+  const names = Object.keys(record.fields);
+  let path = `loss_fn_outputs[${index}]`;
+  try {
+    const first = record.fields[names[0] ?? ""];
+    const count = toSize(record.numDatums) || (first ? readInt64(first.offsets).length - 1 : 0);
+    if (!first && count > maxBareDatums) throw new PackedError(`${count} datums without any field`);
+    for (let datum = 0; datum < count; datum++) outputs.push({});
+    for (const name of names) {
+      path = `loss_fn_outputs.${name}`;
+      addField(outputs, start, name, record.fields[name]!, count);
+    }
+  } catch (error) {
+    throw fieldError(error, typeName, path);
+  }
+}
+
+/** Adds the tensors of one field, one per datum. */
+function addField(
+  outputs: LossFnOutput[],
+  start: number,
+  name: string,
+  batch: BatchedTensorMessage,
+  count: number,
+): void {
   const size = itemBytes(batch.dtype);
   if (size === undefined) throw new PackedError(`unknown dtype ${String(batch.dtype)}`);
-  const offsets = offsetsOf(batch);
+  const offsets = Array.from(readInt64(batch.offsets), Number);
   if (offsets.length !== count + 1) {
     throw new PackedError(`${offsets.length} offsets do not delimit ${count} datums`);
   }
   const trailing = batch.trailingShape.map(toSize);
-  const rowSize = trailing.reduce((product, length) => product * length, 1);
+  let rowSize = 1;
+  for (const length of trailing) rowSize *= length;
   const values = readValues(batch.dtype, batch.data);
-  const tensors: TensorData[] = [];
   for (let index = 0; index < count; index++) {
-    const start = offsets[index]! / size;
+    const first = offsets[index]! / size;
     const end = offsets[index + 1]! / size;
-    if (!Number.isInteger(start) || !Number.isInteger(end) || start < 0 || end < start) {
+    if (!Number.isInteger(first) || !Number.isInteger(end) || first < 0 || end < first) {
       throw new PackedError(`offset ${offsets[index]} does not begin a value`);
     }
     if (end > values.length) throw new PackedError(`offset ${offsets[index + 1]} is past the end`);
-    const rows = rowSize === 0 ? 0 : (end - start) / rowSize;
-    tensors.push(new TensorData({ data: values.subarray(start, end), shape: [rows, ...trailing] }));
+    const rows = rowSize === 0 ? 0 : (end - first) / rowSize;
+    const data = values.subarray(first, end);
+    setOwn(outputs[start + index]!, name, new TensorData({ data, shape: [rows, ...trailing] }));
   }
-  return tensors;
-}
-
-function offsetsOf(batch: BatchedTensorMessage): readonly number[] {
-  return Array.from(readInt64(batch.offsets), Number);
 }
 
 function toDenseOutput(output: WireInput<"ForwardBackwardOutput">["lossFnOutputs"][number]) {
@@ -129,25 +185,30 @@ function hasLayoutOf(output: DenseOutput, other: DenseOutput): boolean {
 
 function writeRecord(run: readonly DenseOutput[], typeTag: string): MessageWriter {
   const writer = new MessageWriter().string(1, typeTag);
-  const [first = []] = run;
-  first.forEach(({ name, trailing }, field) => {
-    const values = joinValues(run.map((output) => output[field]!.tensor.data));
+  for (const [field, { name, trailing }] of run[0]!.entries()) {
+    const parts: TensorStorage[] = [];
+    const lengths = new Int32Array(run.length + 1);
+    for (const [index, output] of run.entries()) {
+      const { data } = output[field]!.tensor;
+      parts.push(data);
+      lengths[index + 1] = lengths[index]! + data.length;
+    }
+    const values = joinValues(parts, lengths[run.length]!);
     const itemSize = values instanceof Float32Array ? 4 : 8;
-    const offsets = new Int32Array(run.length + 1);
-    run.forEach((output, index) => {
-      offsets[index + 1] = offsets[index]! + output[field]!.tensor.data.length * itemSize;
-    });
     const batch = new MessageWriter();
     addValues(batch, 1, values);
-    batch.int64Bytes(2, offsets).uint(3, dtypeOf(values)).packedUints(4, trailing);
+    batch.bytes(
+      2,
+      lengths.map((length) => length * itemSize),
+    );
+    batch.uint(3, dtypeOf(values)).packedUints(4, trailing);
     writer.message(2, new MessageWriter().string(1, name).message(2, batch));
-  });
+  }
   return writer.uint(3, run.length);
 }
 
 /** One array of all values; stays in 32-bit storage unless one part needs 64 bits. */
-function joinValues(parts: readonly TensorStorage[]): TensorStorage {
-  const length = parts.reduce((sum, part) => sum + part.length, 0);
+function joinValues(parts: readonly TensorStorage[], length: number): TensorStorage {
   if (parts.some((part) => part instanceof BigInt64Array)) {
     return BigInt64Array.from(parts.flatMap((part) => Array.from(part, BigInt)));
   }

@@ -1,5 +1,3 @@
-import { int64Size, writeInt64 } from "./packed.js";
-
 const varint = 0;
 const fixed64 = 1;
 const lengthDelimited = 2;
@@ -12,63 +10,44 @@ const encoder = new TextEncoder();
  */
 type Part = number | string | Uint8Array | MessageWriter | Int32Array | BigInt64Array;
 
-/** Texts up to this length are looked at letter by letter. */
-const shortLength = 64;
+/** Texts that are written letter by letter. */
+const shortAscii = /^[ -~]{0,64}$/;
 
 /** Empty is the default of a plain field and not sent; it means something where presence counts. */
 export type WhenEmpty = "skip" | "send";
 
 /**
- * Builds a protobuf message whose size is known before a byte of it is written, so that nested
+ * Builds a protobuf message, with its size known before a byte of it is written, so that nested
  * messages are never copied: `finish` allocates once and writes everything to its final place.
  * A message must be complete when it is added to its parent.
  */
 export class MessageWriter {
   readonly #parts: Part[] = [];
-  #size = 0;
+  size = 0;
 
-  get size(): number {
-    return this.#size;
-  }
-
-  /** A non-negative integer; zero is the default and not sent. */
-  uint(field: number, value: number): this {
-    return value === 0 ? this : this.presentUint(field, value);
-  }
-
-  /** A non-negative integer that is sent even when it is zero. */
-  presentUint(field: number, value: number): this {
-    this.#addHead(field, varint, value);
+  /** A non-negative integer or a boolean; zero is the default. */
+  uint(field: number, value: number, whenEmpty: WhenEmpty = "skip"): this {
+    if (value !== 0 || whenEmpty === "send") this.#addHead(field, varint, value);
     return this;
   }
 
-  bool(field: number, value: boolean): this {
-    return this.uint(field, value ? 1 : 0);
-  }
-
   string(field: number, text: string): this {
-    if (!isShortAscii(text)) return this.bytes(field, encoder.encode(text));
+    if (!shortAscii.test(text)) return this.bytes(field, encoder.encode(text));
     if (text === "") return this;
     this.#addHead(field, lengthDelimited, text.length);
     return this.#add(text, text.length);
   }
 
-  /** Bytes; the array is read when the message is written. */
-  bytes(field: number, bytes: Uint8Array, whenEmpty: WhenEmpty = "skip"): this {
-    if (bytes.byteLength === 0 && whenEmpty === "skip") return this;
-    this.#addHead(field, lengthDelimited, bytes.byteLength);
-    return this.#add(bytes, bytes.byteLength);
-  }
-
-  /** Integers as packed little-endian int64 in a bytes field. */
-  int64Bytes(
+  /** Bytes, or integers as packed little-endian int64; the array is read when the message is written. */
+  bytes(
     field: number,
-    values: Int32Array | BigInt64Array,
+    values: Uint8Array | Int32Array | BigInt64Array,
     whenEmpty: WhenEmpty = "skip",
   ): this {
     if (values.length === 0 && whenEmpty === "skip") return this;
-    this.#addHead(field, lengthDelimited, int64Size(values));
-    return this.#add(values, int64Size(values));
+    const size = values instanceof Uint8Array ? values.length : values.length * 8;
+    this.#addHead(field, lengthDelimited, size);
+    return this.#add(values, size);
   }
 
   double(field: number, value: number): this {
@@ -95,7 +74,7 @@ export class MessageWriter {
 
   /** The finished message. */
   finish(): Uint8Array<ArrayBuffer> {
-    const target = new Uint8Array(this.#size);
+    const target = new Uint8Array(this.size);
     this.write(target, 0);
     return target;
   }
@@ -105,7 +84,7 @@ export class MessageWriter {
     sliceBytes: number,
     pause: () => Promise<void>,
   ): Promise<Uint8Array<ArrayBuffer>> {
-    const target = new Uint8Array(this.#size);
+    const target = new Uint8Array(this.size);
     let offset = 0;
     let sliceEnd = sliceBytes;
     for (const part of this.#parts) {
@@ -126,7 +105,7 @@ export class MessageWriter {
 
   #add(part: Part, size: number): this {
     this.#parts.push(part);
-    this.#size += size;
+    this.size += size;
     return this;
   }
 
@@ -152,15 +131,7 @@ function writePart(part: Part, target: Uint8Array, offset: number): number {
     return offset + part.byteLength;
   }
   writeInt64(part, target, offset);
-  return offset + int64Size(part);
-}
-
-function isShortAscii(text: string): boolean {
-  if (text.length > shortLength) return false;
-  for (let index = 0; index < text.length; index++) {
-    if (text.charCodeAt(index) >= 0x80) return false;
-  }
-  return true;
+  return offset + part.length * 8;
 }
 
 function varintSize(value: number): number {
@@ -178,4 +149,26 @@ function writeVarint(value: number, target: Uint8Array, start: number): number {
   }
   target[offset++] = rest;
   return offset;
+}
+
+const scratch = new Int32Array(16 * 1024);
+const scratchBytes = new Uint8Array(scratch.buffer);
+
+/** Writes integers as int64 at `offset`; 32-bit storage is widened in small aligned pieces. */
+function writeInt64(values: Int32Array | BigInt64Array, target: Uint8Array, offset: number): void {
+  if (values instanceof BigInt64Array) {
+    const { buffer, byteOffset, byteLength } = values;
+    target.set(new Uint8Array(buffer, byteOffset, byteLength), offset);
+    return;
+  }
+  const perPiece = scratch.length / 2;
+  for (let start = 0; start < values.length; start += perPiece) {
+    const count = Math.min(perPiece, values.length - start);
+    for (let index = 0; index < count; index++) {
+      const value = values[start + index]!;
+      scratch[index * 2] = value;
+      scratch[index * 2 + 1] = value >> 31;
+    }
+    target.set(scratchBytes.subarray(0, count * 8), offset + start * 8);
+  }
 }

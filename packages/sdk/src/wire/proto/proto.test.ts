@@ -42,13 +42,35 @@ describe("known messages", () => {
           stopReason: "length",
           tokens: Int32Array.of(5, 6),
           logprobs: Float64Array.of(-0.5, -1),
+          topkLogprobs: null,
         },
-        { stopReason: "stop", tokens: Int32Array.of(7), logprobs: null },
+        { stopReason: "stop", tokens: Int32Array.of(7), logprobs: null, topkLogprobs: null },
       ],
       promptLogprobs: [null, -2],
       topkPromptLogprobs: [null, [[9, -0.25]]],
       promptCacheHitTokens: 3,
+      targetPromptLogprobs: null,
+      promptAltTokens: null,
     });
+  });
+
+  it("writes the fields that newer clients read, byte for byte", () => {
+    const bytes = encodeProto("SampleResponse", {
+      sequences: [{ stopReason: "stop", tokens: [7], topkLogprobs: [[[7, -0.5]], null] }],
+      targetPromptLogprobs: new TensorData({
+        data: Float32Array.of(-1),
+        shape: [2, 3],
+        sparseCrowIndices: [0, 0, 1],
+        sparseColIndices: [2],
+      }),
+      promptAltTokens: {
+        tokens: new TensorData({ data: Int32Array.of(9), shape: [1, 1] }),
+        logprobs: new TensorData({ data: Float32Array.of(-2), shape: [1, 1] }),
+      },
+    });
+    expect(Buffer.from(bytes).toString("hex")).toBe(
+      "0a2012040700000022180a0807000000000000001208000000bf804fc3c7180120022a32122a0a04000080bf12180000000000000000000000000000000001000000000000001a08020000000000000018012202020332200a100a080900000000000000180222020101120c0a04000000c0180122020101",
+    );
   });
 
   it("widens bfloat16 and splits datums", () => {
@@ -88,10 +110,15 @@ describe("our writer against the generated code", () => {
       },
     });
     const sample = encodeProto("SampleResponse", {
-      sequences: [{ stopReason: "length", tokens: [1], logprobs: [-1] }],
+      sequences: [{ stopReason: "length", tokens: [1], logprobs: [-1], topkLogprobs: [[[1, -1]]] }],
       promptLogprobs: [null, -2],
       topkPromptLogprobs: [null, [[1, -0.5]]],
       promptCacheHitTokens: 1000,
+      targetPromptLogprobs: TensorData.fromNested([[-1], [0]], "float32"),
+      promptAltTokens: {
+        tokens: TensorData.fromNested([[1, 2]], "int64"),
+        logprobs: TensorData.fromNested([[-1, -2]], "float32"),
+      },
     });
     const output = encodeProto("ForwardBackwardOutput", {
       lossFnOutputType: "T",

@@ -34,8 +34,6 @@ export interface StudioCheckpoint {
   readonly parent: string | null;
   /** Models and samplers that use it now. */
   readonly usedBy: readonly string[];
-  /** Whether it is on another server, where alone something can be done with it. */
-  readonly isRemote: boolean;
 }
 
 /** `GET checkpoints?run`. */

@@ -16,8 +16,6 @@ export interface StudioHello {
   readonly models: readonly string[] | null;
   /** Whether the server has log folders (`--logs`). */
   readonly hasFolders: boolean | null;
-  /** The other server whose runs are shown; null without one. */
-  readonly remote: string | null;
   /** Where the stream of events stands: a page that reads it from here misses nothing of what it asks for next. */
   readonly cursor: string | null;
 }

@@ -13,8 +13,8 @@ export type StudioStatus =
   | "stopped"
   | "unloaded";
 
-/** Where a run is known from: the server's own recording, a logger, a folder of files, another server. */
-export type StudioSource = "server" | "log" | "folder" | "remote";
+/** Where a run is known from: the server's own recording, a logger, a folder of files. */
+export type StudioSource = "server" | "log" | "folder";
 
 /** What is known of one metric without reading its points. */
 export interface StudioSummary {

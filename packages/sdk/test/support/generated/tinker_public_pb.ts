@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file tinker_public.proto.
  */
 export const file_tinker_public: GenFile = /*@__PURE__*/
-  fileDesc("ChN0aW5rZXJfcHVibGljLnByb3RvEg10aW5rZXJfcHVibGljIvUBCg5TYW1wbGVSZXNwb25zZRIxCglzZXF1ZW5jZXMYASADKAsyHi50aW5rZXJfcHVibGljLlNhbXBsZWRTZXF1ZW5jZRIcCg9wcm9tcHRfbG9ncHJvYnMYAiABKAxIAIgBARJEChR0b3BrX3Byb21wdF9sb2dwcm9icxgDIAEoCzIhLnRpbmtlcl9wdWJsaWMuVG9wa1Byb21wdExvZ3Byb2JzSAGIAQESHwoXcHJvbXB0X2NhY2hlX2hpdF90b2tlbnMYBCABKAVCEgoQX3Byb21wdF9sb2dwcm9ic0IXChVfdG9wa19wcm9tcHRfbG9ncHJvYnMixQEKD1NhbXBsZWRTZXF1ZW5jZRIuCgtzdG9wX3JlYXNvbhgBIAEoDjIZLnRpbmtlcl9wdWJsaWMuU3RvcFJlYXNvbhIOCgZ0b2tlbnMYAiABKAwSFQoIbG9ncHJvYnMYAyABKAxIAIgBARI9Cgx0b3BfbG9ncHJvYnMY6QcgASgLMiEudGlua2VyX3B1YmxpYy5Ub3BrUHJvbXB0TG9ncHJvYnNIAYgBAUILCglfbG9ncHJvYnNCDwoNX3RvcF9sb2dwcm9icyJbChJUb3BrUHJvbXB0TG9ncHJvYnMSEQoJdG9rZW5faWRzGAEgASgMEhAKCGxvZ3Byb2JzGAIgASgMEgkKAWsYAyABKA0SFQoNcHJvbXB0X2xlbmd0aBgEIAEoDSJGCglTcGFyc2VDc3ISDgoGdmFsdWVzGAEgASgMEhQKDGNyb3dfaW5kaWNlcxgCIAEoDBITCgtjb2xfaW5kaWNlcxgDIAEoDCKJAQoGVGVuc29yEg8KBWRlbnNlGAEgASgMSAASLgoKc3BhcnNlX2NzchgCIAEoCzIYLnRpbmtlcl9wdWJsaWMuU3BhcnNlQ3NySAASIwoFZHR5cGUYAyABKA4yFC50aW5rZXJfcHVibGljLkRUeXBlEg0KBXNoYXBlGAQgAygDQgoKCGVuY29kaW5nImsKDUJhdGNoZWRUZW5zb3ISDAoEZGF0YRgBIAEoDBIPCgdvZmZzZXRzGAIgASgMEiMKBWR0eXBlGAMgASgOMhQudGlua2VyX3B1YmxpYy5EVHlwZRIWCg50cmFpbGluZ19zaGFwZRgEIAMoAyK4AQoLQXJyYXlSZWNvcmQSEAoIdHlwZV90YWcYASABKAkSNgoGZmllbGRzGAIgAygLMiYudGlua2VyX3B1YmxpYy5BcnJheVJlY29yZC5GaWVsZHNFbnRyeRISCgpudW1fZGF0dW1zGAMgASgDGksKC0ZpZWxkc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLnRpbmtlcl9wdWJsaWMuQmF0Y2hlZFRlbnNvcjoCOAEi3QEKFUZvcndhcmRCYWNrd2FyZE91dHB1dBIbChNsb3NzX2ZuX291dHB1dF90eXBlGAEgASgJEjMKD2xvc3NfZm5fb3V0cHV0cxgCIAMoCzIaLnRpbmtlcl9wdWJsaWMuQXJyYXlSZWNvcmQSQgoHbWV0cmljcxgDIAMoCzIxLnRpbmtlcl9wdWJsaWMuRm9yd2FyZEJhY2t3YXJkT3V0cHV0Lk1ldHJpY3NFbnRyeRouCgxNZXRyaWNzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ASKLAgoWRm9yd2FyZEJhY2t3YXJkUmVxdWVzdBIQCghtb2RlbF9pZBgBIAEoCRIOCgZzZXFfaWQYAiABKAUSIgoEZGF0YRgDIAMoCzIULnRpbmtlcl9wdWJsaWMuRGF0dW0SDwoHbG9zc19mbhgEIAEoCRJPCg5sb3NzX2ZuX2NvbmZpZxgFIAMoCzI3LnRpbmtlcl9wdWJsaWMuRm9yd2FyZEJhY2t3YXJkUmVxdWVzdC5Mb3NzRm5Db25maWdFbnRyeRIUCgxmb3J3YXJkX29ubHkYBiABKAgaMwoRTG9zc0ZuQ29uZmlnRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgBOgI4ASK+AQoFRGF0dW0SKQoLbW9kZWxfaW5wdXQYASADKAsyFC50aW5rZXJfcHVibGljLkNodW5rEj4KDmxvc3NfZm5faW5wdXRzGAIgAygLMiYudGlua2VyX3B1YmxpYy5EYXR1bS5Mb3NzRm5JbnB1dHNFbnRyeRpKChFMb3NzRm5JbnB1dHNFbnRyeRILCgNrZXkYASABKAkSJAoFdmFsdWUYAiABKAsyFS50aW5rZXJfcHVibGljLlRlbnNvcjoCOAEinwEKBUNodW5rEjcKDGVuY29kZWRfdGV4dBgBIAEoCzIfLnRpbmtlcl9wdWJsaWMuRW5jb2RlZFRleHRDaHVua0gAEioKBWltYWdlGAIgASgLMhkudGlua2VyX3B1YmxpYy5JbWFnZUNodW5rSAASKAoEZG1lbBgDIAEoCzIYLnRpbmtlcl9wdWJsaWMuRG1lbENodW5rSABCBwoFY2h1bmsiIgoQRW5jb2RlZFRleHRDaHVuaxIOCgZ0b2tlbnMYASABKAwiXAoKSW1hZ2VDaHVuaxIMCgRkYXRhGAEgASgMEg4KBmZvcm1hdBgCIAEoCRIcCg9leHBlY3RlZF90b2tlbnMYAyABKAVIAIgBAUISChBfZXhwZWN0ZWRfdG9rZW5zIhkKCURtZWxDaHVuaxIMCgRkbWVsGAEgASgMIqUCCg5TYW1wbGluZ1BhcmFtcxIXCgptYXhfdG9rZW5zGAEgASgFSAGIAQESEQoEc2VlZBgCIAEoBEgCiAEBEhgKC3RlbXBlcmF0dXJlGAMgASgCSAOIAQESEgoFdG9wX2sYBCABKAVIBIgBARISCgV0b3BfcBgFIAEoAkgFiAEBEi8KCXN0b3Bfc3RycxgGIAEoCzIaLnRpbmtlcl9wdWJsaWMuU3RvcFN0cmluZ3NIABIwCgtzdG9wX3Rva2VucxgHIAEoCzIZLnRpbmtlcl9wdWJsaWMuU3RvcFRva2Vuc0gAQgYKBHN0b3BCDQoLX21heF90b2tlbnNCBwoFX3NlZWRCDgoMX3RlbXBlcmF0dXJlQggKBl90b3Bfa0IICgZfdG9wX3AiHQoLU3RvcFN0cmluZ3MSDgoGdmFsdWVzGAEgAygJIhwKClN0b3BUb2tlbnMSDgoGdmFsdWVzGAEgAygFKjoKClN0b3BSZWFzb24SFAoQU1RPUF9SRUFTT05fU1RPUBAAEhYKElNUT1BfUkVBU09OX0xFTkdUSBABKmcKBURUeXBlEhUKEURUWVBFX1VOU1BFQ0lGSUVEEAASEQoNRFRZUEVfRkxPQVQzMhABEg8KC0RUWVBFX0lOVDY0EAISDwoLRFRZUEVfSU5UMzIQAxISCg5EVFlQRV9CRkxPQVQxNhAEYgZwcm90bzM");
+  fileDesc("ChN0aW5rZXJfcHVibGljLnByb3RvEg10aW5rZXJfcHVibGljIpwDCg5TYW1wbGVSZXNwb25zZRIxCglzZXF1ZW5jZXMYASADKAsyHi50aW5rZXJfcHVibGljLlNhbXBsZWRTZXF1ZW5jZRIcCg9wcm9tcHRfbG9ncHJvYnMYAiABKAxIAIgBARI+ChR0b3BrX3Byb21wdF9sb2dwcm9icxgDIAEoCzIbLnRpbmtlcl9wdWJsaWMuVG9wa0xvZ3Byb2JzSAGIAQESHwoXcHJvbXB0X2NhY2hlX2hpdF90b2tlbnMYBCABKAUSOgoWdGFyZ2V0X3Byb21wdF9sb2dwcm9icxgFIAEoCzIVLnRpbmtlcl9wdWJsaWMuVGVuc29ySAKIAQESPgoRcHJvbXB0X2FsdF90b2tlbnMYBiABKAsyHi50aW5rZXJfcHVibGljLlByb21wdEFsdFRva2Vuc0gDiAEBQhIKEF9wcm9tcHRfbG9ncHJvYnNCFwoVX3RvcGtfcHJvbXB0X2xvZ3Byb2JzQhkKF190YXJnZXRfcHJvbXB0X2xvZ3Byb2JzQhQKEl9wcm9tcHRfYWx0X3Rva2VucyJhCg9Qcm9tcHRBbHRUb2tlbnMSJQoGdG9rZW5zGAEgASgLMhUudGlua2VyX3B1YmxpYy5UZW5zb3ISJwoIbG9ncHJvYnMYAiABKAsyFS50aW5rZXJfcHVibGljLlRlbnNvciKaAgoPU2FtcGxlZFNlcXVlbmNlEi4KC3N0b3BfcmVhc29uGAEgASgOMhkudGlua2VyX3B1YmxpYy5TdG9wUmVhc29uEg4KBnRva2VucxgCIAEoDBIVCghsb2dwcm9icxgDIAEoDEgAiAEBEj8KFXRvcGtfc2FtcGxlZF9sb2dwcm9icxgEIAEoCzIbLnRpbmtlcl9wdWJsaWMuVG9wa0xvZ3Byb2JzSAGIAQESNwoMdG9wX2xvZ3Byb2JzGOkHIAEoCzIbLnRpbmtlcl9wdWJsaWMuVG9wa0xvZ3Byb2JzSAKIAQFCCwoJX2xvZ3Byb2JzQhgKFl90b3BrX3NhbXBsZWRfbG9ncHJvYnNCDwoNX3RvcF9sb2dwcm9icyJOCgxUb3BrTG9ncHJvYnMSEQoJdG9rZW5faWRzGAEgASgMEhAKCGxvZ3Byb2JzGAIgASgMEgkKAWsYAyABKA0SDgoGbGVuZ3RoGAQgASgNIkYKCVNwYXJzZUNzchIOCgZ2YWx1ZXMYASABKAwSFAoMY3Jvd19pbmRpY2VzGAIgASgMEhMKC2NvbF9pbmRpY2VzGAMgASgMIokBCgZUZW5zb3ISDwoFZGVuc2UYASABKAxIABIuCgpzcGFyc2VfY3NyGAIgASgLMhgudGlua2VyX3B1YmxpYy5TcGFyc2VDc3JIABIjCgVkdHlwZRgDIAEoDjIULnRpbmtlcl9wdWJsaWMuRFR5cGUSDQoFc2hhcGUYBCADKANCCgoIZW5jb2RpbmciawoNQmF0Y2hlZFRlbnNvchIMCgRkYXRhGAEgASgMEg8KB29mZnNldHMYAiABKAwSIwoFZHR5cGUYAyABKA4yFC50aW5rZXJfcHVibGljLkRUeXBlEhYKDnRyYWlsaW5nX3NoYXBlGAQgAygDIrgBCgtBcnJheVJlY29yZBIQCgh0eXBlX3RhZxgBIAEoCRI2CgZmaWVsZHMYAiADKAsyJi50aW5rZXJfcHVibGljLkFycmF5UmVjb3JkLkZpZWxkc0VudHJ5EhIKCm51bV9kYXR1bXMYAyABKAMaSwoLRmllbGRzRW50cnkSCwoDa2V5GAEgASgJEisKBXZhbHVlGAIgASgLMhwudGlua2VyX3B1YmxpYy5CYXRjaGVkVGVuc29yOgI4ASLdAQoVRm9yd2FyZEJhY2t3YXJkT3V0cHV0EhsKE2xvc3NfZm5fb3V0cHV0X3R5cGUYASABKAkSMwoPbG9zc19mbl9vdXRwdXRzGAIgAygLMhoudGlua2VyX3B1YmxpYy5BcnJheVJlY29yZBJCCgdtZXRyaWNzGAMgAygLMjEudGlua2VyX3B1YmxpYy5Gb3J3YXJkQmFja3dhcmRPdXRwdXQuTWV0cmljc0VudHJ5Gi4KDE1ldHJpY3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAE6AjgBIrgDChZGb3J3YXJkQmFja3dhcmRSZXF1ZXN0EhAKCG1vZGVsX2lkGAEgASgJEg4KBnNlcV9pZBgCIAEoBRIiCgRkYXRhGAMgAygLMhQudGlua2VyX3B1YmxpYy5EYXR1bRIPCgdsb3NzX2ZuGAQgASgJEk8KDmxvc3NfZm5fY29uZmlnGAUgAygLMjcudGlua2VyX3B1YmxpYy5Gb3J3YXJkQmFja3dhcmRSZXF1ZXN0Lkxvc3NGbkNvbmZpZ0VudHJ5EhQKDGZvcndhcmRfb25seRgGIAEoCBJUChFsb3NzX2ZuX2NvbmZpZ192MhgHIAMoCzI5LnRpbmtlcl9wdWJsaWMuRm9yd2FyZEJhY2t3YXJkUmVxdWVzdC5Mb3NzRm5Db25maWdWMkVudHJ5GjMKEUxvc3NGbkNvbmZpZ0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAToCOAEaVQoTTG9zc0ZuQ29uZmlnVjJFbnRyeRILCgNrZXkYASABKAkSLQoFdmFsdWUYAiABKAsyHi50aW5rZXJfcHVibGljLkxvc3NDb25maWdWYWx1ZToCOAEiPAoPTG9zc0NvbmZpZ1ZhbHVlEhAKBm51bWJlchgBIAEoAUgAEg4KBHRleHQYAiABKAlIAEIHCgV2YWx1ZSK0AgoFRGF0dW0SKQoLbW9kZWxfaW5wdXQYASADKAsyFC50aW5rZXJfcHVibGljLkNodW5rEj4KDmxvc3NfZm5faW5wdXRzGAIgAygLMiYudGlua2VyX3B1YmxpYy5EYXR1bS5Mb3NzRm5JbnB1dHNFbnRyeRI4ChFtb2RlbF9pbnB1dF9zcGFucxgDIAMoCzIdLnRpbmtlcl9wdWJsaWMuUHJvdmVuYW5jZVNwYW4SOgoTbG9zc19mbl9pbnB1dF9zcGFucxgEIAMoCzIdLnRpbmtlcl9wdWJsaWMuUHJvdmVuYW5jZVNwYW4aSgoRTG9zc0ZuSW5wdXRzRW50cnkSCwoDa2V5GAEgASgJEiQKBXZhbHVlGAIgASgLMhUudGlua2VyX3B1YmxpYy5UZW5zb3I6AjgBIn8KDlByb3ZlbmFuY2VTcGFuEjEKDXByb21wdF90b2tlbnMYASABKAsyGC50aW5rZXJfcHVibGljLlRva2VuU3BhbkgAEjIKDnNhbXBsZWRfdG9rZW5zGAIgASgLMhgudGlua2VyX3B1YmxpYy5Ub2tlblNwYW5IAEIGCgRzcGFuIkAKCVRva2VuU3BhbhITCgtzZXF1ZW5jZV9pZBgBIAEoCRIOCgZvZmZzZXQYAiABKAMSDgoGbGVuZ3RoGAMgASgDIp8BCgVDaHVuaxI3CgxlbmNvZGVkX3RleHQYASABKAsyHy50aW5rZXJfcHVibGljLkVuY29kZWRUZXh0Q2h1bmtIABIqCgVpbWFnZRgCIAEoCzIZLnRpbmtlcl9wdWJsaWMuSW1hZ2VDaHVua0gAEigKBGRtZWwYAyABKAsyGC50aW5rZXJfcHVibGljLkRtZWxDaHVua0gAQgcKBWNodW5rIiIKEEVuY29kZWRUZXh0Q2h1bmsSDgoGdG9rZW5zGAEgASgMIlwKCkltYWdlQ2h1bmsSDAoEZGF0YRgBIAEoDBIOCgZmb3JtYXQYAiABKAkSHAoPZXhwZWN0ZWRfdG9rZW5zGAMgASgFSACIAQFCEgoQX2V4cGVjdGVkX3Rva2VucyIZCglEbWVsQ2h1bmsSDAoEZG1lbBgBIAEoDCKlAgoOU2FtcGxpbmdQYXJhbXMSFwoKbWF4X3Rva2VucxgBIAEoBUgBiAEBEhEKBHNlZWQYAiABKARIAogBARIYCgt0ZW1wZXJhdHVyZRgDIAEoAkgDiAEBEhIKBXRvcF9rGAQgASgFSASIAQESEgoFdG9wX3AYBSABKAJIBYgBARIvCglzdG9wX3N0cnMYBiABKAsyGi50aW5rZXJfcHVibGljLlN0b3BTdHJpbmdzSAASMAoLc3RvcF90b2tlbnMYByABKAsyGS50aW5rZXJfcHVibGljLlN0b3BUb2tlbnNIAEIGCgRzdG9wQg0KC19tYXhfdG9rZW5zQgcKBV9zZWVkQg4KDF90ZW1wZXJhdHVyZUIICgZfdG9wX2tCCAoGX3RvcF9wIh0KC1N0b3BTdHJpbmdzEg4KBnZhbHVlcxgBIAMoCSIcCgpTdG9wVG9rZW5zEg4KBnZhbHVlcxgBIAMoBSo6CgpTdG9wUmVhc29uEhQKEFNUT1BfUkVBU09OX1NUT1AQABIWChJTVE9QX1JFQVNPTl9MRU5HVEgQASpnCgVEVHlwZRIVChFEVFlQRV9VTlNQRUNJRklFRBAAEhEKDURUWVBFX0ZMT0FUMzIQARIPCgtEVFlQRV9JTlQ2NBACEg8KC0RUWVBFX0lOVDMyEAMSEgoORFRZUEVfQkZMT0FUMTYQBGIGcHJvdG8z");
 
 /**
  * @generated from message tinker_public.SampleResponse
@@ -33,14 +33,26 @@ export type SampleResponse = Message<"tinker_public.SampleResponse"> & {
   promptLogprobs?: Uint8Array | undefined;
 
   /**
-   * @generated from field: optional tinker_public.TopkPromptLogprobs topk_prompt_logprobs = 3;
+   * @generated from field: optional tinker_public.TopkLogprobs topk_prompt_logprobs = 3;
    */
-  topkPromptLogprobs?: TopkPromptLogprobs | undefined;
+  topkPromptLogprobs?: TopkLogprobs | undefined;
 
   /**
    * @generated from field: int32 prompt_cache_hit_tokens = 4;
    */
   promptCacheHitTokens: number;
+
+  /**
+   * float32, in the shape and layout of the request; 0 where nothing was asked.
+   *
+   * @generated from field: optional tinker_public.Tensor target_prompt_logprobs = 5;
+   */
+  targetPromptLogprobs?: Tensor | undefined;
+
+  /**
+   * @generated from field: optional tinker_public.PromptAltTokens prompt_alt_tokens = 6;
+   */
+  promptAltTokens?: PromptAltTokens | undefined;
 };
 
 /**
@@ -49,6 +61,34 @@ export type SampleResponse = Message<"tinker_public.SampleResponse"> & {
  */
 export const SampleResponseSchema: GenMessage<SampleResponse> = /*@__PURE__*/
   messageDesc(file_tinker_public, 0);
+
+/**
+ * Dense matrices of prompt length - 1 by k.
+ *
+ * @generated from message tinker_public.PromptAltTokens
+ */
+export type PromptAltTokens = Message<"tinker_public.PromptAltTokens"> & {
+  /**
+   * int64
+   *
+   * @generated from field: tinker_public.Tensor tokens = 1;
+   */
+  tokens?: Tensor | undefined;
+
+  /**
+   * float32
+   *
+   * @generated from field: tinker_public.Tensor logprobs = 2;
+   */
+  logprobs?: Tensor | undefined;
+};
+
+/**
+ * Describes the message tinker_public.PromptAltTokens.
+ * Use `create(PromptAltTokensSchema)` to create a new message.
+ */
+export const PromptAltTokensSchema: GenMessage<PromptAltTokens> = /*@__PURE__*/
+  messageDesc(file_tinker_public, 1);
 
 /**
  * @generated from message tinker_public.SampledSequence
@@ -74,11 +114,16 @@ export type SampledSequence = Message<"tinker_public.SampledSequence"> & {
   logprobs?: Uint8Array | undefined;
 
   /**
+   * @generated from field: optional tinker_public.TopkLogprobs topk_sampled_logprobs = 4;
+   */
+  topkSampledLogprobs?: TopkLogprobs | undefined;
+
+  /**
    * An addition of this project: the most probable tokens in every place.
    *
-   * @generated from field: optional tinker_public.TopkPromptLogprobs top_logprobs = 1001;
+   * @generated from field: optional tinker_public.TopkLogprobs top_logprobs = 1001;
    */
-  topLogprobs?: TopkPromptLogprobs | undefined;
+  topLogprobs?: TopkLogprobs | undefined;
 };
 
 /**
@@ -86,14 +131,14 @@ export type SampledSequence = Message<"tinker_public.SampledSequence"> & {
  * Use `create(SampledSequenceSchema)` to create a new message.
  */
 export const SampledSequenceSchema: GenMessage<SampledSequence> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 1);
+  messageDesc(file_tinker_public, 2);
 
 /**
- * Row-major matrices of prompt_length x k; an empty cell is token 0 with logprob -99999.
+ * Row-major matrices of length x k; an empty cell is token 0 with logprob -99999.
  *
- * @generated from message tinker_public.TopkPromptLogprobs
+ * @generated from message tinker_public.TopkLogprobs
  */
-export type TopkPromptLogprobs = Message<"tinker_public.TopkPromptLogprobs"> & {
+export type TopkLogprobs = Message<"tinker_public.TopkLogprobs"> & {
   /**
    * int32
    *
@@ -114,17 +159,17 @@ export type TopkPromptLogprobs = Message<"tinker_public.TopkPromptLogprobs"> & {
   k: number;
 
   /**
-   * @generated from field: uint32 prompt_length = 4;
+   * @generated from field: uint32 length = 4;
    */
-  promptLength: number;
+  length: number;
 };
 
 /**
- * Describes the message tinker_public.TopkPromptLogprobs.
- * Use `create(TopkPromptLogprobsSchema)` to create a new message.
+ * Describes the message tinker_public.TopkLogprobs.
+ * Use `create(TopkLogprobsSchema)` to create a new message.
  */
-export const TopkPromptLogprobsSchema: GenMessage<TopkPromptLogprobs> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 2);
+export const TopkLogprobsSchema: GenMessage<TopkLogprobs> = /*@__PURE__*/
+  messageDesc(file_tinker_public, 3);
 
 /**
  * @generated from message tinker_public.SparseCsr
@@ -155,7 +200,7 @@ export type SparseCsr = Message<"tinker_public.SparseCsr"> & {
  * Use `create(SparseCsrSchema)` to create a new message.
  */
 export const SparseCsrSchema: GenMessage<SparseCsr> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 3);
+  messageDesc(file_tinker_public, 4);
 
 /**
  * @generated from message tinker_public.Tensor
@@ -194,7 +239,7 @@ export type Tensor = Message<"tinker_public.Tensor"> & {
  * Use `create(TensorSchema)` to create a new message.
  */
 export const TensorSchema: GenMessage<Tensor> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 4);
+  messageDesc(file_tinker_public, 5);
 
 /**
  * @generated from message tinker_public.BatchedTensor
@@ -228,7 +273,7 @@ export type BatchedTensor = Message<"tinker_public.BatchedTensor"> & {
  * Use `create(BatchedTensorSchema)` to create a new message.
  */
 export const BatchedTensorSchema: GenMessage<BatchedTensor> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 5);
+  messageDesc(file_tinker_public, 6);
 
 /**
  * @generated from message tinker_public.ArrayRecord
@@ -255,7 +300,7 @@ export type ArrayRecord = Message<"tinker_public.ArrayRecord"> & {
  * Use `create(ArrayRecordSchema)` to create a new message.
  */
 export const ArrayRecordSchema: GenMessage<ArrayRecord> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 6);
+  messageDesc(file_tinker_public, 7);
 
 /**
  * @generated from message tinker_public.ForwardBackwardOutput
@@ -282,7 +327,7 @@ export type ForwardBackwardOutput = Message<"tinker_public.ForwardBackwardOutput
  * Use `create(ForwardBackwardOutputSchema)` to create a new message.
  */
 export const ForwardBackwardOutputSchema: GenMessage<ForwardBackwardOutput> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 7);
+  messageDesc(file_tinker_public, 8);
 
 /**
  * @generated from message tinker_public.ForwardBackwardRequest
@@ -317,6 +362,11 @@ export type ForwardBackwardRequest = Message<"tinker_public.ForwardBackwardReque
    * @generated from field: bool forward_only = 6;
    */
   forwardOnly: boolean;
+
+  /**
+   * @generated from field: map<string, tinker_public.LossConfigValue> loss_fn_config_v2 = 7;
+   */
+  lossFnConfigV2: { [key: string]: LossConfigValue };
 };
 
 /**
@@ -324,7 +374,36 @@ export type ForwardBackwardRequest = Message<"tinker_public.ForwardBackwardReque
  * Use `create(ForwardBackwardRequestSchema)` to create a new message.
  */
 export const ForwardBackwardRequestSchema: GenMessage<ForwardBackwardRequest> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 8);
+  messageDesc(file_tinker_public, 9);
+
+/**
+ * @generated from message tinker_public.LossConfigValue
+ */
+export type LossConfigValue = Message<"tinker_public.LossConfigValue"> & {
+  /**
+   * @generated from oneof tinker_public.LossConfigValue.value
+   */
+  value: {
+    /**
+     * @generated from field: double number = 1;
+     */
+    value: number;
+    case: "number";
+  } | {
+    /**
+     * @generated from field: string text = 2;
+     */
+    value: string;
+    case: "text";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message tinker_public.LossConfigValue.
+ * Use `create(LossConfigValueSchema)` to create a new message.
+ */
+export const LossConfigValueSchema: GenMessage<LossConfigValue> = /*@__PURE__*/
+  messageDesc(file_tinker_public, 10);
 
 /**
  * @generated from message tinker_public.Datum
@@ -339,6 +418,16 @@ export type Datum = Message<"tinker_public.Datum"> & {
    * @generated from field: map<string, tinker_public.Tensor> loss_fn_inputs = 2;
    */
   lossFnInputs: { [key: string]: Tensor };
+
+  /**
+   * @generated from field: repeated tinker_public.ProvenanceSpan model_input_spans = 3;
+   */
+  modelInputSpans: ProvenanceSpan[];
+
+  /**
+   * @generated from field: repeated tinker_public.ProvenanceSpan loss_fn_input_spans = 4;
+   */
+  lossFnInputSpans: ProvenanceSpan[];
 };
 
 /**
@@ -346,7 +435,63 @@ export type Datum = Message<"tinker_public.Datum"> & {
  * Use `create(DatumSchema)` to create a new message.
  */
 export const DatumSchema: GenMessage<Datum> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 9);
+  messageDesc(file_tinker_public, 11);
+
+/**
+ * @generated from message tinker_public.ProvenanceSpan
+ */
+export type ProvenanceSpan = Message<"tinker_public.ProvenanceSpan"> & {
+  /**
+   * @generated from oneof tinker_public.ProvenanceSpan.span
+   */
+  span: {
+    /**
+     * @generated from field: tinker_public.TokenSpan prompt_tokens = 1;
+     */
+    value: TokenSpan;
+    case: "promptTokens";
+  } | {
+    /**
+     * @generated from field: tinker_public.TokenSpan sampled_tokens = 2;
+     */
+    value: TokenSpan;
+    case: "sampledTokens";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message tinker_public.ProvenanceSpan.
+ * Use `create(ProvenanceSpanSchema)` to create a new message.
+ */
+export const ProvenanceSpanSchema: GenMessage<ProvenanceSpan> = /*@__PURE__*/
+  messageDesc(file_tinker_public, 12);
+
+/**
+ * @generated from message tinker_public.TokenSpan
+ */
+export type TokenSpan = Message<"tinker_public.TokenSpan"> & {
+  /**
+   * @generated from field: string sequence_id = 1;
+   */
+  sequenceId: string;
+
+  /**
+   * @generated from field: int64 offset = 2;
+   */
+  offset: bigint;
+
+  /**
+   * @generated from field: int64 length = 3;
+   */
+  length: bigint;
+};
+
+/**
+ * Describes the message tinker_public.TokenSpan.
+ * Use `create(TokenSpanSchema)` to create a new message.
+ */
+export const TokenSpanSchema: GenMessage<TokenSpan> = /*@__PURE__*/
+  messageDesc(file_tinker_public, 13);
 
 /**
  * @generated from message tinker_public.Chunk
@@ -381,7 +526,7 @@ export type Chunk = Message<"tinker_public.Chunk"> & {
  * Use `create(ChunkSchema)` to create a new message.
  */
 export const ChunkSchema: GenMessage<Chunk> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 10);
+  messageDesc(file_tinker_public, 14);
 
 /**
  * @generated from message tinker_public.EncodedTextChunk
@@ -400,7 +545,7 @@ export type EncodedTextChunk = Message<"tinker_public.EncodedTextChunk"> & {
  * Use `create(EncodedTextChunkSchema)` to create a new message.
  */
 export const EncodedTextChunkSchema: GenMessage<EncodedTextChunk> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 11);
+  messageDesc(file_tinker_public, 15);
 
 /**
  * @generated from message tinker_public.ImageChunk
@@ -427,7 +572,7 @@ export type ImageChunk = Message<"tinker_public.ImageChunk"> & {
  * Use `create(ImageChunkSchema)` to create a new message.
  */
 export const ImageChunkSchema: GenMessage<ImageChunk> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 12);
+  messageDesc(file_tinker_public, 16);
 
 /**
  * @generated from message tinker_public.DmelChunk
@@ -444,7 +589,7 @@ export type DmelChunk = Message<"tinker_public.DmelChunk"> & {
  * Use `create(DmelChunkSchema)` to create a new message.
  */
 export const DmelChunkSchema: GenMessage<DmelChunk> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 13);
+  messageDesc(file_tinker_public, 17);
 
 /**
  * @generated from message tinker_public.SamplingParams
@@ -498,7 +643,7 @@ export type SamplingParams = Message<"tinker_public.SamplingParams"> & {
  * Use `create(SamplingParamsSchema)` to create a new message.
  */
 export const SamplingParamsSchema: GenMessage<SamplingParams> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 14);
+  messageDesc(file_tinker_public, 18);
 
 /**
  * @generated from message tinker_public.StopStrings
@@ -515,7 +660,7 @@ export type StopStrings = Message<"tinker_public.StopStrings"> & {
  * Use `create(StopStringsSchema)` to create a new message.
  */
 export const StopStringsSchema: GenMessage<StopStrings> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 15);
+  messageDesc(file_tinker_public, 19);
 
 /**
  * @generated from message tinker_public.StopTokens
@@ -532,7 +677,7 @@ export type StopTokens = Message<"tinker_public.StopTokens"> & {
  * Use `create(StopTokensSchema)` to create a new message.
  */
 export const StopTokensSchema: GenMessage<StopTokens> = /*@__PURE__*/
-  messageDesc(file_tinker_public, 16);
+  messageDesc(file_tinker_public, 20);
 
 /**
  * @generated from enum tinker_public.StopReason

@@ -49,7 +49,7 @@ afterEach(() => {
 
 const run = (code: string): string => {
   const program = `import { jaxLoss, ServiceClient } from "tinker-ts";
-    const open = () => new ServiceClient({ baseUrl: "local:", env: {} });
+    const open = () => new ServiceClient({ baseUrl: "local:", inProcess: true, env: {} });
     ${code}`;
   const { stdout, stderr } = spawnSync(
     process.execPath,

@@ -1,5 +1,5 @@
-/** Lets events that wait be served before going on with a long piece of work. */
-export function serveEvents(): Promise<void> {
+/** Lets waiting events run before a long piece of work goes on. */
+export function yieldToEventLoop(): Promise<void> {
   if (typeof setImmediate !== "function") return new Promise(viaChannel);
   return new Promise((resolve) => {
     setImmediate(resolve);
