@@ -1,5 +1,3 @@
-import { appendPoints } from "../src/recording/fold-points.js";
-import { OpenPoint } from "../src/recording/merge-points.js";
 import { Store } from "../src/store/store.js";
 
 /** Which runs are made. */
@@ -15,7 +13,7 @@ export const peak = 1000;
 
 /**
  * Writes runs with long curves of `nll` straight into a data directory: to log millions of points would take longer
- * than what is measured. Steps begin with 1, so that chunks lie across buckets.
+ * than what is measured. Steps begin with 1, so that summaries lie across buckets.
  */
 export async function fillPoints(dataDir: string, filling: Filling): Promise<void> {
   const { runs, points, name } = filling;
@@ -30,14 +28,15 @@ export async function fillPoints(dataDir: string, filling: Filling): Promise<voi
     });
     const spike = runs === 1 ? Math.floor(points * 0.617) : -1;
     for (let start = 0; start < points; start += atATime) {
-      const some = Array.from({ length: Math.min(atATime, points - start) }, (_, index) => {
-        const step = start + index + 1;
-        const nll = 3 + Math.sin(step / 5000 + run) + ((step * 7919) % 100) / 100;
-        const point = new OpenPoint(1, step);
-        point.add("log", createdAtOf(step), { nll: step === spike ? peak : nll });
-        return point;
+      await store.write(() => {
+        const batch = store.series.batch(logId);
+        for (let step = start + 1; step <= Math.min(start + atATime, points); step++) {
+          const usual = 3 + Math.sin(step / 5000 + run) + ((step * 7919) % 100) / 100;
+          const values = { nll: step === spike ? peak : usual };
+          batch.add({ attempt: 1, x: step, at: createdAtOf(step), kind: "log", values });
+        }
+        batch.write();
       });
-      await store.write(() => appendPoints(store, logId, some));
     }
   }
   await store.close();

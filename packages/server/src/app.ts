@@ -1,6 +1,6 @@
-import { randomBytes } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
-import { ApiKeys } from "./auth/api-keys.js";
+import { ApiKeys, localOwner } from "./auth/api-keys.js";
 import { Authenticator } from "./auth/authenticator.js";
 import { SignedLinks } from "./auth/signed-links.js";
 import { createCore } from "./core.js";
@@ -10,27 +10,33 @@ import type { EngineKit } from "./engine-port/engine-kit.js";
 import { unavailable } from "./errors/api-error.js";
 import { createHandlers } from "./handlers/index.js";
 import { extraPages } from "./handlers/pages.js";
-import { refusedRequests } from "./handlers/refused-requests.js";
 import { refusalResponse } from "./http/answers.js";
 import { promptBytes } from "./http/body-rules.js";
 import { receive, type OpenJson } from "./http/read-body.js";
 import { errorResponse } from "./openai/openai-error.js";
 import { isOpenAiPath, openAiPages } from "./openai/pages.js";
 import { createHttpApp } from "./http/app.js";
+import { IgnoredFields } from "./http/ignored-fields.js";
 import { BodyBudget } from "./http/body-budget.js";
 import { TurnBudget } from "./http/turn-budget.js";
 import { resolveLimits } from "./limits.js";
 import type { LogLevel } from "./log/logger.js";
 import {
   resolveDataDir,
+  describePrecision,
   resolveDevice,
   resolveLogger,
   resolvePrecision,
   resolvePublicUrl,
   type AppOptions,
 } from "./options.js";
+import { localPages } from "./local/local-pages.js";
+import type { Holder } from "./store/holder-note.js";
+import { LogFolders } from "./studio/log-folders.js";
+import { LogIntake } from "./studio/log-intake.js";
 import { studioPages } from "./studio/pages.js";
 import { systemClock, type Clock } from "./time/clock.js";
+import { refusedRequests } from "./training/routes.js";
 
 const { version } = createRequire(import.meta.url)("../package.json") as { version: string };
 
@@ -50,6 +56,10 @@ export interface AppSetting {
   readonly logLevel: LogLevel;
   /** Sessions end with the process. */
   readonly closesOldSessions: boolean;
+  /** What the process is to others that find its data directory in use. */
+  readonly kind: Holder["kind"];
+  /** Ends the process, so that another server can take the data directory; only local servers are asked to. */
+  readonly handOver?: () => void;
   /** Where the engine comes from. */
   readonly loadKit: (options: AppOptions) => Promise<EngineKit>;
   readonly clock?: Clock;
@@ -59,7 +69,7 @@ export interface AppSetting {
 export async function openApp(options: AppOptions, setting: AppSetting): Promise<App> {
   const limits = resolveLimits(options.limits);
   const publicUrl = resolvePublicUrl(options.publicUrl);
-  const keys = new ApiKeys(options.apiKeys ?? []);
+  const ownKeys = new ApiKeys(options.apiKeys ?? []);
   const logger = resolveLogger(options, setting.logLevel);
   const clock = setting.clock ?? systemClock;
   const dataDir = resolveDataDir(options.dataDir);
@@ -69,6 +79,12 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   const core = await createCore({
     dataDir,
     durability: options.durability ?? "process",
+    holder: {
+      kind: setting.kind,
+      version,
+      device,
+      weights: typeof options.weights === "object" ? null : describePrecision(precision.of("")),
+    },
     models: {
       models: options.models ?? { [embeddedModelId]: embeddedModelId },
       allowAnyModel: options.allowAnyModel ?? setting.allowAnyModel,
@@ -89,6 +105,15 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     ),
     "base64",
   );
+  // Where keys are needed, programs of the same user have one too: that of the note in the data directory.
+  const needsKey = !ownKeys.isOpen || setting.kind === "local";
+  const localKey = needsKey
+    ? `tml-local-${createHmac("sha256", secret).update("local programs").digest("hex")}`
+    : null;
+  const keys = new ApiKeys([
+    ...(options.apiKeys ?? []),
+    ...(localKey === null ? [] : [{ key: localKey, owner: localOwner }]),
+  ]);
   const decoder = new BodyDecoder();
   const authenticator = new Authenticator(keys, secret, clock);
   const links = new SignedLinks(secret, clock);
@@ -108,18 +133,27 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
       throw error;
     }
   };
+  const intake = new LogIntake(core);
+  const logFolders = new LogFolders(core, intake, options.logFolders ?? []);
   const handle = createHttpApp({
-    handlers: createHandlers(core, authenticator, links),
-    answerRefused: refusedRequests(core),
+    handlers: createHandlers(core, authenticator, links, options.batchPolling ?? false),
+    answerRefused: refusedRequests(core.runs),
     pages: [
       ...extraPages(core, links, authenticator),
+      ...(setting.handOver
+        ? localPages(authenticator, {
+            handOver: setting.handOver,
+            addLogFolders: (folders) => logFolders.add(folders),
+            setCapture: (capture) => core.context.recorder.setCapture(capture),
+          })
+        : []),
       ...studioPages({
         core,
         authenticator,
         openJson,
         version,
-        logFolders: options.logFolders ?? [],
-        remote: options.remote ?? null,
+        intake,
+        folders: logFolders,
         publicUrl,
         corsOrigins: options.corsOrigins ?? [],
         threads: options.threads,
@@ -132,6 +166,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     decoder,
     clock,
     turns,
+    ignoredFields: new IgnoredFields((labels) => metrics.ignoredFields.add(1, labels), logger),
     browsers: {
       corsOrigins: options.corsOrigins ?? [],
       hostNames: keys.isOpen ? publicNames(publicUrl) : null,
@@ -161,7 +196,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
       return handle(request);
     },
     announce(url) {
-      store.lock.announce(url);
+      store.lock.announce(url, localKey);
       logger.info("listening", { url, models: core.bases.names.join(",") || "none", dataDir });
     },
     close: () => (closing ??= close()),

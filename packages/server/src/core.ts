@@ -1,40 +1,48 @@
 import path from "node:path";
 import { Checkpoints } from "./checkpoints/checkpoints.js";
 import { StateFolders } from "./checkpoints/state-folders.js";
-import type { Context } from "./context/context.js";
 import { Grammars } from "./decoding/grammars.js";
 import { PassDecoder } from "./decoding/pass-decoder.js";
 import { PromptEncoder } from "./decoding/prompt-encoder.js";
 import { BaseModels, type BaseModelOptions } from "./engine-host/base-models.js";
 import { EngineGuard } from "./engine-host/engine-guard.js";
-import { LiveModels } from "./engine-host/live-models.js";
 import { SamplerWeights } from "./engine-host/sampler-weights.js";
-import { Snapshots } from "./engine-host/snapshots.js";
 import type { EngineKit } from "./engine-port/engine-kit.js";
+import { Journal } from "./journal/journal.js";
+import { Results } from "./journal/results.js";
 import type { ServerLimits } from "./limits.js";
 import type { Logger } from "./log/logger.js";
 import { Metrics } from "./metrics/metrics.js";
 import { EventHub } from "./recording/event-hub.js";
 import { Recorder, type Capture } from "./recording/recorder.js";
-import { RequestLedger } from "./queue/request-ledger.js";
-import { DirectSamples } from "./service/direct-samples.js";
-import { KnownSamplers } from "./service/known-samplers.js";
-import { Futures } from "./service/futures.js";
+import { FinishedSamples } from "./sampling/finished-samples.js";
+import { SampleRequests } from "./sampling/sample-requests.js";
+import { Sampler } from "./sampling/sampler.js";
+import { SamplingSessions } from "./sampling/sampling-sessions.js";
+import { SampleStreams } from "./sampling/streams.js";
+import { Scheduler, type ServerScheduler } from "./scheduler.js";
+import { Endings } from "./service/endings.js";
 import { Janitor } from "./service/janitor.js";
-import { ModelCreation } from "./service/model-creation.js";
-import { ModelLanes } from "./service/model-lanes.js";
-import { Models } from "./service/models.js";
 import { recover } from "./service/recovery.js";
-import { Samples } from "./service/samples.js";
-import { closeSession, endModel } from "./service/session-closer.js";
-import { Sessions } from "./service/sessions.js";
+import { Sessions } from "./sessions/sessions.js";
+import type { Holder } from "./store/holder-note.js";
 import { Store, type Durability } from "./store/store.js";
 import type { Clock } from "./time/clock.js";
+import { ModelCreation } from "./training/create-model.js";
+import { LiveModels } from "./training/live-models.js";
+import { createOperations } from "./training/operations/index.js";
+import { Snapshots } from "./training/snapshots.js";
+import { TrainingRuns } from "./training/training-runs.js";
+
+/** States that are written at the same time. */
+const maxSaving = 2;
 
 /** What the core is made with. */
 export interface CoreOptions {
   readonly dataDir: string;
   readonly durability: Durability;
+  /** What other processes read about this one. */
+  readonly holder: Partial<Holder>;
   readonly models: BaseModelOptions;
   readonly limits: ServerLimits;
   readonly clock: Clock;
@@ -48,45 +56,62 @@ export interface CoreOptions {
   readonly closesOldSessions: boolean;
 }
 
+/** What the studio, OpenAI's routes and other edges read. */
+export interface Context {
+  readonly store: Store;
+  readonly scheduler: ServerScheduler;
+  readonly grammars: Grammars;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly limits: ServerLimits;
+  readonly metrics: Metrics;
+  readonly recorder: Recorder;
+}
+
 /** Everything the server does, without HTTP. */
 export interface Core {
   readonly context: Context;
   readonly bases: BaseModels;
   readonly sessions: Sessions;
+  readonly checkpoints: Checkpoints;
   readonly creation: ModelCreation;
-  readonly models: Models;
-  readonly samples: Samples;
+  readonly runs: TrainingRuns;
+  readonly liveModels: LiveModels;
+  readonly samplingSessions: SamplingSessions;
+  readonly sampler: Sampler;
   /** Samples that are answered on the connection that asked. */
-  readonly direct: DirectSamples;
+  readonly streams: SampleStreams;
+  /** Which samples of a sampling session have finished. */
+  readonly finishedSamples: FinishedSamples;
+  readonly results: Results;
   /** Makes tokens of texts. */
   readonly prompts: PromptEncoder;
-  readonly futures: Futures;
-  readonly checkpoints: Checkpoints;
-  readonly lanes: ModelLanes;
-  readonly lives: LiveModels;
-  /** Ends a model whatever its client wants. */
-  endModel(modelId: string, reason: string): Promise<void>;
-  /** Ends a session and everything that belongs to it. */
-  closeSession(sessionId: string, reason: string): Promise<void>;
-  /** Finishes or leaves in the journal what runs, and lets go of the data directory. */
+  readonly endings: Endings;
+  /** Finishes or leaves in the journal what runs, and releases the data directory. */
   close(): Promise<void>;
 }
 
 /** Opens a data directory and continues what was going on in it. */
 export async function createCore(options: CoreOptions): Promise<Core> {
   const { clock, logger, limits, loadKit } = options;
-  const store = new Store(options.dataDir, { durability: options.durability });
+  const store = new Store(options.dataDir, options);
   const metrics = new Metrics();
-  const ledger = new RequestLedger(store, clock, logger, metrics);
+  const journal = new Journal(store, clock, logger, metrics);
   const passes = new PassDecoder();
   const grammars = new Grammars();
   const prompts = new PromptEncoder();
-  const hub = new EventHub();
+  const hub = new EventHub(clock, store.logs);
   const recorder = new Recorder({ store, clock, logger, limits, hub }, options.recording);
+  const scheduler = new Scheduler({
+    engine: { capacity: 1 },
+    disk: { capacity: maxSaving },
+    samples: { capacity: limits.maxRunningSequences },
+    streams: { capacity: limits.maxStreams, maxWaiting: limits.maxWaitingStreams },
+    polls: { capacity: limits.maxWaitingPolls },
+  });
   const context: Context = {
     store,
-    ledger,
-    passes,
+    scheduler,
     grammars,
     clock,
     logger,
@@ -94,6 +119,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     metrics,
     recorder,
   };
+  const base = { ...context, journal, passes };
 
   const folders = new StateFolders(path.join(options.dataDir, "checkpoints"), loadKit);
   const bases = new BaseModels(
@@ -101,53 +127,52 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     loadKit,
     logger,
   );
-  const snapshots = new Snapshots(context, loadKit);
+  const snapshots = new Snapshots(base, loadKit);
   const weights = new SamplerWeights(
     bases,
     (checkpoint, modelFolder) => checkpoints.read(checkpoint, modelFolder),
     limits,
   );
-  const checkpoints: Checkpoints = new Checkpoints(context, folders, (folder) =>
-    weights.drop(folder),
-  );
-  const lives = new LiveModels(context, bases, snapshots);
+  const checkpoints: Checkpoints = new Checkpoints(base, folders, (folder) => weights.drop(folder));
+  const operations = createOperations({ ...base, checkpoints, weights, snapshots });
+  const liveModels = new LiveModels({ ...base, bases, snapshots, operations });
   const guard = new EngineGuard(logger, async (broken) => {
-    lives.reset();
+    liveModels.reset();
     weights.reset();
     await bases.reset(broken);
   });
 
-  const sessions = new Sessions(context);
-  const lanes = new ModelLanes({ context, checkpoints, weights, snapshots, lives, guard });
-  const creation = new ModelCreation(context, { sessions, bases, checkpoints, lanes });
-  const models = new Models(context, { sessions, bases, lanes });
-  const direct = new DirectSamples(context, { bases, weights, checkpoints, guard });
-  const samples = new Samples(context, {
-    samplers: new KnownSamplers(store.samplers),
-    bases,
-    weights,
-    checkpoints,
+  const sessions = new Sessions(base);
+  const runParts = { ...base, checkpoints, weights, snapshots, liveModels, operations, guard };
+  const runs = new TrainingRuns(runParts, sessions);
+  const creation = new ModelCreation({ ...base, sessions, bases, checkpoints, runs });
+  const samplingParts = { ...base, bases, weights, checkpoints, sessions, guard };
+  const samplingSessions = new SamplingSessions(samplingParts);
+  const requests = new SampleRequests(samplingParts);
+  const sampler = new Sampler({ ...base, requests });
+  const streams = new SampleStreams({ ...base, requests });
+  const finishedSamples = new FinishedSamples({ ...base, sessions });
+  const results = new Results({
+    ...base,
     sessions,
-    guard,
-    direct,
+    noteFor: (request) => (request.kind === "sample" ? sampler : runs).note(request),
   });
-  const futures = new Futures(context, sessions, (request) =>
-    request.kind === "sample" ? samples.queue.note(request) : lanes.note(request),
-  );
 
-  const parts = { sessions, lanes, lives, snapshots, samples: samples.queue, checkpoints };
-  const close = (sessionId: string, reason: string): Promise<void> =>
-    closeSession(context, parts, sessionId, reason);
-  const janitor = new Janitor(context, { sessions, lanes, checkpoints, closeSession: close });
-  addGauges(context, { sessions, lanes, lives, samples, weights });
+  const parts = { ...base, sessions, runs, liveModels, snapshots, sampler, checkpoints };
+  const endings = new Endings(parts);
+  const janitor = new Janitor({ ...parts, endings });
+  addGauges(context, { sessions, runs, liveModels, sampler, weights });
 
   try {
     if (options.startsEngine) await bases.start();
     if (options.closesOldSessions) {
-      for (const sessionId of sessions.all()) await close(sessionId, "its process ended");
+      for (const sessionId of sessions.all()) {
+        await endings.closeSession(sessionId, "its process ended");
+      }
     }
-    await recover(context, parts);
+    await recover(parts);
     await recorder.removeLeftovers();
+    recorder.moveOldSeries();
   } catch (error) {
     metrics.close();
     await store.close();
@@ -159,32 +184,32 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     context,
     bases,
     sessions,
-    creation,
-    models,
-    samples,
-    direct,
-    prompts,
-    futures,
     checkpoints,
-    lanes,
-    lives,
-    endModel: (modelId, reason) => endModel(context, parts, modelId, reason),
-    closeSession: close,
+    creation,
+    runs,
+    liveModels,
+    samplingSessions,
+    sampler,
+    streams,
+    finishedSamples,
+    results,
+    prompts,
+    endings,
     async close() {
       janitor.stop();
-      ledger.waiters.releaseAll();
+      journal.releasePolls();
       await Promise.all([
-        withinMs(limits.shutdownGraceMs, Promise.all([lanes.pause(), samples.queue.pause()])),
-        direct.close(limits.shutdownGraceMs),
+        withinMs(limits.shutdownGraceMs, Promise.all([runs.pause(), sampler.pause()])),
+        streams.close(limits.shutdownGraceMs),
       ]);
-      ledger.seal();
+      journal.seal();
       await recorder.close();
       await Promise.all([
         bases.close(),
         passes.close(),
         grammars.close(),
         prompts.close(),
-        futures.noteFetched(),
+        results.noteFetched(),
       ]);
       metrics.close();
       await store.close();
@@ -203,23 +228,23 @@ async function withinMs(timeoutMs: number, work: Promise<unknown>): Promise<void
 }
 
 function addGauges(
-  { metrics: { registry }, ledger }: Context,
+  { metrics: { registry }, scheduler }: Context,
   parts: {
     sessions: Sessions;
-    lanes: ModelLanes;
-    lives: LiveModels;
-    samples: Samples;
+    runs: TrainingRuns;
+    liveModels: LiveModels;
+    sampler: Sampler;
     weights: SamplerWeights;
   },
 ): void {
-  const { sessions, lanes, lives, samples, weights } = parts;
+  const { sessions, runs, liveModels, sampler, weights } = parts;
   registry.gauge("tinker_open_sessions", "Sessions", () => sessions.count);
-  registry.gauge("tinker_live_models", "Models in memory", () => lives.count);
+  registry.gauge("tinker_live_models", "Models in memory", () => liveModels.count);
   registry.gauge("tinker_loaded_samplers", "Sampler weights in memory", () => weights.count);
-  registry.gauge("tinker_pending_training", "Waiting or running", () => lanes.pendingCount);
-  registry.gauge("tinker_pending_samples", "Waiting or running", () => samples.queue.pendingCount);
-  const { places } = samples.direct;
-  registry.gauge("tinker_open_streams", "Direct samples that run", () => places.taken);
-  registry.gauge("tinker_waiting_streams", "Direct samples that wait", () => places.waiting);
-  registry.gauge("tinker_waiting_polls", "Long polls", () => ledger.waiters.count);
+  registry.gauge("tinker_pending_training", "Waiting or running", () => runs.pendingCount);
+  registry.gauge("tinker_pending_samples", "Waiting or running", () => sampler.pendingCount);
+  const streams = (): ReturnType<ServerScheduler["load"]> => scheduler.load("streams");
+  registry.gauge("tinker_open_streams", "Direct samples that run", () => streams().taken);
+  registry.gauge("tinker_waiting_streams", "Direct samples that wait", () => streams().waiting);
+  registry.gauge("tinker_waiting_polls", "Long polls", () => scheduler.load("polls").taken);
 }

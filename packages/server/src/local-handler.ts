@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { openApp, type App } from "./app.js";
 import { loadEngineKit } from "./engine-host/load-engine-kit.js";
 import { listen, type Listening } from "./http/listen.js";
@@ -6,7 +9,7 @@ import type { AppOptions } from "./options.js";
 /** The API in this process, without a port. */
 export interface LocalHandler {
   readonly fetch: (request: Request) => Promise<Response>;
-  /** Finishes what runs and lets go of the data directory. */
+  /** Finishes what runs and releases the data directory. */
   close(): Promise<void>;
 }
 
@@ -14,17 +17,38 @@ export interface LocalHandler {
 const foreverMs = 2 ** 31 - 1;
 
 /**
- * Opens the API in this process; this is what `baseUrl: "local:"` stands for.
+ * Opens the API in this process, which then has the data directory for itself.
  *
  * - Checkpoints and runs are kept in the data directory, so the next program finds them; sessions end
  *   with the process.
+ * - The data directory `memory` is a temporary one that is removed in the end.
  * - The process stays alive while a request is under way and not longer.
  */
 export async function createLocalHandler(options: AppOptions = {}): Promise<LocalHandler> {
+  const isTemporary = (options.dataDir ?? process.env["TINKER_TS_DATA_DIR"]) === "memory";
+  if (!isTemporary) return openHandler(options);
+  const dataDir = mkdtempSync(path.join(tmpdir(), "tinker-ts-"));
+  const remove = (): void => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
+  process.once("exit", remove);
+  const removeNow = (): void => {
+    process.off("exit", remove);
+    remove();
+  };
+  try {
+    const handler = await openHandler({ ...options, dataDir });
+    return { fetch: handler.fetch, close: () => handler.close().finally(removeNow) };
+  } catch (error) {
+    removeNow();
+    throw error;
+  }
+}
+
+async function openHandler(options: AppOptions): Promise<LocalHandler> {
   const app = await openApp(options, {
     allowAnyModel: true,
     logLevel: "warn",
     closesOldSessions: true,
+    kind: "program",
     loadKit: loadEngineKit,
   });
   const studio = await openStudio(app);

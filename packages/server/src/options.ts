@@ -7,11 +7,10 @@ import { createLogger, type Logger, type LogLevel } from "./log/logger.js";
 import type { Capture } from "./recording/recorder.js";
 import type { RunPrecision } from "./store/models-table.js";
 import type { Durability } from "./store/store.js";
-import type { RemoteServer } from "./studio/remote-runs.js";
 
 /** How the server is set up, with or without a port. */
 export interface AppOptions {
-  /** Where everything is kept. @default TINKER_TS_DATA_DIR, else ~/.tinker-ts */
+  /** Where everything is kept; in process, `memory` is a temporary folder. @default TINKER_TS_DATA_DIR, else ~/.tinker-ts */
   readonly dataDir?: string;
   /** Base models by the name clients use: a folder or a hub id. @default the embedded `tinker-ts/sprout` */
   readonly models?: Readonly<Record<string, string>>;
@@ -59,10 +58,14 @@ export interface AppOptions {
    * exact. @default TINKER_TS_ACTIVATIONS, else "int16"
    */
   readonly activations?: "int8" | "int16";
+  /**
+   * Whether official clients poll for all samples of a client together. It spares requests where thousands of samples
+   * wait, but such clients show no queue state, and one refused poll fails all their samples.
+   * @default false
+   */
+  readonly batchPolling?: boolean;
   /** Folders of runs that others have written, such as the Python cookbook; shown in the studio. @default none */
   readonly logFolders?: readonly string[];
-  /** Another server whose runs and checkpoints are shown in the studio, from its REST API. @default none */
-  readonly remote?: RemoteServer;
   /** Threads of the engine. @default all cores */
   readonly threads?: number;
   /**
@@ -134,6 +137,11 @@ export function resolvePrecision(
     },
     hasInt8,
   };
+}
+
+/** How a precision is written in an option, such as `int8` or `int8 with int8 activations`. */
+export function describePrecision({ weights, activations }: RunPrecision): string {
+  return activations === "int8" ? `${weights} with int8 activations` : weights;
 }
 
 function oneOf<T extends string>(name: string, value: string, known: readonly T[]): T {

@@ -1,7 +1,8 @@
 import { isIP } from "node:net";
-import { openApp } from "./app.js";
+import { openApp, type App, type AppSetting } from "./app.js";
 import { loadEngineKit } from "./engine-host/load-engine-kit.js";
 import { listen, type Listening } from "./http/listen.js";
+import { takeOver } from "./local/take-over.js";
 import type { AppOptions } from "./options.js";
 
 /** How the server is set up and where it listens. */
@@ -15,11 +16,14 @@ export interface StartServerOptions extends AppOptions {
 /** A server that listens. */
 export interface RunningServer {
   readonly url: string;
-  /** Stops listening, finishes or leaves in the journal what runs, and lets go of the data directory. */
+  /** Stops listening, finishes or leaves in the journal what runs, and releases the data directory. */
   close(): Promise<void>;
 }
 
-/** Starts a Tinker API server. */
+/**
+ * Starts a Tinker API server. Where programs with `local:` share a server of the data directory, that one ends first,
+ * and they go on with this one.
+ */
 export async function startServer(options: StartServerOptions = {}): Promise<RunningServer> {
   const { host = "127.0.0.1", port = 8080 } = options;
   if (!isLoopback(host) && (options.apiKeys ?? []).length === 0) {
@@ -27,12 +31,43 @@ export async function startServer(options: StartServerOptions = {}): Promise<Run
       `host: ${host} can be reached from other machines; set apiKeys, or listen on 127.0.0.1`,
     );
   }
-  const app = await openApp(options, {
-    allowAnyModel: false,
+  const app = await takeOver(() =>
+    openApp(options, {
+      allowAnyModel: false,
+      logLevel: "info",
+      closesOldSessions: false,
+      kind: "server",
+      loadKit: loadEngineKit,
+    }),
+  );
+  return serve(app, host, port);
+}
+
+/** A server that programs with `local:` share, on a free port of this machine; see `join-local-server.ts`. */
+export async function startLocalServer(
+  options: AppOptions,
+  unusedMs: number,
+  onEnd: () => void,
+): Promise<RunningServer> {
+  const setting: AppSetting = {
+    allowAnyModel: true,
+    // Its log is a file; commands show from it which model is fetched.
     logLevel: "info",
     closesOldSessions: false,
+    kind: "local",
+    handOver: onEnd,
     loadKit: loadEngineKit,
-  });
+  };
+  const server = await serve(await openApp(options, setting), "127.0.0.1", 0);
+  server.whenUnused(unusedMs, onEnd);
+  return server;
+}
+
+async function serve(
+  app: App,
+  host: string,
+  port: number,
+): Promise<RunningServer & Pick<Listening, "whenUnused">> {
   let listening: Listening;
   try {
     listening = await listen((request) => app.handle(request), host, port);
@@ -40,10 +75,10 @@ export async function startServer(options: StartServerOptions = {}): Promise<Run
     await app.close();
     throw error;
   }
-  const { url } = listening;
-  app.announce(url);
+  app.announce(listening.url);
   return {
-    url,
+    url: listening.url,
+    whenUnused: (unusedMs, callback) => listening.whenUnused(unusedMs, callback),
     async close() {
       const stopped = listening.stop();
       await app.close();

@@ -5,7 +5,7 @@ import { ServiceClient } from "tinker-ts";
 import { afterEach, expect, it } from "vitest";
 import { FaultyProxy } from "./support/faulty-proxy.js";
 import { randomBatch } from "./support/random-batch.js";
-import { realModels } from "./support/real-models.js";
+import { realModels, recurrentModels } from "./support/real-models.js";
 import { savedStates } from "./support/saved-states.js";
 import { seededRandom } from "./support/seeded-random.js";
 import { ServerProcess } from "./support/server-process.js";
@@ -37,7 +37,7 @@ async function openServer(): Promise<{ server: ServerProcess; dataDir: string }>
   const dataDir = mkdtempSync(path.join(tmpdir(), "tinker-ts-crash-"));
   const server = new ServerProcess({
     dataDir,
-    models: realModels,
+    models: { ...realModels, ...recurrentModels },
     logLevel: "error",
     // Small enough that states are written and journals cut all the time.
     limits: { maxJournalBytes: 20_000 },
@@ -51,7 +51,7 @@ async function openServer(): Promise<{ server: ServerProcess; dataDir: string }>
 }
 
 /** A run with everything in it: batches, steps, saves, loads, samples; returns all it was told. */
-async function trainThroughout(baseUrl: string): Promise<unknown[]> {
+async function trainThroughout(baseUrl: string, baseModel: string): Promise<unknown[]> {
   const service = new ServiceClient({
     baseUrl,
     apiKey: "tml-crash-test",
@@ -62,7 +62,7 @@ async function trainThroughout(baseUrl: string): Promise<unknown[]> {
   cleanUps.push(() => service.close());
   const random = seededRandom(7);
   const told: unknown[] = [];
-  const training = await service.createLoraTrainingClient({ baseModel: "qwen3", rank: 4, seed: 1 });
+  const training = await service.createLoraTrainingClient({ baseModel, rank: 4, seed: 1 });
   let saved: string | undefined;
   for (let step = 0; step < steps; step++) {
     const pass = training.forwardBackward(randomBatch(random), "cross_entropy");
@@ -81,11 +81,11 @@ async function trainThroughout(baseUrl: string): Promise<unknown[]> {
   return told;
 }
 
-it(
-  `comes out of ${kills} kills and a network with 30 % faults with the same bits as a calm run`,
-  async () => {
+it.each(["qwen3", ...Object.keys(recurrentModels)].map((baseModel) => ({ baseModel })))(
+  `comes out of ${kills} kills and a faulty network with the same bits as a calm run, training $baseModel`,
+  async ({ baseModel }) => {
     const calm = await openServer();
-    const expected = await trainThroughout(`http://127.0.0.1:${calm.server.port}`);
+    const expected = await trainThroughout(`http://127.0.0.1:${calm.server.port}`, baseModel);
     const expectedStates = savedStates(calm.dataDir);
 
     const stormy = await openServer();
@@ -98,7 +98,7 @@ it(
     const url = await proxy.start();
     cleanUps.push(() => proxy.stop());
     const done = new AbortController();
-    const run = trainThroughout(url).finally(() => done.abort());
+    const run = trainThroughout(url, baseModel).finally(() => done.abort());
     let killed = 0;
     const killing = (async () => {
       while (killed < kills && !done.signal.aborted) {

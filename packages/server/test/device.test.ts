@@ -18,6 +18,8 @@ class FailingKit {
   readonly started: DeviceName[] = [];
   /** What the next passes fail with. */
   readonly failures: string[] = [];
+  /** How many of the next steps fail after they have changed the adapter. */
+  brokenSteps = 0;
   /** Whether there is no GPU any more. */
   isGone = false;
 
@@ -57,7 +59,12 @@ class FailingKit {
         if (code !== undefined) throw new EngineError(code, "it failed", { category: "internal" });
         return adapter.forwardBackward(...pass);
       },
-      optimStep: (options) => adapter.optimStep(options),
+      optimStep: async (options) => {
+        const metrics = await adapter.optimStep(options);
+        if (this.brokenSteps === 0) return metrics;
+        this.brokenSteps--;
+        throw new EngineError("adapter_broken", "it failed", { category: "internal" });
+      },
       exportState: (options) => adapter.exportState(options),
       importState: (...state) => adapter.importState(...state),
       release: () => adapter.release(),
@@ -136,6 +143,31 @@ describe("a GPU that fails", () => {
     });
     expect(troubled).toEqual(calm);
     expect(failing.started).toEqual(["gpu", "gpu", "cpu"]);
+  });
+});
+
+describe("an optimizer step that fails in its middle", () => {
+  it("is repeated on the model rebuilt from its journal, to the same bits, without a new engine", async () => {
+    const calm = await losses(() => {});
+    const troubled = await losses((step) => {
+      if (step === 1) failing.brokenSteps = 1;
+    });
+    expect(troubled).toEqual(calm);
+    expect(failing.started).toEqual(["gpu"]);
+  });
+
+  it("fails when it fails again, and leaves the model as it was before", async () => {
+    const model = await app.model(await app.session());
+    const pass = async (seqId: number) => {
+      const { requestId } = await app.call("forwardBackward", passBody(model, seqId, [[3, 4, 5]]));
+      return (await app.result(requestId))["metrics"];
+    };
+    const before = await pass(1);
+    failing.brokenSteps = 2;
+    const step = { adamParams: { learningRate: 0.01 }, modelId: model, seqId: 2 };
+    const { requestId } = await app.call("optimStep", step);
+    expect(await app.result(requestId)).toMatchObject({ category: "server" });
+    expect(await pass(3)).toEqual(before);
   });
 });
 

@@ -160,6 +160,27 @@ describe("sampling", () => {
   });
 });
 
+describe("samples of different sizes", () => {
+  it("are shared by tokens, so that an owner with small ones waits less", async () => {
+    await app.dispose();
+    app = await TestApp.open({ apiKeys, limits: { maxRunningSequences: 1 } });
+    const sample = async (caller: typeof ann, seed: number, numSamples: number) => {
+      const samplingParams = { maxTokens: 20, seed };
+      const body = { baseModel: "toy", prompt: [1], samplingParams, numSamples };
+      return { ...(await app.call("sample", body, caller)), caller };
+    };
+    const arrived = app.engine.gates.close("sample");
+    const requests = [await sample(ann, 1, 50)];
+    await arrived;
+    for (const seed of [2, 3]) requests.push(await sample(ann, seed, 1));
+    for (const seed of [4, 5, 6]) requests.push(await sample(bob, seed, 1));
+    app.engine.gates.open("sample");
+    for (const { requestId, caller } of requests) await app.result(requestId, caller);
+    const order = app.engine.log.filter((line) => line.startsWith("sample"));
+    expect(order).toEqual([1, 4, 5, 6, 2, 3].map((seed) => `sample ${seed}`));
+  });
+});
+
 describe("what is kept", () => {
   const sample = async (caller: typeof ann, seed: number): Promise<string> => {
     const samplingParams = { maxTokens: 60, seed };

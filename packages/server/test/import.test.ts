@@ -7,7 +7,7 @@ import { RequestFailedError, ServiceClient, type TrainingClient } from "tinker-t
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startServer, type RunningServer } from "../src/index.js";
 import { createLogger } from "../src/log/logger.js";
-import { realModels } from "./support/real-models.js";
+import { realModels, recurrentModels } from "./support/real-models.js";
 
 const data = [
   { modelInput: [5, 8, 13], lossFnInputs: { target_tokens: [8, 13, 21], weights: [1, 1, 1] } },
@@ -25,7 +25,7 @@ beforeAll(async () => {
   server = await startServer({
     port: 0,
     dataDir,
-    models: realModels,
+    models: { ...realModels, ...recurrentModels },
     logLevel: "silent",
     apiKeys: [key, "tml-bob-key"],
     limits: { maxImportBytes: 1_000_000 },
@@ -55,8 +55,11 @@ function upload(
 }
 
 /** An archive that is small only as long as it is packed. */
-function archiveOfZeros(sizeBytes: number): Uint8Array<ArrayBuffer> {
-  const file = path.join(dataDir, "adapter_model.safetensors");
+function archiveOfZeros(
+  sizeBytes: number,
+  name = "adapter_model.safetensors",
+): Uint8Array<ArrayBuffer> {
+  const file = path.join(dataDir, name);
   writeFileSync(file, new Uint8Array(sizeBytes));
   tar.create({ file: `${file}.tgz`, gzip: true, sync: true, cwd: dataDir }, [path.basename(file)]);
   return Uint8Array.from(readFileSync(`${file}.tgz`));
@@ -89,12 +92,38 @@ it("keeps weights to sample from without an optimizer", async () => {
   await expect(run.loadStateWithOptimizer(modelPath)).rejects.toThrow(RequestFailedError);
 });
 
+it("samples from an adapter that has one factor for several matrices, and refuses to train it", async () => {
+  const fused = path.join(recurrentModels.qwen3_5, "../adapter_fused");
+  const file = path.join(dataDir, "fused.tgz");
+  tar.create({ file, gzip: true, sync: true, cwd: fused }, readdirSync(fused));
+  const packed = Uint8Array.from(readFileSync(file));
+  const own = await service.createLoraTrainingClient({ baseModel: "qwen3_5", rank: 4, seed: 1 });
+  const refused = await upload("weights/fused", packed, { runId: own.modelId });
+  expect(refused.status).toBe(400);
+  expect(await refused.text()).toMatch(/one adapter on in_proj_qkv.*Import it as sampler_weights/);
+  const taken = await upload("sampler_weights/fused", packed, { runId: own.modelId });
+  expect(taken.status).toBe(204);
+  const modelPath = `tinker://${own.modelId}/sampler_weights/fused`;
+  const expected = JSON.parse(readFileSync(path.join(fused, "../expected.json"), "utf8")) as Record<
+    "data",
+    { tokens: number[] }[]
+  > &
+    Record<"fused_logprobs", number[][]>;
+  const sampler = await service.createSamplingClient({ modelPath });
+  const tokens = expected.data[0]!.tokens;
+  const found = await sampler.computeLogprobs(tokens);
+  for (const [index, wanted] of expected.fused_logprobs[0]!.slice(0, -1).entries()) {
+    expect(Math.abs((found[index + 1] ?? NaN) - wanted)).toBeLessThan(1e-4);
+  }
+});
+
 it.each([
   ["what is no archive", () => new Uint8Array(2000).fill(65), 400],
   ["an empty archive", () => Uint8Array.from(gzipSync(new Uint8Array(1024))), 400],
   ["half an archive", () => archive.slice(0, archive.length / 2), 400],
   ["more than fits", () => new Uint8Array(1_100_000), 413],
   ["what becomes more than fits", () => archiveOfZeros(1_100_000), 413],
+  ["a configuration of 600 kB", () => archiveOfZeros(600_000, "adapter_config.json"), 400],
 ])("refuses %s and leaves nothing behind", async (_, body, status) => {
   const folders = readdirSync(path.join(dataDir, "checkpoints"));
   const response = await upload("weights/bad", body());

@@ -193,10 +193,12 @@ it("tells what it serves and how clients should behave", async () => {
     pjwtAuthEnabled: true,
     usePyqwestTransport: false,
     createModelViaLoadWeights: true,
+    unknownFields: { sample_join_sampling_session: true, sample_use_retrieve_futures: false },
   });
-  expect(Object.keys(config)).toHaveLength(15);
+  expect(Object.keys(config)).toHaveLength(16);
   expect(await app.call("clientDynamicConfig", { sdkVersion: "0.25.0" })).toEqual({
     refreshIntervalSec: 300,
+    unknownFields: { sample_cancel_enabled: true },
   });
   expect(await app.call("getInfo", { modelId: model })).toMatchObject({
     modelId: model,

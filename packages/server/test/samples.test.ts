@@ -146,7 +146,7 @@ it("does a numbered request once, and gives the same tokens when it is asked for
   expect((await app.fetch("sample", other)).status).toBe(409);
 });
 
-it("gives up a sample that was begun and then not accepted, and takes it when it comes again", async () => {
+it("samples nothing for a request that could not be accepted, and takes it when it comes again", async () => {
   const exec = (sql: string): void => {
     const database = new SqlDatabase(join(app.dataDir, "server.db"));
     database.exec(sql);
@@ -154,15 +154,12 @@ it("gives up a sample that was begun and then not accepted, and takes it when it
   };
   const samplingSessionId = await sampler();
   const body = ask({ samplingSessionId, seqId: 0 });
-  const arrived = app.engine.gates.close("sample");
   exec(`CREATE TRIGGER fault BEFORE INSERT ON requests
     BEGIN SELECT RAISE(ABORT, 'a fault of the test'); END`);
-  const [refused] = await Promise.all([app.fetch("sample", body), arrived]);
-  expect(refused.status).toBe(500);
+  expect((await app.fetch("sample", body)).status).toBe(500);
+  expect(app.engine.log).toEqual([]);
   exec("DROP TRIGGER fault");
-  // The first attempt still stands before the gate.
   const { requestId } = await app.call("sample", body);
-  app.engine.gates.open("sample");
   expect(await app.result(requestId)).toHaveProperty("sequences");
   const metrics = await (await app.handle(new Request("http://localhost/metrics"))).text();
   expect(metrics).toContain("tinker_pending_samples 0");
@@ -184,6 +181,23 @@ it("samples again after a restart what had not finished, with the same seed", as
   await app.start();
   expect(await app.result(requestId)).toHaveProperty("sequences");
   expect(app.engine.log.at(-1)).toBe(before);
+});
+
+it("leaves samples that wait to the next start when the server stops", async () => {
+  await app.dispose();
+  app = await TestApp.open({ limits: { maxRunningSequences: 1 } });
+  const arrived = app.engine.gates.close("sample");
+  const running = await app.call("sample", ask({ baseModel: "toy" }));
+  const waiting = await app.call("sample", ask({ baseModel: "toy" }));
+  await arrived;
+  const stopped = app.stop();
+  app.engine.gates.open("sample");
+  await stopped;
+  expect(app.engine.log).toHaveLength(1);
+  await app.start();
+  expect(await app.result(running.requestId)).toHaveProperty("sequences");
+  expect(await app.result(waiting.requestId)).toHaveProperty("sequences");
+  expect(app.engine.log).toHaveLength(2);
 });
 
 it("keeps numbers beyond 2^53 apart", async () => {

@@ -108,3 +108,62 @@ it.each([
   expect((await app.fetch("sessionHeartbeat", { sessionId })).status).toBe(200);
   expect((await app.fetch("sessionHeartbeat", { sessionId: dead })).status).toBe(410);
 });
+
+it.each(["forwardBackward", "sample"] as const)(
+  "closes a finished session when a %s that it has accepted is done, however long that takes",
+  async (kind) => {
+    const sessionId = await app.session();
+    const model = await app.model(sessionId);
+    const { samplingSessionId } = await app.call("createSamplingSession", {
+      sessionId,
+      samplingSessionSeqId: 0,
+      baseModel: "toy",
+    });
+    void app.engine.gates.close(kind);
+    const prompt = { prompt: [1], samplingParams: { maxTokens: 1 } };
+    const { requestId } = await (kind === "sample"
+      ? app.call("sample", { samplingSessionId, seqId: 0, ...prompt })
+      : app.call("forwardBackward", passBody(model, 1, [[1]])));
+    const finish = { reason: { type: "success" }, detail: null };
+    await app.call("finishSession", finish, { params: { sessionId } });
+    await clock.advance(600_000);
+    app.engine.gates.open(kind);
+    expect(await app.result(requestId)).not.toHaveProperty("error");
+    expect(app.engine.adapters).toBe(1);
+    await clock.advance(2_000);
+    expect(app.engine.adapters).toBe(0);
+  },
+);
+
+it("keeps a joined sampler of a finished session for as long as it is used, and frees its models", async () => {
+  const sessionId = await app.session();
+  await app.model(sessionId);
+  const [joined, alone] = await Promise.all(
+    [0, 1].map(async (samplingSessionSeqId) => {
+      const request = { sessionId, samplingSessionSeqId, baseModel: "toy" };
+      return (await app.call("createSamplingSession", request)).samplingSessionId;
+    }),
+  );
+  await app.call("joinSamplingSession", { samplingSessionId: joined! });
+  const finish = { reason: { type: "success" }, detail: null };
+  await app.call("finishSession", finish, { params: { sessionId } });
+  const sample = (samplingSessionId: string, seqId: number) =>
+    app.fetch("sample", {
+      samplingSessionId,
+      seqId,
+      prompt: [1],
+      samplingParams: { maxTokens: 1 },
+    });
+  const hour = 3_600_000;
+  for (let round = 0; round < 3; round++) {
+    await clock.advance(5 * hour);
+    const accepted = await sample(joined!, 1e9 + round);
+    expect(accepted.status).toBe(200);
+    const { request_id: requestId } = (await accepted.json()) as { request_id: string };
+    expect(await app.result(requestId)).toHaveProperty("sequences");
+    expect((await sample(alone!, round)).status).toBe(410);
+  }
+  expect(app.engine.adapters).toBe(0);
+  await clock.advance(7 * hour);
+  expect((await sample(joined!, 1e9 + 9)).status).toBe(410);
+});

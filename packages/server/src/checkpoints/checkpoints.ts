@@ -1,20 +1,31 @@
 import type { ParameterExport } from "@tinker-ts/engine";
-import type { Context } from "../context/context.js";
 import { ApiError, conflict, notFound } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
+import type { ServerLimits } from "../limits.js";
+import type { Logger } from "../log/logger.js";
 import type { CheckpointKind, CheckpointRecord } from "../store/checkpoints-table.js";
 import { excesses } from "../store/fair-level.js";
+import type { Store } from "../store/store.js";
+import type { Clock } from "../time/clock.js";
 import { parsePath, pathOf } from "./checkpoint-names.js";
 import type { StateFolders } from "./state-folders.js";
 
+/** What checkpoints are kept with. */
+export interface CheckpointsParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly limits: ServerLimits;
+}
+
 /** Saved weights: who may use them, how long they stay, and their files. */
 export class Checkpoints {
-  readonly #context: Context;
+  readonly #parts: CheckpointsParts;
   readonly #onRemoved: (folder: string) => void;
   readonly folders: StateFolders;
 
-  constructor(context: Context, folders: StateFolders, onRemoved: (folder: string) => void) {
-    this.#context = context;
+  constructor(parts: CheckpointsParts, folders: StateFolders, onRemoved: (folder: string) => void) {
+    this.#parts = parts;
     this.folders = folders;
     this.#onRemoved = onRemoved;
   }
@@ -54,7 +65,7 @@ export class Checkpoints {
 
   /** Notes that an ephemeral checkpoint is in use, to the minute. */
   noteUse({ folder, isEphemeral, usedAt }: CheckpointRecord): void {
-    const { store, clock, logger } = this.#context;
+    const { store, clock, logger } = this.#parts;
     if (!isEphemeral || clock.now() - usedAt < 60_000) return;
     store
       .write(() => store.checkpoints.markUsed(folder, clock.now()))
@@ -74,7 +85,7 @@ export class Checkpoints {
     await this.#change(
       checkpoint,
       event,
-      () => this.#context.store.checkpoints.setPublic(checkpoint.folder, isPublic),
+      () => this.#parts.store.checkpoints.setPublic(checkpoint.folder, isPublic),
       purpose,
     );
   }
@@ -84,11 +95,11 @@ export class Checkpoints {
     ttlMs: number | null,
     purpose: string | null = null,
   ): Promise<void> {
-    const expiresAt = ttlMs === null ? null : this.#context.clock.now() + ttlMs;
+    const expiresAt = ttlMs === null ? null : this.#parts.clock.now() + ttlMs;
     await this.#change(
       checkpoint,
       "checkpoint.ttl_changed",
-      () => this.#context.store.checkpoints.setExpiry(checkpoint.folder, expiresAt),
+      () => this.#parts.store.checkpoints.setExpiry(checkpoint.folder, expiresAt),
       purpose,
     );
   }
@@ -99,7 +110,7 @@ export class Checkpoints {
     event = "checkpoint.deleted",
     purpose: string | null = null,
   ): Promise<void> {
-    const { store, clock, logger } = this.#context;
+    const { store, clock, logger } = this.#parts;
     await this.#change(
       checkpoint,
       event,
@@ -119,7 +130,7 @@ export class Checkpoints {
 
   /** Deletes what has expired and the ephemeral ones that are unused for too long or too many. */
   async sweep(): Promise<void> {
-    const { store, clock, limits } = this.#context;
+    const { store, clock, limits } = this.#parts;
     const now = clock.now();
     for (const expired of store.checkpoints.expired(now)) {
       await this.remove(expired, "checkpoint.expired");
@@ -145,7 +156,7 @@ export class Checkpoints {
       return await work();
     } catch (error) {
       if (!(error instanceof DamagedError)) throw error;
-      const { store, logger } = this.#context;
+      const { store, logger } = this.#parts;
       const tinkerPath = pathOf(checkpoint);
       logger.error("a checkpoint is damaged", { path: tinkerPath, error: error.message });
       await store.write(() => store.checkpoints.markDamaged(checkpoint.folder, error.message));
@@ -155,7 +166,7 @@ export class Checkpoints {
   }
 
   #current(runId: string, type: CheckpointKind, name: string): CheckpointRecord | undefined {
-    const { store, clock } = this.#context;
+    const { store, clock } = this.#parts;
     const found = store.checkpoints.get(runId, type, name);
     const isExpired = found?.expiresAt != null && found.expiresAt <= clock.now();
     return isExpired ? undefined : found;
@@ -167,7 +178,7 @@ export class Checkpoints {
     change: () => void,
     purpose: string | null,
   ): Promise<void> {
-    const { store, clock } = this.#context;
+    const { store, clock } = this.#parts;
     await store.write(() => {
       change();
       if (checkpoint.isEphemeral) return;

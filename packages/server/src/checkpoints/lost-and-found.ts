@@ -1,6 +1,7 @@
 import { mkdir, rename } from "node:fs/promises";
 import path from "node:path";
-import type { Context } from "../context/context.js";
+import type { Logger } from "../log/logger.js";
+import type { Store } from "../store/store.js";
 
 /** The folder in the data directory for what nobody knows any more. */
 export const lostAndFound = "lost-and-found";
@@ -8,9 +9,9 @@ export const lostAndFound = "lost-and-found";
 /** Keeps what is found in the data directory and cannot be accounted for; nothing in it is ever deleted here. */
 export class LostAndFound {
   readonly #root: string;
-  readonly #logger: Context["logger"];
+  readonly #logger: Logger;
 
-  constructor({ store, logger }: Context) {
+  constructor({ store, logger }: { readonly store: Store; readonly logger: Logger }) {
     this.#root = path.join(store.dataDir, lostAndFound);
     this.#logger = logger;
   }

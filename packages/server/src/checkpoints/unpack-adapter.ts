@@ -12,6 +12,9 @@ const adapterFiles = new Set([
   manifestFile,
 ]);
 
+/** Largest JSON file: what is longer is no configuration, and would be parsed whole. */
+const maxJsonBytes = 1 << 19;
+
 /** Unpacks the adapter in a tar archive (packed or not) into a folder; links and paths are ignored. */
 export async function unpackAdapter(
   body: AsyncIterable<Uint8Array> | null,
@@ -37,8 +40,13 @@ export async function unpackAdapter(
       unpackedBytes += entry.size;
       // A small archive can hold a lot of nothing.
       if (unpackedBytes > maxBytes) unpack.abort(tooLarge(maxBytes));
-      const isAdapterFile = adapterFiles.has(name.replace(/^\.\//, ""));
-      return isAdapterFile && "type" in entry && entry.type === "File";
+      const file = name.replace(/^\.\//, "");
+      if (!adapterFiles.has(file) || !("type" in entry) || entry.type !== "File") return false;
+      if (!file.endsWith(".safetensors") && entry.size > maxJsonBytes) {
+        const problem = `${file} of the archive has ${entry.size} bytes; the limit is ${maxJsonBytes}`;
+        unpack.abort(badRequest("body", problem));
+      }
+      return true;
     },
   });
   try {

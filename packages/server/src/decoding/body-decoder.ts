@@ -1,6 +1,6 @@
-import { ModelInput, type WireValue } from "tinker-ts/wire";
+import { ModelInput, TensorData, type WireInput, type WireValue } from "tinker-ts/wire";
 import type { BodyForm } from "./body-form.js";
-import { decodeBody, joined } from "./decode-body.js";
+import { decodeBody, joined, type DecodedBody } from "./decode-body.js";
 import { DecodingThreads } from "./decoding-threads.js";
 import type { JsonText } from "./json-scan.js";
 import { readJsonTexts, type JsonTextForm } from "./json-text.js";
@@ -15,10 +15,12 @@ export class BodyDecoder {
   readonly #lines = new Map<string, Promise<unknown>>();
 
   /** Decodes a body that has arrived in parts; those are used up. */
-  async decode(parts: readonly Uint8Array[], form: BodyForm, owner: string): Promise<unknown> {
+  async decode(parts: readonly Uint8Array[], form: BodyForm, owner: string): Promise<DecodedBody> {
     if (isSmall(parts) && !form.isCompressed) return decodeBody(joined(parts), form);
-    const value = await this.#threads.run(owner, { kind: "body", parts, form }, parts);
-    return form.typeName === "SampleRequest" ? revivedSample(value as FlatSample) : value;
+    const work = { kind: "body", parts, form } as const;
+    const body = (await this.#threads.run(owner, work, parts)) as DecodedBody;
+    if (form.typeName !== "SampleRequest") return body;
+    return { ...body, value: revivedSample(body.value as FlatSample) };
   }
 
   /**
@@ -50,10 +52,14 @@ function isSmall(parts: readonly Uint8Array[]): boolean {
   return parts.reduce((sum, { length }) => sum + length, 0) <= smallBytes;
 }
 
-type FlatSample = Omit<WireValue<"SampleRequest">, "prompt"> & {
+/** A sample request whose objects of classes have become plain on the way between threads. */
+export type FlatSample = Omit<WireValue<"SampleRequest">, "prompt" | "targetPromptLogprobs"> & {
   readonly prompt: ModelInput["chunks"];
+  readonly targetPromptLogprobs: WireInput<"TensorData"> | null;
 };
 
-function revivedSample({ prompt, ...rest }: FlatSample): WireValue<"SampleRequest"> {
-  return { ...rest, prompt: new ModelInput({ chunks: prompt }) };
+function revivedSample({ prompt, targetPromptLogprobs, ...rest }: FlatSample) {
+  const targets = targetPromptLogprobs && new TensorData(targetPromptLogprobs);
+  const revived = { prompt: new ModelInput({ chunks: prompt }), targetPromptLogprobs: targets };
+  return { ...rest, ...revived } satisfies WireValue<"SampleRequest">;
 }

@@ -14,6 +14,16 @@ import type { BodyForm, UnpackLimits } from "./body-form.js";
 import { toReceivedPass, type ReceivedPass } from "./received-pass.js";
 import { UndecodableBody } from "./undecodable-body.js";
 
+/** A decoded body. */
+export interface DecodedBody {
+  /** What is kept of a pass; of everything else the value of its type. */
+  readonly value: unknown;
+  /** The fields that are not known here; a newer client sends them. */
+  readonly ignored: readonly string[];
+}
+
+/** Names of ignored fields that are kept of one body. */
+const maxIgnored = 50;
 const maxTelemetryEvents = 1000;
 const maxTags = 1000;
 
@@ -26,11 +36,15 @@ export function joined(parts: readonly Uint8Array[]): Uint8Array {
   return first && others.length === 0 ? first : Buffer.concat(parts);
 }
 
-/** Unpacks and decodes a body: a pass to what is kept of it, everything else to the value of its type. */
-export async function decodeBody(received: Uint8Array, form: BodyForm): Promise<unknown> {
+/** Unpacks and decodes a body. */
+export async function decodeBody(received: Uint8Array, form: BodyForm): Promise<DecodedBody> {
   const bytes = form.isCompressed ? await unpack(received, form.limits) : received;
+  const ignored = new Set<string>();
+  const onIgnored = (field: string): void => {
+    if (ignored.size < maxIgnored) ignored.add(field);
+  };
   try {
-    return decode(bytes, form);
+    return { value: decode(bytes, form, onIgnored), ignored: [...ignored] };
   } catch (error) {
     const isMistake = error instanceof ApiError && error.status === 400;
     if (!isMistake && !(error instanceof WireError)) throw error;
@@ -46,9 +60,17 @@ async function unpack(bytes: Uint8Array, limits: UnpackLimits): Promise<Uint8Arr
   }
 }
 
-function decode(bytes: Uint8Array, { typeName, form, limits }: BodyForm): unknown {
+function decode(
+  bytes: Uint8Array,
+  { typeName, form, limits }: BodyForm,
+  onIgnored: (field: string) => void,
+): unknown {
+  const options = { unknown: "ignore", isLenient: true, onIgnored } as const;
   if (typeName === "ForwardBackwardRequest") {
-    const request = form === "json" ? decodeJson(typeName, bytes) : decodeProto(typeName, bytes);
+    const request =
+      form === "json"
+        ? decodeJson(typeName, bytes, options)
+        : decodeProto(typeName, bytes, (field) => onIgnored(`field ${field}`));
     return keptPass(request, form === "proto" ? bytes : null, limits);
   }
   if (form === "proto") {
@@ -56,12 +78,18 @@ function decode(bytes: Uint8Array, { typeName, form, limits }: BodyForm): unknow
     return decodeProto(typeName, bytes);
   }
   if (typeName === "ForwardRequest") {
-    const { forwardInput, modelId, seqId } = decodeJson(typeName, bytes);
+    const { forwardInput, modelId, seqId } = decodeJson(typeName, bytes, options);
     const request = { forwardBackwardInput: forwardInput, modelId, seqId, forwardOnly: true };
     return keptPass(request, null, limits);
   }
-  const value = decodeJson(typeName, bytes);
-  if (typeName === "SampleRequest") return withJoinedPrompt(value as never, limits);
+  const value = decodeJson(typeName, bytes, options);
+  if (typeName === "SampleRequest") {
+    const request = value as WireValue<"SampleRequest">;
+    for (const field of Object.keys(request.samplingParams.unknownFields ?? {})) {
+      if (field !== "extensions") onIgnored(`sampling_params.${field}`);
+    }
+    return withJoinedPrompt(request, limits);
+  }
   if (typeName === "TelemetrySendRequest") {
     const { events } = value as WireValue<"TelemetrySendRequest">;
     checkCount("events", events.length, maxTelemetryEvents);

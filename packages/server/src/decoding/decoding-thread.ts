@@ -11,11 +11,10 @@ const heapMegabytes = 3072;
 /** A thread without work for this long ends, and its memory with it. */
 const idleMs = 20_000;
 
-/** Work, and whom to tell how it went. */
-export interface Job {
-  readonly work: ThreadWork;
-  /** Memory that is handed over. */
-  readonly transfer: readonly Uint8Array[];
+/** Work under way. */
+interface Job {
+  readonly id: number;
+  readonly timeout: NodeJS.Timeout;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -26,32 +25,30 @@ export interface Job {
  */
 export class DecodingThread {
   #worker: Worker | undefined;
-  #running: { id: number; job: Job; timeout: NodeJS.Timeout } | undefined;
+  #running: Job | undefined;
   #idle: NodeJS.Timeout | undefined;
   #nextId = 0;
   readonly #maxWorkMs: number;
-  readonly #onFree: () => void;
 
-  /** `onFree` is called whenever it is done with something. */
-  constructor(maxWorkMs: number, onFree: () => void) {
+  constructor(maxWorkMs: number) {
     this.#maxWorkMs = maxWorkMs;
-    this.#onFree = onFree;
   }
 
   get isFree(): boolean {
     return this.#running === undefined;
   }
 
-  /** Does work; there must be none under way. */
-  start(job: Job): void {
+  /** Does work; there must be none under way. The memory of `transfer` is handed over. */
+  run(work: ThreadWork, transfer: readonly Uint8Array[]): Promise<unknown> {
     clearTimeout(this.#idle);
-    const id = this.#nextId++;
+    const order: ThreadOrder = { id: this.#nextId++, work };
     const tooLong = new ApiError(413, "it takes too long to read; send fewer data per request");
-    const timeout = setTimeout(() => void this.end(tooLong), this.#maxWorkMs).unref();
-    this.#running = { id, job, timeout };
-    const worker = (this.#worker ??= this.#open());
-    const order: ThreadOrder = { id, work: job.work };
-    worker.postMessage(order, buffersOf(job.transfer));
+    return new Promise((resolve, reject) => {
+      const worker = (this.#worker ??= this.#open());
+      worker.postMessage(order, buffersOf(transfer));
+      const timeout = setTimeout(() => void this.end(tooLong), this.#maxWorkMs).unref();
+      this.#running = { id: order.id, timeout, resolve, reject };
+    });
   }
 
   /** Ends the thread; what it works on fails with the reason. */
@@ -63,10 +60,9 @@ export class DecodingThread {
     this.#worker = undefined;
     if (running) {
       clearTimeout(running.timeout);
-      running.job.reject(reason);
+      running.reject(reason);
     }
     await worker?.terminate();
-    if (running) this.#onFree();
   }
 
   #open(): Worker {
@@ -90,10 +86,9 @@ export class DecodingThread {
     if (running?.id !== answer.id) return;
     this.#running = undefined;
     clearTimeout(running.timeout);
-    if (answer.kind === "value") running.job.resolve(answer.value);
-    else running.job.reject(toError(answer));
+    if (answer.kind === "value") running.resolve(answer.value);
+    else running.reject(toError(answer));
     this.#idle = setTimeout(() => void this.end(undefined), idleMs).unref();
-    this.#onFree();
   }
 }
 

@@ -1,6 +1,7 @@
+import { setMaxListeners } from "node:events";
 import { unavailable, type ApiError } from "../errors/api-error.js";
-import { FairQueue } from "../queue/fair-queue.js";
-import { DecodingThread, type Job } from "./decoding-thread.js";
+import { Scheduler } from "../scheduler.js";
+import { DecodingThread } from "./decoding-thread.js";
 import type { ThreadWork } from "./messages.js";
 
 /**
@@ -11,48 +12,38 @@ import type { ThreadWork } from "./messages.js";
  * - When all are taken, owners take turns.
  */
 export class DecodingThreads {
-  readonly #waiting = new FairQueue<Job & { readonly owner: string }>();
   readonly #threads: readonly DecodingThread[];
-  readonly #served = new Map<DecodingThread, string>();
-  #isClosed = false;
+  readonly #scheduler: Scheduler<"threads">;
+  readonly #closing = new AbortController();
 
   /**
    * `maxThreads` is the number of owners whose things are decoded at the same time, `maxWorkMs` the longest work
    * on one thing.
    */
   constructor(maxThreads = 3, maxWorkMs = 30_000) {
-    this.#threads = Array.from(
-      { length: maxThreads },
-      () => new DecodingThread(maxWorkMs, () => this.#startMore()),
-    );
+    this.#threads = Array.from({ length: maxThreads }, () => new DecodingThread(maxWorkMs));
+    // Everything that waits listens to it.
+    setMaxListeners(0, this.#closing.signal);
+    this.#scheduler = new Scheduler({ threads: { capacity: maxThreads, maxPerOwner: 1 } });
   }
 
   /** Does work for an owner; the memory of `transfer` is used up. */
-  run(owner: string, work: ThreadWork, transfer: readonly Uint8Array[]): Promise<unknown> {
-    if (this.#isClosed) return Promise.reject(stopping());
-    return new Promise((resolve, reject) => {
-      this.#waiting.add(owner, "", { owner, work, transfer, resolve, reject });
-      this.#startMore();
-    });
+  async run(owner: string, work: ThreadWork, transfer: readonly Uint8Array[]): Promise<unknown> {
+    const request = { resource: "threads", owner, group: "" } as const;
+    const turn = await this.#scheduler.turn(request, this.#closing.signal);
+    try {
+      this.#closing.signal.throwIfAborted();
+      const thread = this.#threads.find(({ isFree }) => isFree);
+      return await thread!.run(work, transfer);
+    } finally {
+      turn.end();
+    }
   }
 
   /** Ends the threads and refuses what waits for them. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    for (let job = this.#waiting.take(); job; job = this.#waiting.take()) job.reject(stopping());
+    this.#closing.abort(stopping());
     await Promise.all(this.#threads.map((thread) => thread.end(stopping())));
-  }
-
-  #startMore(): void {
-    for (const thread of this.#threads) {
-      if (!thread.isFree) continue;
-      this.#served.delete(thread);
-      const busy = new Set(this.#served.values());
-      const job = this.#waiting.take((owner) => !busy.has(owner));
-      if (!job) continue;
-      this.#served.set(thread, job.owner);
-      thread.start(job);
-    }
   }
 }
 

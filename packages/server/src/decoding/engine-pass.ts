@@ -5,7 +5,7 @@ import {
   type TensorData,
   type WireValue,
 } from "tinker-ts/wire";
-import { ApiError } from "../errors/api-error.js";
+import { ApiError, badRequest } from "../errors/api-error.js";
 
 /** Numbers of a loss with their shape. */
 interface PassTensor {
@@ -35,14 +35,31 @@ export function decodePass(payload: Uint8Array): EnginePass {
 }
 
 /** A decoded pass as the engine wants it; names the datum and field at fault. */
-export function toEnginePass({
+function toEnginePass({
   forwardBackwardInput,
   forwardOnly,
 }: WireValue<"ForwardBackwardRequest">): EnginePass {
-  const { lossFn, lossFnConfig } = forwardBackwardInput;
+  const { lossFn } = forwardBackwardInput;
+  const lossFnConfig = toNumbers(forwardBackwardInput.lossFnConfig);
   const data = forwardBackwardInput.data.map(toEngineDatum);
   const tokens = data.reduce((sum, datum) => sum + datum.tokens.length, 0);
   return { data, lossFn, lossFnConfig, forwardOnly, tokens };
+}
+
+/** The losses of the engine take numbers only. */
+function toNumbers(
+  config: WireValue<"ForwardBackwardInput">["lossFnConfig"],
+): EnginePass["lossFnConfig"] {
+  if (config === null) return null;
+  for (const [name, value] of Object.entries(config)) {
+    if (typeof value !== "number") {
+      throw badRequest(
+        `loss_fn_config.${name}`,
+        `expected a number, got the text ${JSON.stringify(value.slice(0, 100))}`,
+      );
+    }
+  }
+  return config as Record<string, number>;
 }
 
 /** The tokens of an input that is text only. */

@@ -1,6 +1,6 @@
 import type { RequestPlace } from "tinker-ts/wire";
 import type { ProtoTypeName } from "tinker-ts/wire";
-import type { StoredPayload } from "../queue/canonical-payload.js";
+import type { StoredPayload } from "../store/payloads.js";
 import type { AnswerShape } from "../structure/answer-grammar.js";
 import type { BodyForm } from "./body-form.js";
 import type { ChatText } from "./chat-text.js";

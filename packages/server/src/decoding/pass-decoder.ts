@@ -1,14 +1,10 @@
 import { decodeProto, encodeJson, stringifyJson, type ProtoTypeName } from "tinker-ts/wire";
-import { readPayload, type StoredPayload } from "../queue/canonical-payload.js";
-import type { ReceivedPass } from "./received-pass.js";
+import { readPayload, type StoredPayload } from "../store/payloads.js";
 import { DecodingThreads } from "./decoding-threads.js";
-import { decodePass, toEnginePass, type EnginePass } from "./engine-pass.js";
+import { decodePass, type EnginePass } from "./engine-pass.js";
 
 /** What is smaller takes the event loop a few milliseconds. */
 const smallBytes = 256 * 1024;
-
-/** Passes that wait for their turn with what they were decoded to, together, by the size of their payloads. */
-const maxKeptBytes = 32 * 1024 * 1024;
 
 /**
  * Decodes what was accepted: passes whose turn has come, and results for clients that want JSON. Large ones
@@ -16,29 +12,6 @@ const maxKeptBytes = 32 * 1024 * 1024;
  */
 export class PassDecoder {
   readonly #threads = new DecodingThreads();
-  readonly #kept = new Map<string, ReceivedPass>();
-  #keptBytes = 0;
-
-  /** Remembers what a pass was decoded to, so that its turn does not decode it again; says whether it does. */
-  keep(requestId: string, pass: ReceivedPass): boolean {
-    if (!pass.decoded || this.#keptBytes + pass.payload.length > maxKeptBytes) return false;
-    this.#kept.set(requestId, pass);
-    this.#keptBytes += pass.payload.length;
-    return true;
-  }
-
-  /** A pass whose turn has come, if it is remembered; it is not any more. */
-  take(requestId: string): EnginePass | undefined {
-    const pass = this.#kept.get(requestId);
-    if (!pass) return undefined;
-    this.forget(requestId);
-    return pass.decoded && toEnginePass(pass.decoded);
-  }
-
-  forget(requestId: string): void {
-    this.#keptBytes -= this.#kept.get(requestId)?.payload.length ?? 0;
-    this.#kept.delete(requestId);
-  }
 
   /** A pass as the engine wants it, if it is the one that was accepted. */
   async decode(owner: string, payload: StoredPayload): Promise<EnginePass> {

@@ -1,5 +1,5 @@
 import type { WireValue } from "tinker-ts/wire";
-import { canonicalPass, identityOf, isInOrder } from "../queue/canonical-payload.js";
+import { canonicalPass, identityOf, isInOrder } from "../store/payloads.js";
 
 /** A forward or forward/backward request as it is accepted: where it belongs and what is kept of it. */
 export interface ReceivedPass {
@@ -10,8 +10,6 @@ export interface ReceivedPass {
   readonly payload: Uint8Array;
   /** What a retry has in common with it. */
   readonly identity: Uint8Array;
-  /** The request itself, where it was decoded from just what is kept. */
-  readonly decoded?: WireValue<"ForwardBackwardRequest">;
 }
 
 /** The form of a decoded request in which it is kept: the protobuf that `came` where that is in order. */
@@ -21,8 +19,6 @@ export function toReceivedPass(
 ): ReceivedPass {
   const { modelId, seqId, forwardOnly } = request;
   const kind = forwardOnly ? "forward" : "forward_backward";
-  const isKept = came !== null && isInOrder(request);
-  const payload = isKept ? came : canonicalPass(request);
-  const identity = identityOf(kind, payload);
-  return { modelId, seqId, kind, payload, identity, ...(isKept ? { decoded: request } : {}) };
+  const payload = came !== null && isInOrder(request) ? came : canonicalPass(request);
+  return { modelId, seqId, kind, payload, identity: identityOf(kind, payload) };
 }

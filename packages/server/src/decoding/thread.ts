@@ -3,9 +3,10 @@ import { decodeProto, encodeJson, stringifyJson, type WireValue } from "tinker-t
 import type { Tokenizer } from "@tinker-ts/hub";
 import { ApiError } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
-import { readPayload } from "../queue/canonical-payload.js";
+import { readPayload } from "../store/payloads.js";
 import { answerGrammar, type AnswerShape } from "../structure/answer-grammar.js";
 import { SchemaRefusal } from "../structure/schema-refusal.js";
+import type { FlatSample } from "./body-decoder.js";
 import { encodeChatText } from "./chat-text.js";
 import { decodeBody, joined } from "./decode-body.js";
 import { decodePass, inSharedMemory } from "./engine-pass.js";
@@ -90,16 +91,16 @@ async function tokenizerOf(folder: string): Promise<Tokenizer> {
 }
 
 async function body({ parts, form }: ThreadWork & { kind: "body" }): Promise<Done> {
-  const value = await decodeBody(joined(parts), form);
+  const { value, ignored } = await decodeBody(joined(parts), form);
   if (typeof value === "object" && value !== null && "payload" in value) {
-    const { decoded: _, ...kept } = value as ReceivedPass;
-    return { value: kept, owned: given(kept.payload).owned };
+    return { value: { value, ignored }, owned: given((value as ReceivedPass).payload).owned };
   }
   checkValueParts(value);
-  if (form.typeName !== "SampleRequest") return { value, owned: [] };
+  if (form.typeName !== "SampleRequest") return { value: { value, ignored }, owned: [] };
   // Objects of classes do not survive the way between threads.
   const { prompt, ...rest } = value as WireValue<"SampleRequest">;
-  return { value: { ...rest, prompt: prompt.chunks }, owned: [] };
+  const flat: FlatSample = { ...rest, prompt: prompt.chunks };
+  return { value: { value: flat, ignored }, owned: [] };
 }
 
 /** Bytes that are alone in their memory can be given away. */

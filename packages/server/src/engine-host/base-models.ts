@@ -207,7 +207,9 @@ export class BaseModels {
     const options = { ...written, ...(hasTwoDigits ? { digits: 2 as const } : {}) };
     const model = await engine.loadModel(folder, { ...options, signal: this.#stopping.signal });
     const ms = performance.now() - startedAt;
-    this.#logger.info("base model loaded", { model: name, ...model.precision, ms });
+    const { leftOut = 0 } = model;
+    const parts = leftOut === 0 ? {} : { tensorsOfOtherPartsLeftOut: leftOut };
+    this.#logger.info("base model loaded", { model: name, ...model.precision, ...parts, ms });
     if (model.precision.weights !== precision.weights) {
       this.#logger.warn("int8 weights are of no use on this processor: 32 bits are used instead", {
         model: name,

@@ -46,11 +46,12 @@ export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit
       try {
         const adapter = await engine.readAdapter(folder, model);
         const optimizer = await engine.readOptimizer(folder, adapter);
-        const { rank, alpha, trainAttn, trainMlp, trainUnembed } = adapter;
+        const { rank, alpha, trainAttn, trainMlp, trainUnembed, samplingOnly } = adapter;
         const seed = String(adapter.seed ?? 0);
         return {
           lora: { rank, alpha, seed, trainAttn, trainMlp, trainUnembed },
           state: { tensors: adapter.tensors, ...(optimizer ? { optimizer } : {}) },
+          ...(samplingOnly === undefined ? {} : { samplingOnly }),
         };
       } finally {
         await model.close();

@@ -95,7 +95,10 @@ export class SamplerWeights {
     const base = await this.#bases.load(checkpoint.baseModel, checkpoint.runId);
     const { folder: modelFolder } = await this.#bases.find(checkpoint.baseModel);
     const state = await this.#read(checkpoint, modelFolder);
-    const adapter = await base.createAdapter(adapterOptions(checkpoint.lora));
+    const adapter = await base.createAdapter({
+      ...adapterOptions(checkpoint.lora),
+      forSampling: true,
+    });
     try {
       await adapter.importState({ tensors: state.tensors }, { optimizer: false });
       return await adapter.snapshot();

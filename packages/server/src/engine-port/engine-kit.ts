@@ -18,6 +18,12 @@ export interface StoredAdapter {
   readonly state: ParameterExport;
 }
 
+/** An adapter that was made elsewhere. */
+export interface ForeignAdapter extends Pick<StoredAdapter, "lora" | "state"> {
+  /** Why it can be sampled from and not be trained; absent where it can. */
+  readonly samplingOnly?: string;
+}
+
 /** Everything the server takes from the engine package; loaded when first needed. */
 export interface EngineKit {
   /** Starts an engine, on the device of the settings unless another is wanted. */
@@ -40,8 +46,5 @@ export interface EngineKit {
   /** Reads an adapter back; `modelFolder` is that of its base model. */
   readAdapter(folder: string, modelFolder: string): Promise<ParameterExport>;
   /** Reads an adapter that was made elsewhere, with the settings it was made with. */
-  readForeignAdapter(
-    folder: string,
-    modelFolder: string,
-  ): Promise<Pick<StoredAdapter, "lora" | "state">>;
+  readForeignAdapter(folder: string, modelFolder: string): Promise<ForeignAdapter>;
 }

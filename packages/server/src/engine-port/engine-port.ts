@@ -21,6 +21,8 @@ export interface LoadedModel extends Pick<
   BaseModel,
   "contextLength" | "vocabSize" | "precision" | "sample"
 > {
+  /** How many tensors of its files belong to parts that are not loaded, such as vision. */
+  readonly leftOut?: number;
   createAdapter(...options: Parameters<BaseModel["createAdapter"]>): Promise<TrainedAdapter>;
 }
 

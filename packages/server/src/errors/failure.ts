@@ -72,6 +72,11 @@ export function isEngineCrash(error: unknown): error is Error & { code: string }
   return isEngineError(error) && crashes.has(error.code);
 }
 
+/** True when an operation changed an adapter in part, so that the engine cannot use it any more. */
+export function isAdapterBroken(error: unknown): boolean {
+  return isEngineError(error) && error.code === "adapter_broken";
+}
+
 /** The engine speaks of `tokens` and `inputs` where clients know `model_input` and `loss_fn_inputs`. */
 function inApiWords(message: string): string {
   return message

@@ -30,14 +30,14 @@ export function importPage(core: Core, authenticator: Authenticator): ExtraPage 
 }
 
 async function importCheckpoint(
-  { context, models, bases, checkpoints }: Core,
+  { context, runs, bases, checkpoints }: Core,
   owner: string,
   target: { runId: string; type: "training" | "sampler"; name: string },
   request: Request,
 ): Promise<void> {
   const { store, clock, limits, logger } = context;
   const { runId, type, name } = target;
-  const { sessionId, baseModel } = models.owned(runId, { owner, email: null, keyId: "" });
+  const { sessionId, baseModel } = runs.model(runId, { owner });
   const refuseTaken = (): void => {
     if (store.checkpoints.get(runId, type, name)) {
       throw conflict(`checkpoint ${pathOf(target)} exists already; choose another name`);
@@ -56,9 +56,16 @@ async function importCheckpoint(
       request.signal,
     );
     const base = await bases.find(baseModel);
-    const { lora, state } = await folders.readForeign(upload, base.folder).catch(explain);
+    const foreign = await folders.readForeign(upload, base.folder).catch(explain);
+    const { lora, state, samplingOnly } = foreign;
     checkFinite(state);
     const isTrainable = type === "training";
+    if (isTrainable && samplingOnly !== undefined) {
+      throw badRequest(
+        "body",
+        `the adapter can be sampled from and not be trained: ${samplingOnly}. Import it as sampler_weights`,
+      );
+    }
     const kept = isTrainable ? state : { tensors: state.tensors };
     const written = await folders.write({ lora, baseModel, state: kept }, { of: pathOf(target) });
     const now = clock.now();
@@ -73,6 +80,7 @@ async function importCheckpoint(
           baseModel,
           lora,
           hasOptimizer: isTrainable && state.optimizer !== undefined,
+          userMetadata: null,
           isPublic: false,
           isEphemeral: false,
           createdAt: now,

@@ -2,24 +2,27 @@ import type { Authenticator } from "../auth/authenticator.js";
 import type { SignedLinks } from "../auth/signed-links.js";
 import type { Core } from "../core.js";
 import type { Handlers } from "../http/call.js";
+import { resultRoutes } from "../journal/results.js";
+import { samplingRoutes } from "../sampling/routes.js";
+import { trainingRoutes } from "../training/routes.js";
 import { checkpointHandlers } from "./checkpoints.js";
-import { futureHandlers } from "./futures.js";
 import { runHandlers } from "./runs.js";
-import { samplingHandlers } from "./sampling.js";
 import { serviceHandlers } from "./service.js";
-import { trainingHandlers } from "./training.js";
 
 /** What every endpoint of the route table does. */
 export function createHandlers(
   core: Core,
   authenticator: Authenticator,
   links: SignedLinks,
+  usesBatchPolling: boolean,
 ): Handlers {
+  const { store, clock, logger } = core.context;
+  const parts = { ...core, store, clock, logger, authenticator };
   return {
-    ...serviceHandlers(core, authenticator),
-    ...trainingHandlers(core, authenticator),
-    ...samplingHandlers(core),
-    ...futureHandlers(core),
+    ...serviceHandlers(core, authenticator, usesBatchPolling),
+    ...trainingRoutes(parts),
+    ...samplingRoutes(parts),
+    ...resultRoutes(core.results),
     ...runHandlers(core, links),
     ...checkpointHandlers(core, links),
   };

@@ -5,7 +5,7 @@ import type { HandlersOf } from "../http/call.js";
 import { auditLog } from "../rest/audit.js";
 import { billingUsage, windowOf } from "../rest/billing.js";
 import { isAccessible, pageOf } from "../rest/query.js";
-import { getRun, listRuns } from "../rest/runs.js";
+import { getRun, listRuns, toTextMetadata } from "../rest/runs.js";
 
 const traceLinkMs = 3_600_000;
 
@@ -52,8 +52,15 @@ export function runHandlers(
 
     getSession({ caller, query, params }) {
       isAccessible(query);
-      const { sessionId } = ownSession(params["sessionId"] ?? "", caller.owner);
+      const { sessionId, userMetadata, displayName, finish } = ownSession(
+        params["sessionId"] ?? "",
+        caller.owner,
+      );
       return {
+        userMetadata: toTextMetadata(userMetadata),
+        displayName,
+        finishReason: finish && { type: finish.reason },
+        finishDetail: finish?.detail ?? null,
         trainingRunIds: store.models.bySession(sessionId).map(({ modelId }) => modelId),
         samplerIds: store.samplers.bySession(sessionId).map(({ samplerId }) => samplerId),
       };

@@ -4,7 +4,7 @@ import type { TokenizerFiles } from "../engine-host/base-models.js";
 import { badRequest } from "../errors/api-error.js";
 import { bytesResponse } from "../http/answers.js";
 import type { HandlersOf } from "../http/call.js";
-import { idempotencyKeyOf } from "../service/request-ids.js";
+import { idempotencyKeyOf } from "../journal/request-ids.js";
 
 /** What clients are told about themselves; everything not said here is the client's default. */
 const clientFlags = {
@@ -21,6 +21,7 @@ const clientFlags = {
 export function serviceHandlers(
   { context, bases, sessions }: Core,
   authenticator: Authenticator,
+  usesBatchPolling: boolean,
 ): HandlersOf<
   | "healthz"
   | "getServerCapabilities"
@@ -29,6 +30,8 @@ export function serviceHandlers(
   | "authToken"
   | "createSession"
   | "sessionHeartbeat"
+  | "finishSession"
+  | "getApiKey"
   | "telemetry"
   | "getTokenizer"
 > {
@@ -46,9 +49,15 @@ export function serviceHandlers(
       return { supportedModels, unknownFields: { sampling_extensions: true } };
     },
 
-    clientConfig: () => clientFlags,
+    clientConfig: () => ({
+      ...clientFlags,
+      unknownFields: {
+        sample_join_sampling_session: true,
+        sample_use_retrieve_futures: usesBatchPolling,
+      },
+    }),
 
-    clientDynamicConfig: () => ({}),
+    clientDynamicConfig: () => ({ unknownFields: { sample_cancel_enabled: true } }),
 
     authToken: ({ caller }) => ({ jwt: authenticator.issueToken(caller) }),
 
@@ -61,6 +70,17 @@ export function serviceHandlers(
       sessions.touch(body.sessionId, caller);
       return {};
     },
+
+    finishSession: ({ caller, params, body }) =>
+      sessions.finish(params["sessionId"] ?? "", caller, body),
+
+    getApiKey: ({ caller: { owner, email, keyId } }) => ({
+      // Keys have no numbers here; this one is the same at every start.
+      keyId: Number.parseInt(keyId.slice(0, 8), 16) || 0,
+      name: owner,
+      note: null,
+      details: { orgDetails: { name: null }, userDetails: { email } },
+    }),
 
     telemetry({ body }) {
       for (const event of body.events) {

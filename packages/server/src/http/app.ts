@@ -10,7 +10,7 @@ import type { BodyBudget } from "./body-budget.js";
 import { bodyRules } from "./body-rules.js";
 import type { AnswerRefused, Call, Handlers } from "./call.js";
 import { answerErrors, type TellError } from "./error-answers.js";
-import { readBody, type BodyParts } from "./read-body.js";
+import { readBody, type TypedBodyParts } from "./read-body.js";
 import { checkOrigin, corsHeaders, preflightResponse, type BrowserRules } from "./same-origin.js";
 
 /** A page outside the route table, such as a download; it authenticates by itself if it wants to. */
@@ -31,7 +31,7 @@ export interface ExtraPage {
 }
 
 /** What the application is made of. */
-export interface AppParts extends BodyParts {
+export interface AppParts extends TypedBodyParts {
   readonly handlers: Handlers;
   readonly answerRefused: AnswerRefused;
   readonly pages: readonly ExtraPage[];

@@ -20,6 +20,8 @@ export const promptBytes = 4 * 1024 * 1024;
 const signals: ReadonlySet<RouteName> = new Set<RouteName>([
   "sessionHeartbeat",
   "retrieveFuture",
+  "retrieveFutures",
+  "cancelFuture",
   "unloadModel",
 ]);
 

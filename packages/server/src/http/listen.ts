@@ -11,6 +11,8 @@ export interface Listening {
   hangUp(): void;
   /** Lets the process end although it listens. */
   unref(): void;
+  /** Calls back, once, when nobody has been connected for that long. */
+  whenUnused(unusedMs: number, callback: () => void): void;
 }
 
 /** Longer than clients keep idle connections, so that none is closed under a request. */
@@ -46,7 +48,21 @@ export async function listen(
       }),
     hangUp: () => server.closeAllConnections(),
     unref: () => server.unref(),
+    whenUnused: (unusedMs, callback) => watchConnections(server, unusedMs, callback),
   };
+}
+
+function watchConnections(server: Server, unusedMs: number, callback: () => void): void {
+  let connected = 0;
+  let timer = setTimeout(callback, unusedMs);
+  server.on("connection", (socket) => {
+    connected++;
+    clearTimeout(timer);
+    socket.once("close", () => {
+      connected--;
+      if (connected === 0) timer = setTimeout(callback, unusedMs);
+    });
+  });
 }
 
 /** What the adapter knows of a request; it makes no stream of a body that is there. */

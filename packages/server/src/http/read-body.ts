@@ -9,6 +9,7 @@ import type { Clock } from "../time/clock.js";
 import { arrivedBody } from "./arrived-bodies.js";
 import type { BodyRoom } from "./body-budget.js";
 import type { BodyRules } from "./body-rules.js";
+import type { IgnoredFields } from "./ignored-fields.js";
 import { GatheredParts } from "./gathered-parts.js";
 import { pacedBody, smallBody } from "./paced-body.js";
 import type { TurnBudget } from "./turn-budget.js";
@@ -22,6 +23,11 @@ export interface BodyParts {
   readonly decoder: BodyDecoder;
   readonly turns: TurnBudget;
   readonly clock: Clock;
+}
+
+/** What typed bodies are read with besides. */
+export interface TypedBodyParts extends BodyParts {
+  readonly ignoredFields: IgnoredFields;
 }
 
 /** A body that is expected: what it is, what it may take, and whose it is. */
@@ -43,7 +49,7 @@ export type OpenJson = (request: Request, owner: string, form: JsonTextForm) => 
 
 /** Reads, decompresses and decodes the body of a request; refuses what is too large before reading it. */
 export async function readBody(
-  parts: BodyParts,
+  parts: TypedBodyParts,
   request: Request,
   { typeName, rules, room, owner }: ExpectedBody,
 ): Promise<unknown> {
@@ -54,11 +60,12 @@ export async function readBody(
   const form = mediaType.includes("application/x-protobuf") ? "proto" : "json";
   const { maxDecompressedBytes } = rules;
   const limits = { ...parts.limits, maxDecompressedBytes };
-  const body = await parts.decoder.decode(
+  const { value: body, ignored } = await parts.decoder.decode(
     received,
     { typeName, form, isCompressed, limits: pickLimits(limits) },
     owner,
   );
+  parts.ignoredFields.note(request, typeName, ignored);
   // What came is gone by now; what is left of it is what will be kept.
   room.release();
   if (isPass(typeName)) room.take((body as ReceivedPass).payload.length);
@@ -99,13 +106,13 @@ function checkEncoding({ headers }: Request): boolean {
   throw new ApiError(415, `content-encoding ${encoding} is not known; use zstd or none`);
 }
 
-/** A token of a prompt, while it is a number of a list. */
+/** A token of a prompt or one to score, while it is a number of a list. */
 const tokenBytes = 8;
 
-function promptBytes({ prompt }: WireValue<"SampleRequest">): number {
+function promptBytes({ prompt, targetPromptLogprobs }: WireValue<"SampleRequest">): number {
   return prompt.chunks.reduce(
     (sum, chunk) => sum + ("tokens" in chunk ? tokenBytes * chunk.tokens.length : 0),
-    0,
+    tokenBytes * (targetPromptLogprobs?.data.length ?? 0),
   );
 }
 

@@ -24,6 +24,7 @@ export class Metrics {
   readonly snapshots: Counter;
   readonly replays: Counter;
   readonly telemetryEvents: Counter;
+  readonly ignoredFields: Counter;
   readonly #notes: (() => void)[] = [];
   readonly #eventLoop = monitorEventLoopDelay({ resolution: sampleMs });
 
@@ -55,6 +56,10 @@ export class Metrics {
     this.snapshots = registry.counter("tinker_snapshots_total", "Model states written to disk");
     this.replays = registry.counter("tinker_replayed_operations_total", "Operations repeated");
     this.telemetryEvents = registry.counter("tinker_telemetry_events_total", "Events from clients");
+    this.ignoredFields = registry.counter(
+      "tinker_ignored_fields_total",
+      "Request fields that are not known here, by client version and name",
+    );
     this.#eventLoop.enable();
     registry.gauge("tinker_event_loop_delay_p99_seconds", "Since the last look", () =>
       this.#takeEventLoopDelay(),

@@ -1,11 +1,12 @@
-import type { SampleResult, TokenEvent } from "@tinker-ts/engine";
+import type { PromptEncoder, TextSource } from "../decoding/prompt-encoder.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
+import type { ThinkingMarks } from "../structure/answer-grammar.js";
 import { ChatChoice, type ChatDelta } from "./answer/chat-choice.js";
 import { LogprobWriter, type GeneratedToken } from "./answer/logprobs.js";
 import { promptLogprobs } from "./answer/prompt-logprobs.js";
 import { usageOf } from "./answer/usage.js";
+import { invalid, OpenAiError } from "./openai-error.js";
 import { toOrder } from "./order.js";
-import { chatPrompt, templateOf, type ChatPrompt } from "./prompt/chat-prompt.js";
 import { answerConstraint } from "./prompt/constraint.js";
 import type { ChatRequest } from "./request/chat-request.js";
 import { answerFormat, type AnswerFormat } from "./sections/answer-format.js";
@@ -19,6 +20,8 @@ import {
   type OpenAiParts,
   type OpenModel,
 } from "./service.js";
+import type { SampleResult, TokenEvent } from "@tinker-ts/engine";
+import type { ChatTemplate, Tokenizer } from "@tinker-ts/hub";
 
 /** A conversation that is ready to be continued. */
 export interface PreparedChat {
@@ -90,7 +93,7 @@ export async function chatCompletion(
   call: OpenAiCall,
 ): Promise<Response> {
   const prepared = await prepareChat(parts, request, call);
-  parts.core.direct.places.check(call.caller.owner);
+  parts.core.streams.checkRoom(call.caller.owner);
   return request.stream ? streamChat(parts, prepared, call) : wholeChat(parts, prepared, call);
 }
 
@@ -196,7 +199,7 @@ export async function runChat(
   signal: AbortSignal,
   onToken: (event: TokenEvent) => void,
 ): Promise<SampleResult> {
-  const [result] = await core.direct.run(caller, model.target, [order], {
+  const [result] = await core.streams.run(caller, model.target, [order], {
     signal,
     route: "chat",
     onToken: (_, event) => onToken(event),
@@ -261,4 +264,50 @@ class ChoiceRecord {
     this.#entries = [];
     return { content, refusal: null };
   };
+}
+
+/** A conversation as the model reads it. */
+interface ChatPrompt {
+  readonly tokens: Int32Array;
+  readonly text: string;
+  /** Whether it ends inside the model's thoughts. */
+  readonly startsThinking: boolean;
+}
+
+/** Renders the messages of a request with the model's own template. */
+async function chatPrompt(
+  prompts: PromptEncoder,
+  owner: string,
+  text: TextSource,
+  request: ChatRequest,
+  marks: ThinkingMarks | null,
+): Promise<ChatPrompt> {
+  const { messages, tools, choice, variables, continuesFinalMessage } = request;
+  const isOffered = tools.length > 0 && choice !== "none";
+  const options = {
+    addGenerationPrompt: request.addsGenerationPrompt,
+    variables,
+    ...(isOffered ? { tools: tools.map(({ json }) => json) } : {}),
+  };
+  const chat = { messages, options, continuesFinalMessage };
+  const encoded = await prompts.encodeChat(owner, text, chat);
+  if ("problem" in encoded) throw invalid(encoded.field, encoded.problem);
+  return { ...encoded, startsThinking: endsInThoughts(encoded.text, request, marks) };
+}
+
+/** The template that conversations are rendered with; a model without one is refused, never guessed for. */
+async function templateOf(tokenizer: Tokenizer, model: string): Promise<ChatTemplate> {
+  if (tokenizer.chatTemplates.size > 0) return tokenizer.chatTemplate();
+  throw new OpenAiError(
+    400,
+    `the model ${model} has no chat template; write the prompt yourself and call /v1/completions`,
+    { param: "model", code: "invalid_value" },
+  );
+}
+
+function endsInThoughts(text: string, request: ChatRequest, marks: ThinkingMarks | null): boolean {
+  if (marks === null) return false;
+  if (!request.continuesFinalMessage) return text.trimEnd().endsWith(marks.open);
+  const last = text.slice(-String(request.messages.at(-1)?.content).length - marks.open.length - 2);
+  return last.lastIndexOf(marks.open) > last.lastIndexOf(marks.close);
 }

@@ -51,7 +51,7 @@ export async function completion(
       param: request.prompts.length === 1 ? "prompt" : `prompt[${index}]`,
     }),
   );
-  parts.core.direct.places.check(call.caller.owner);
+  parts.core.streams.checkRoom(call.caller.owner);
   const prepared = { request, model, orders };
   return request.stream ? streamed(parts, prepared, call) : whole(parts, prepared, call);
 }
@@ -159,7 +159,7 @@ function run(
   signal: AbortSignal,
   onToken: (choice: number, token: GeneratedToken) => void,
 ): Promise<readonly SampleResult[]> {
-  return core.direct.run(caller, model.target, orders, {
+  return core.streams.run(caller, model.target, orders, {
     signal,
     route: "completions",
     onToken: (order, { sampleIndex, ...token }: TokenEvent) =>

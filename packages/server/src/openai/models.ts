@@ -1,7 +1,7 @@
 import type { Principal } from "../auth/principal.js";
 import { pathOf } from "../checkpoints/checkpoint-names.js";
 import type { Core } from "../core.js";
-import type { SampleTarget } from "../engine-host/sample-target.js";
+import type { SampleTarget } from "../sampling/sample-target.js";
 import { ApiError } from "../errors/api-error.js";
 import type { CheckpointRecord } from "../store/checkpoints-table.js";
 import { invalid, modelNotFound, OpenAiError } from "./openai-error.js";

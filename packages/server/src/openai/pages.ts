@@ -96,10 +96,12 @@ export function openAiPages(given: OpenAiPagesParts): ExtraPage[] {
       chatCompletion(parts, readChatRequest(fields), call),
     ),
     ...post("/chat/completions/input_tokens", async (fields, call) => {
-      const { order } = await prepareChat(parts, readChatRequest(fields), call);
+      const { order, prompt } = await prepareChat(parts, readChatRequest(fields), call);
+      const { thinkingState } = await import("@tinker-ts/hub");
       return wholeAnswer(call, {
         object: "response.input_tokens",
         input_tokens: order.prompt.length,
+        thinking: thinkingState(prompt.text),
       });
     }),
     ...post("/completions", (fields, call) =>

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import type { Principal } from "../auth/principal.js";
 import type { Core } from "../core.js";
 import type { ModelText } from "../engine-host/model-text.js";
-import type { SampleTarget } from "../engine-host/sample-target.js";
+import type { SampleTarget } from "../sampling/sample-target.js";
 import type { ModelFacts } from "../engine-port/engine-kit.js";
 import { jsonResponse } from "../http/answers.js";
 import { errorBody } from "./openai-error.js";

@@ -1,6 +1,6 @@
 import type { ExhibitContent, ExhibitHead } from "./exhibit-content.js";
 import { chooseExhibits, type Candidate } from "./choose-exhibits.js";
-import { toPlain } from "./numbers.js";
+import { toPlain } from "../store/plain-numbers.js";
 
 /** A pass as the engine had it, as far as it is shown. */
 export interface ShownPass {

@@ -1,51 +1,66 @@
 import { expect, it } from "vitest";
+import { ManualClock } from "../../test/support/manual-clock.js";
 import { EventHub, type NumberedEvent } from "./event-hub.js";
 
-/** Somebody who looks at everything of an owner. */
-function listenTo(hub: EventHub, cursor: string | null = null) {
+const makeHub = (clock = new ManualClock()) =>
+  new EventHub(clock, { logOfModel: (id) => (id === "model" ? "watcher" : undefined) });
+
+/** Subscribes to an owner's topics. */
+function listenTo(hub: EventHub, cursor: string | null = null, topics = ["runs"]) {
   const events: NumberedEvent[] = [];
-  const tell = (event: NumberedEvent): void => void events.push(event);
-  const { isReset, stop } = hub.listen({ owner: "one", topics: new Set(["runs"]), tell }, cursor);
+  const send = (event: NumberedEvent): void => void events.push(event);
+  const { isReset, stop } = hub.listen({ owner: "one", topics: new Set(topics), send }, cursor);
   return { events, isReset, stop };
 }
 
-const publish = (hub: EventHub, size: number): void =>
-  hub.publish("one", "runs", { kind: "notice", text: "x".repeat(size) } as never);
+const publish = (hub: EventHub, run: string, owner = "one"): void =>
+  hub.publish(owner, "runs", { kind: "run", run, version: 1 });
 
-it("tells those who come back what they missed, in order and once", () => {
-  const hub = new EventHub();
+it("sends a page that reconnects what it missed, in order and once", () => {
+  const hub = makeHub();
   const first = listenTo(hub);
-  publish(hub, 10);
+  publish(hub, "a");
   const cursor = hub.cursor(first.events[0]!.n);
   first.stop();
-  for (let count = 0; count < 3; count++) publish(hub, 10);
-  hub.publish("two", "runs", { kind: "notice", text: "of somebody else" } as never);
+  for (const run of ["b", "c", "d"]) publish(hub, run);
+  publish(hub, "e", "two");
   const { events, isReset } = listenTo(hub, cursor);
   expect([isReset, events.map(({ n }) => n)]).toEqual([false, [2, 3, 4]]);
 });
 
-it("lets those begin anew who missed more than is to be told at once", () => {
-  const hub = new EventHub();
-  const first = listenTo(hub);
-  publish(hub, 10);
-  const cursor = hub.cursor(first.events[0]!.n);
-  for (let count = 0; count < 5; count++) publish(hub, 500_000);
+it("sends only the latest event of a run, however many a page missed", () => {
+  const hub = makeHub();
+  const cursor = hub.cursor();
+  for (let count = 0; count < 20_000; count++) publish(hub, `run-${count % 2}`);
   const { events, isReset } = listenTo(hub, cursor);
-  expect([isReset, events]).toEqual([true, []]);
+  expect([isReset, events.map(({ n }) => n)]).toEqual([false, [19_999, 20_000]]);
 });
 
-it("remembers thousands of small events, and few large ones, whoever they are for", () => {
-  const forgotten = (count: number, size: number): boolean => {
-    const hub = new EventHub();
-    listenTo(hub);
+it("tells a page to ask for everything again when events of more runs were missed than are remembered", () => {
+  const isReset = (count: number): boolean => {
+    const hub = makeHub();
     const cursor = hub.cursor();
-    for (let n = 0; n < count; n++) {
-      hub.publish("one", "run:a", { kind: "notice", text: "x".repeat(size) } as never);
-    }
+    for (let run = 0; run < count; run++) publish(hub, `run-${run}`);
     return listenTo(hub, cursor).isReset;
   };
-  expect(forgotten(9000, 10)).toBe(false);
-  expect(forgotten(12_000, 10)).toBe(true);
-  expect(forgotten(20, 500_000)).toBe(false);
-  expect(forgotten(40, 500_000)).toBe(true);
+  expect(isReset(9000)).toBe(false);
+  expect(isReset(12_000)).toBe(true);
+});
+
+it("publishes many changes of a run as one event of each kind, also to the run that logs the model", async () => {
+  const clock = new ManualClock();
+  const hub = makeHub(clock);
+  const { events } = listenTo(hub, null, ["runs", "run:model", "run:watcher"]);
+  for (let count = 0; count < 3; count++) hub.noteChange("one", "model", "series");
+  hub.noteChange("one", "model", "checkpoint");
+  hub.noteChange("two", "other", "series");
+  expect(events).toEqual([]);
+  await clock.advance(250);
+  const sent = events.map(({ topic, kind, data }) => [topic, kind, JSON.parse(data) as object]);
+  expect(sent).toEqual([
+    ["runs", "run", { run: "watcher", version: 4 }],
+    ["run:watcher", "series", { run: "watcher", version: 4 }],
+    ["run:model", "series", { run: "model", version: 4 }],
+    ["runs", "checkpoint", { run: "watcher", version: 4 }],
+  ]);
 });

@@ -1,119 +1,152 @@
 import { randomBytes } from "node:crypto";
-import type { StudioEvent } from "tinker-ts/wire";
+import type { StudioChange, StudioEvent } from "tinker-ts/wire";
+import { everyone, type LogsTable } from "../store/logs-table.js";
+import type { Clock } from "../time/clock.js";
 
 /** An event with its place in the order of all. */
 export interface NumberedEvent {
   readonly n: number;
   readonly owner: string;
   readonly topic: string;
+  /** A later event with the same key replaces this one. */
+  readonly key: string;
   readonly kind: StudioEvent["kind"];
-  /** Everything but the kind, as JSON: made once for all who listen, and to remember. */
+  /** Everything but the kind, as JSON. */
   readonly data: string;
 }
 
-/** Who listens to what. */
+/** A subscription to some topics of an owner. */
 export interface Listener {
   readonly owner: string;
   readonly topics: ReadonlySet<string>;
   /** Called for each event, in order. */
-  readonly tell: (event: NumberedEvent) => void;
+  readonly send: (event: NumberedEvent) => void;
 }
 
-/** Events that are remembered for those who come back. */
-const ringLength = 10_000;
+interface ChangedRun {
+  readonly owner: string;
+  readonly id: string;
+  readonly changes: Set<StudioChange>;
+}
 
-/** Characters that are remembered: the points of a run with many metrics are megabytes. */
-const ringSize = 16_000_000;
+/** Latest events that are remembered for pages that reconnect. */
+const maxRemembered = 10_000;
 
-/** What is told at once to those who come back; whoever missed more begins anew. */
-const maxMissed = 2_000_000;
-
-/** How long after the last listener has gone events are still made. */
-const lingerMs = 120_000;
+/** Changes of a run within this time are one event. */
+const publishMs = 250;
 
 /**
- * Tells open pages what happens.
+ * Publishes to open pages what has changed.
  *
- * - Events have numbers; who comes back with one gets what was missed, or is told to start anew.
- * - While nobody looks nothing is made: `isWatched` is asked first.
+ * - An event names a run and its version, never a value: pages fetch what they show. So only the latest event of a
+ *   kind and run is remembered.
+ * - Events have numbers. A page that reconnects with the number of its last event gets those it missed, or is told to
+ *   ask for everything again.
  */
 export class EventHub {
+  readonly #clock: Clock;
+  readonly #logs: Pick<LogsTable, "logOfModel">;
   /** Numbers of another process mean nothing here. */
   readonly #epoch = randomBytes(4).toString("hex");
   readonly #listeners = new Set<Listener>();
-  readonly #ring: NumberedEvent[] = [];
-  #size = 0;
+  readonly #latest = new Map<string, NumberedEvent>();
+  readonly #changed = new Map<string, ChangedRun>();
+  readonly #versions = new Map<string, number>();
+  #cancelPublish: (() => void) | undefined;
+  #isClosed = false;
   #next = 1;
-  /** Events before this were not kept. */
+  /** Events before this one are no longer remembered. */
   #since = 1;
-  #leftAt = Number.NEGATIVE_INFINITY;
 
-  /** Whether somebody looks, or did a moment ago. */
-  get isWatched(): boolean {
-    return this.#listeners.size > 0 || performance.now() - this.#leftAt < lingerMs;
+  constructor(clock: Clock, logs: Pick<LogsTable, "logOfModel">) {
+    this.#clock = clock;
+    this.#logs = logs;
   }
 
-  /** Whether somebody listens to a topic of an owner right now. */
-  hasListener(owner: string, topic: string): boolean {
-    for (const listener of this.#listeners) {
-      if (listener.owner === owner && listener.topics.has(topic)) return true;
-    }
-    return false;
+  /** True while a page is open. */
+  get isWatched(): boolean {
+    return this.#listeners.size > 0;
+  }
+
+  /** Grows with every change of a run. */
+  versionOf(run: string): number {
+    return this.#versions.get(run) ?? 0;
+  }
+
+  /** Publishes soon that something of a run has changed; its row in lists always may have. */
+  noteChange(owner: string, run: string, ...changes: readonly StudioChange[]): void {
+    this.#versions.set(run, this.versionOf(run) + 1);
+    const key = JSON.stringify([owner, run]);
+    const changed = this.#changed.get(key) ?? { owner, id: run, changes: new Set() };
+    this.#changed.set(key, changed);
+    for (const change of changes) changed.changes.add(change);
+    if (this.#isClosed) return;
+    this.#cancelPublish ??= this.#clock.after(publishMs, () => {
+      this.#cancelPublish = undefined;
+      this.#publishChanged();
+    });
   }
 
   publish(owner: string, topic: string, event: StudioEvent): void {
-    if (!this.isWatched) {
-      // Whoever comes with an older number starts anew.
-      this.#ring.length = 0;
-      this.#size = 0;
-      this.#since = ++this.#next;
-      return;
-    }
     const { kind, ...rest } = event;
-    const numbered = { n: this.#next++, owner, topic, kind, data: JSON.stringify(rest) };
-    this.#ring.push(numbered);
-    this.#size += numbered.data.length;
-    if (this.#ring.length > ringLength * 1.1 || this.#size > ringSize) this.#forgetOldest();
+    const data = JSON.stringify(rest);
+    const key = JSON.stringify([owner, topic, kind, "run" in event ? event.run : data]);
+    const numbered = { n: this.#next++, owner, topic, key, kind, data };
+    this.#latest.delete(key);
+    this.#latest.set(key, numbered);
+    if (this.#latest.size > maxRemembered) {
+      const [oldest] = this.#latest.values();
+      this.#latest.delete(oldest!.key);
+      this.#since = oldest!.n + 1;
+    }
     for (const listener of this.#listeners) {
-      if (matches(listener, numbered)) listener.tell(numbered);
+      if (matches(listener, numbered)) listener.send(numbered);
     }
   }
 
-  /** Begins to listen; what was missed since the cursor is told at once. */
+  /** Subscribes; events since the cursor are sent at once. */
   listen(listener: Listener, cursor: string | null): { isReset: boolean; stop: () => void } {
     const [epoch, number] = cursor?.split("-") ?? [];
     const n = Number(number);
     const isKnown = epoch === this.#epoch && Number.isInteger(n) && n + 1 >= this.#since;
-    const missed = isKnown
-      ? this.#ring.filter((event) => event.n > n && matches(listener, event))
-      : [];
-    const isReset =
-      (cursor !== null && !isKnown) ||
-      missed.reduce((size, { data }) => size + data.length, 0) > maxMissed;
-    if (!isReset) for (const event of missed) listener.tell(event);
+    for (const event of isKnown ? this.#latest.values() : []) {
+      if (event.n > n && matches(listener, event)) listener.send(event);
+    }
     this.#listeners.add(listener);
-    const stop = (): void => {
-      this.#listeners.delete(listener);
-      this.#leftAt = performance.now();
+    return {
+      isReset: cursor !== null && !isKnown,
+      stop: () => void this.#listeners.delete(listener),
     };
-    return { isReset, stop };
-  }
-
-  #forgetOldest(): void {
-    let count = Math.max(0, this.#ring.length - ringLength);
-    let size = this.#ring.slice(0, count).reduce((sum, { data }) => sum + data.length, 0);
-    while (this.#size - size > ringSize * 0.9) size += this.#ring[count++]!.data.length;
-    this.#size -= size;
-    this.#ring.splice(0, count);
-    this.#since = this.#ring[0]?.n ?? this.#next;
   }
 
   /** The cursor of an event, or of now. */
   cursor(n = this.#next - 1): string {
     return `${this.#epoch}-${n}`;
   }
+
+  /** Publishes nothing more; what still runs may note changes after the database is closed. */
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelPublish?.();
+  }
+
+  #publishChanged(): void {
+    for (const { owner, id, changes } of this.#changed.values()) {
+      // A model is shown as a part of the run that logs it.
+      const shown = this.#logs.logOfModel(id) ?? id;
+      const event = { run: shown, version: this.versionOf(id) };
+      this.publish(owner, "runs", { kind: "run", ...event });
+      for (const kind of changes) {
+        if (kind === "checkpoint") this.publish(owner, "runs", { kind, ...event });
+        else
+          for (const run of new Set([shown, id]))
+            this.publish(owner, `run:${run}`, { kind, ...event, run });
+      }
+    }
+    this.#changed.clear();
+  }
 }
 
 function matches(listener: Listener, { owner, topic }: NumberedEvent): boolean {
-  return listener.owner === owner && listener.topics.has(topic);
+  return (listener.owner === owner || owner === everyone) && listener.topics.has(topic);
 }

@@ -21,7 +21,7 @@ beforeEach(() => {
   log = [];
   clock = new ManualClock();
   const logger = createLogger("warn", (line) => log.push(line));
-  keeper = new ExhibitKeeper({ store, logger, clock, hub: new EventHub() });
+  keeper = new ExhibitKeeper({ store, logger, clock, hub: new EventHub(clock, store.logs) });
 });
 
 afterEach(async () => {

@@ -6,7 +6,6 @@ import type { Clock } from "../time/clock.js";
 import type { PreparedExhibits } from "./data-exhibits.js";
 import type { EventHub } from "./event-hub.js";
 import { packExhibits } from "./exhibit-content.js";
-import { tellRun } from "./tell-run.js";
 
 /** Whose exhibits they are, and where they belong. */
 export interface ExhibitPlace {
@@ -27,7 +26,6 @@ interface Fresh {
 interface Ready {
   readonly place: ExhibitPlace;
   readonly heads: string;
-  readonly count: number;
   readonly seen: number;
   readonly bytes: Uint8Array;
 }
@@ -105,7 +103,7 @@ export class ExhibitKeeper {
         if (heads.length === 0) continue;
         const bytes = packExhibits(contents);
         this.#waitingBytes += bytes.length;
-        this.#ready.push({ place, heads: JSON.stringify(heads), count: heads.length, seen, bytes });
+        this.#ready.push({ place, heads: JSON.stringify(heads), seen, bytes });
       } catch (error) {
         this.#warn(error);
       }
@@ -146,11 +144,7 @@ export class ExhibitKeeper {
         exhibits.insert({ ...place, seen, heads, content: contents[index]! });
       }
     });
-    for (const { place, count } of batch) {
-      const { owner, logId, step, kind: exhibit } = place;
-      const parts = { hub: this.#hub, store: this.#store };
-      tellRun(parts, owner, logId, (run) => ({ kind: "exhibit", run, step, exhibit, count }));
-    }
+    for (const { place } of batch) this.#hub.noteChange(place.owner, place.logId, "exhibit");
   }
 
   #warn(error: unknown): void {

@@ -1,22 +1,25 @@
-import type { StudioMark } from "tinker-ts/wire";
 import type { ServerLimits } from "../limits.js";
 import type { Logger } from "../log/logger.js";
 import type { Mark } from "../store/logs-table.js";
-import type { PointKind, PointRow } from "../store/points-table.js";
+import { toPlain } from "../store/plain-numbers.js";
+import type { PointKind, PointRow } from "../store/series-batch.js";
 import { excesses } from "../store/fair-level.js";
-import type { RequestHead } from "../store/requests-table.js";
+import type { RequestRow } from "../store/requests-table.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
 import { dataExhibits, type ShownPass } from "./data-exhibits.js";
 import type { EventHub } from "./event-hub.js";
 import { ExhibitKeeper } from "./exhibit-keeper.js";
-import { foldPoints } from "./fold-points.js";
-import { OpenPoint } from "./merge-points.js";
-import { toPlain } from "./numbers.js";
-import { tellRun } from "./tell-run.js";
 
 /** Which exhibits are kept: some of each step, all, none. */
-export type Capture = "sample" | "all" | "off";
+export type Capture = (typeof captures)[number];
+
+const captures = ["sample", "all", "off"] as const;
+
+/** True for the name of a choice of what is captured. */
+export function isCapture(value: unknown): value is Capture {
+  return (captures as readonly unknown[]).includes(value);
+}
 
 /** What a request has to tell the studio. */
 export interface Telling {
@@ -50,24 +53,13 @@ interface RunState {
   readonly owner: string;
   steps: number;
   kind: string;
-  open: OpenPoint | null;
-  /** Rows since the last time that they became columns. */
-  rows: number;
   /** When the row of the run was touched last. */
   touchedAt: number;
   /** Some data of the present step are kept. */
   hasExhibits: boolean;
 }
 
-/** Values that have not been told to pages yet. */
-interface Untold {
-  readonly owner: string;
-  readonly points: Map<string, OpenPoint>;
-}
-
-const foldRows = 256;
 const touchMs = 10_000;
-const tellMs = 250;
 /** Runs that are kept in mind; of others it is read again what they came to. */
 const maxStates = 4096;
 
@@ -79,28 +71,20 @@ const nothing: Note = { write: () => {}, committed: () => {} };
  *
  * - Points and marks are written in the transaction that ends the request. Replaying the journal does not
  *   pass here, so nothing counts twice.
- * - One row per request is all that is written then; rows become columns many at a time, and nothing is
- *   reduced or told while nobody looks.
  */
 export class Recorder {
   readonly hub: EventHub;
-  readonly capture: Capture;
   /** Where exhibits go. */
   readonly exhibits: ExhibitKeeper;
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #limits: ServerLimits;
+  #capture: Capture;
   readonly #isOn: boolean;
   readonly #states = new Map<string, RunState>();
-  readonly #untold = new Map<string, Untold>();
-  readonly #changed = new Map<string, string>();
   readonly #work = new Set<Promise<void>>();
-  readonly #folding = new Set<string>();
-  /** Called with the runs that have changed, a few times a second, while somebody looks. */
-  onChanged: (owner: string, logIds: readonly string[]) => void = () => {};
-  readonly #versions = new Map<string, number>();
-  #cancelTell: (() => void) | undefined;
+  #isClosing = false;
 
   constructor(
     parts: {
@@ -118,20 +102,30 @@ export class Recorder {
     this.#limits = parts.limits;
     this.hub = parts.hub;
     this.exhibits = new ExhibitKeeper(parts);
-    this.capture = options.capture;
+    this.#capture = options.capture;
     this.#isOn = options.isOn;
+  }
+
+  /** Which training data, rollouts and samples are kept for the studio. */
+  get capture(): Capture {
+    return this.#capture;
+  }
+
+  /** Changes what is kept from the next step on. */
+  setCapture(capture: Capture): void {
+    this.#capture = capture;
   }
 
   /** What a request of a model has to tell. */
   note(
     model: { readonly modelId: string; readonly owner: string },
-    request: Pick<RequestHead, "kind" | "acceptedAt">,
+    request: Pick<RequestRow, "kind" | "acceptedAt">,
     telling: Telling,
     times: Times,
   ): Note {
     if (!this.#isOn) return nothing;
     const { modelId } = model;
-    const { points, logs } = this.#store;
+    const { series, logs } = this.#store;
     const known = this.#states.get(modelId) ?? this.#load(modelId);
     const isNew = known === undefined;
     const state = known ?? newState(modelId, model.owner);
@@ -147,22 +141,32 @@ export class Recorder {
         if (isNew) {
           logs.insert({ logId: modelId, owner: model.owner, source: "server", createdAt: at });
         }
-        if (row) points.add(modelId, row);
+        if (row) {
+          const batch = series.batch(modelId);
+          batch.add(row);
+          batch.write();
+        }
         if (mark) logs.addMark(modelId, mark);
-        if (isTouched) logs.change(modelId, { updatedAt: at, kind });
+        logs.change(modelId, {
+          ...(isTouched ? { updatedAt: at, kind } : {}),
+          ...(isStep ? { steps: x + 1 } : {}),
+        });
       },
       committed: () => {
         this.#remember(state);
         state.kind = kind;
         if (isTouched) state.touchedAt = at;
-        if (row) this.#noteRow(state, row);
-        if (mark) this.#tellMark(state, mark);
         if (telling.pass) this.#keepData(state, x, telling.pass, at);
         if (isStep) {
           state.steps++;
           state.hasExhibits = false;
         }
-        this.noteChange(state.owner, modelId);
+        const isSaved = mark?.kind === "checkpoint" && mark.subject !== null;
+        const changes = [
+          ...(row ? (["series"] as const) : []),
+          ...(isSaved ? (["checkpoint"] as const) : []),
+        ];
+        this.hub.noteChange(state.owner, modelId, ...changes);
       },
     };
   }
@@ -171,22 +175,6 @@ export class Recorder {
   stepsOf(modelId: string): number | null {
     const state = this.#states.get(modelId) ?? this.#load(modelId);
     return state?.steps ?? null;
-  }
-
-  /** Changes whenever a run has got a point. */
-  versionOf(logId: string): number {
-    return this.#versions.get(logId) ?? 0;
-  }
-
-  /** Points of a logger; runs inside a transaction. What it returns is to be called once that is committed. */
-  addLogged(owner: string, logId: string, row: PointRow): () => void {
-    this.#store.points.add(logId, row);
-    return () => {
-      const state = this.#states.get(logId) ?? newState(logId, owner);
-      this.#remember(state);
-      this.#noteRow(state, row);
-      this.noteChange(owner, logId);
-    };
   }
 
   /** A mark that no request of a model has made. */
@@ -198,18 +186,7 @@ export class Recorder {
     const x = mark.x ?? this.stepsOf(logId) ?? 0;
     const whole = { at: this.#clock.now(), ...mark, x };
     await this.#store.write(() => this.#store.logs.addMark(logId, whole));
-    this.hub.publish(owner, `run:${logId}`, { kind: "mark", run: logId, mark: toStudio(whole) });
-    this.noteChange(owner, logId);
-  }
-
-  /** Says that something about a run has changed. */
-  noteChange(owner: string, logId: string): void {
-    if (!this.hub.isWatched) return;
-    this.#changed.set(logId, owner);
-    this.#cancelTell ??= this.#clock.after(tellMs, () => {
-      this.#cancelTell = undefined;
-      this.#tell();
-    });
+    this.hub.noteChange(owner, logId);
   }
 
   /** Removes files that a crash has left without a row. */
@@ -218,25 +195,79 @@ export class Recorder {
     await exhibitFiles.remove(await exhibitFiles.findUnknown(exhibits.files()));
   }
 
-  /** Turns rows that have been waiting into columns, and makes room. */
-  async tidy(): Promise<void> {
-    for (const logId of this.#store.points.crowded(2)) {
-      if (!this.#isBusy(logId)) await this.#fold(logId);
+  /** Moves what a server of an older version has stored, in parts between other writes. */
+  moveOldSeries(): void {
+    const moving = this.whenMoved(null).catch((error: unknown) => {
+      const problem =
+        "curves of an older version could not be moved; they are tried again with the next start";
+      this.#logger.warn(problem, { error: String(error) });
+    });
+    this.inBackground(moving);
+  }
+
+  /** True once the server closes: work in the background ends soon. */
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
+
+  /** Has the end of the server wait for work that uses its tables. */
+  inBackground(work: Promise<void>): void {
+    this.#work.add(work);
+    void work.catch(() => {}).finally(() => this.#work.delete(work));
+  }
+
+  /** Resolves once all points of a run, or of all, are where they are read. */
+  async whenMoved(logId: string | null): Promise<void> {
+    const { oldSeries } = this.#store;
+    if (!oldSeries.has(logId)) return;
+    while (!this.#isClosing && oldSeries.has(logId)) {
+      await this.#store.write(() => oldSeries.moveChunk(logId));
     }
-    await this.#makeRoom();
+    if (logId !== null)
+      this.hub.noteChange(this.#store.logs.get(logId)?.owner ?? "", logId, "series");
+  }
+
+  /** Makes room: removes what is old, and the oldest of owners with more than their share. */
+  async tidy(): Promise<void> {
+    const { series, exhibits, logs, exhibitFiles } = this.#store;
+    const { maxSeriesBytes, maxExhibitBytes, recordTtlMs } = this.#limits;
+    const now = this.#clock.now();
+    const unused = await this.#store.write(() => {
+      const dropped: string[] = [];
+      for (const logId of logs.outdated(now - recordTtlMs)) dropped.push(...this.remove(logId));
+      // What one owner records costs no other owner anything.
+      for (const [owner] of excesses(series.sizes(), maxSeriesBytes)) {
+        // Curves of runs that still go on stay whatever they take.
+        for (const logId of logs.oldest(owner, now - 3 * touchMs, 10)) series.remove(logId);
+      }
+      for (const [owner, excess] of excesses(exhibits.sizes(), maxExhibitBytes)) {
+        dropped.push(...exhibits.dropOldest(owner, excess));
+      }
+      return dropped;
+    });
+    await exhibitFiles.remove(unused);
+  }
+
+  /** Removes a run from all tables, within a transaction; returns files that are not needed any more. */
+  remove(logId: string): string[] {
+    const { series, exhibits, logs } = this.#store;
+    series.remove(logId);
+    logs.remove(logId);
+    this.forget(logId);
+    return exhibits.remove(logId);
   }
 
   /** Waits for what is on its way to the disk. */
   async close(): Promise<void> {
-    this.#cancelTell?.();
-    await Promise.all([this.exhibits.settled(), ...this.#work]);
+    this.#isClosing = true;
+    this.hub.close();
+    await Promise.allSettled([this.exhibits.settled(), ...this.#work]);
   }
 
   /** Forgets what is known of a run; the tables are the caller's business. */
   forget(logId: string): void {
     this.#states.delete(logId);
     this.exhibits.forget(logId);
-    this.#versions.set(logId, this.versionOf(logId) + 1);
   }
 
   #load(logId: string): RunState | undefined {
@@ -245,47 +276,8 @@ export class Recorder {
     const state = newState(logId, log.owner);
     state.kind = log.kind;
     state.steps = log.steps;
-    for (const row of this.#store.points.rows(logId, Number.MAX_SAFE_INTEGER)) {
-      state.rows++;
-      if (row.kind === "step") state.steps = Math.max(state.steps, row.x + 1);
-      state.open = joined(state.open, row);
-    }
     this.#remember(state);
     return state;
-  }
-
-  #noteRow(state: RunState, row: PointRow): void {
-    state.open = joined(state.open, row);
-    this.#versions.set(state.logId, this.versionOf(state.logId) + 1);
-    if (++state.rows >= foldRows && !this.#folding.has(state.logId)) {
-      state.rows = 0;
-      this.#inBackground(() => this.#fold(state.logId), "points could not be put in order");
-    }
-    if (!this.hub.isWatched) return;
-    const untold = this.#untold.get(state.logId) ?? { owner: state.owner, points: new Map() };
-    this.#untold.set(state.logId, untold);
-    untold.points.set(`${row.attempt}:${row.x}`, state.open);
-  }
-
-  async #fold(logId: string): Promise<void> {
-    if (this.#folding.has(logId)) return;
-    this.#folding.add(logId);
-    try {
-      const { logs } = this.#store;
-      const steps = this.stepsOf(logId) ?? 0;
-      let isMore = true;
-      while (isMore) {
-        isMore = await this.#store.write(() => {
-          const source = logs.get(logId)?.source;
-          if (source === undefined) return false;
-          // A logger says itself how far it is.
-          if (source === "server") logs.change(logId, { steps });
-          return foldPoints(this.#store, logId);
-        });
-      }
-    } finally {
-      this.#folding.delete(logId);
-    }
   }
 
   #keepData(state: RunState, step: number, pass: ShownPass, at: number): void {
@@ -305,85 +297,12 @@ export class Recorder {
     this.exhibits.add(place, () => dataExhibits(pass, this.capture === "all", `${logId}:${step}`));
   }
 
-  #tellMark({ owner, logId }: RunState, mark: Mark): void {
-    tellRun({ hub: this.hub, store: this.#store }, owner, logId, (run) => ({
-      kind: "mark",
-      run,
-      mark: toStudio(mark),
-    }));
-    if (mark.kind !== "checkpoint" || mark.subject === null) return;
-    const event = { kind: "checkpoint", path: mark.subject, change: "saved" } as const;
-    this.hub.publish(owner, "runs", event);
-  }
-
-  #tell(): void {
-    for (const [run, { owner, points }] of this.#untold) {
-      const told = [...points.values()].map((point) => ({
-        x: point.x,
-        at: point.at,
-        attempt: point.attempt,
-        values: Object.fromEntries(
-          [...point.values()].map(([key, value]) => [key, toPlain(value)]),
-        ),
-      }));
-      tellRun({ hub: this.hub, store: this.#store }, owner, run, (id) => ({
-        kind: "series",
-        run: id,
-        points: told,
-      }));
-    }
-    this.#untold.clear();
-    const byOwner = new Map<string, string[]>();
-    for (const [logId, owner] of this.#changed) {
-      byOwner.set(owner, [...(byOwner.get(owner) ?? []), logId]);
-    }
-    this.#changed.clear();
-    for (const [owner, logIds] of byOwner) this.onChanged(owner, logIds);
-  }
-
-  async #makeRoom(): Promise<void> {
-    const { points, exhibits, logs, exhibitFiles } = this.#store;
-    const { maxSeriesBytes, maxExhibitBytes, recordTtlMs } = this.#limits;
-    const unused = await this.#store.write(() => {
-      const dropped: string[] = [];
-      const remove = (logId: string): void => {
-        points.remove(logId);
-        dropped.push(...exhibits.remove(logId));
-        logs.remove(logId);
-        this.forget(logId);
-      };
-      for (const logId of logs.outdated(this.#clock.now() - recordTtlMs)) remove(logId);
-      // What one owner records costs no other owner anything.
-      for (const [owner] of excesses(points.sizes(), maxSeriesBytes)) {
-        // Curves of runs that still go on stay whatever they take.
-        for (const logId of logs.oldest(owner, 10)) if (!this.#isBusy(logId)) points.remove(logId);
-      }
-      for (const [owner, excess] of excesses(exhibits.sizes(), maxExhibitBytes)) {
-        dropped.push(...exhibits.dropOldest(owner, excess));
-      }
-      return dropped;
-    });
-    await exhibitFiles.remove(unused);
-  }
-
-  #isBusy(logId: string): boolean {
-    const state = this.#states.get(logId);
-    return state !== undefined && this.#clock.now() - state.touchedAt < 3 * touchMs;
-  }
-
   /** Remembers what is known of a run; of many runs those that were heard of last. */
   #remember(state: RunState): void {
     this.#states.delete(state.logId);
     this.#states.set(state.logId, state);
     const [oldest] = this.#states.keys();
     if (this.#states.size > maxStates && oldest !== undefined) this.#states.delete(oldest);
-  }
-
-  #inBackground(work: () => Promise<void>, problem: string): void {
-    const running = work()
-      .catch((error: unknown) => this.#logger.warn(problem, { error: String(error) }))
-      .finally(() => this.#work.delete(running));
-    this.#work.add(running);
   }
 }
 
@@ -393,24 +312,15 @@ function newState(logId: string, owner: string): RunState {
     owner,
     steps: 0,
     kind: "unknown",
-    open: null,
-    rows: 0,
     touchedAt: Number.NEGATIVE_INFINITY,
     hasExhibits: false,
   };
 }
 
-function joined(open: OpenPoint | null, { attempt, x, kind, at, values }: PointRow): OpenPoint {
-  const isSame = open !== null && open.x === x && open.attempt === attempt;
-  const point = isSame ? open : new OpenPoint(attempt, x);
-  point.add(kind, at, values);
-  return point;
-}
-
 function toRow(
   { kind, metrics }: NonNullable<Telling["point"]>,
   x: number,
-  { acceptedAt }: Pick<RequestHead, "acceptedAt">,
+  { acceptedAt }: Pick<RequestRow, "acceptedAt">,
   { startedAt, finishedAt, tookMs, tokens }: Times,
 ): PointRow {
   const prefix = kind === "forward" ? "forward/" : "";
@@ -425,8 +335,4 @@ function toRow(
 function kindOf(lossFn: string | undefined): string | undefined {
   if (lossFn === undefined) return undefined;
   return lossFn === "cross_entropy" ? "supervised" : "rl";
-}
-
-function toStudio({ x, at, kind, text, subject }: Mark): StudioMark {
-  return { x, at, kind: kind as StudioMark["kind"], text, subject };
 }

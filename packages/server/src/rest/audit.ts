@@ -24,10 +24,20 @@ export function auditLog(
   };
 }
 
+/** What events of a type begin with; of some types there are none here. */
+const prefixes: ReadonlyMap<string, string> = new Map([
+  ["all", ""],
+  ["checkpoints", "checkpoint."],
+  ["projects", "project."],
+  ["teams", "team."],
+  ["organizations", "organization."],
+]);
+
 function prefixOf(eventType: string): string {
-  if (eventType === "all") return "";
-  if (eventType === "checkpoints") return "checkpoint.";
-  throw badRequest("event_type", `must be all or checkpoints, got ${JSON.stringify(eventType)}`);
+  const prefix = prefixes.get(eventType);
+  if (prefix !== undefined) return prefix;
+  const types = [...prefixes.keys()].join(", ");
+  throw badRequest("event_type", `must be one of ${types}; got ${JSON.stringify(eventType)}`);
 }
 
 function dayOf(day: string | undefined, now: number): number {

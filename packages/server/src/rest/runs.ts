@@ -37,7 +37,10 @@ export function getRun(
 
 /** A checkpoint in the form of the API. */
 export function toCheckpoint(record: CheckpointRecord): WireInput<"Checkpoint"> {
+  const { baseModel, userMetadata } = record;
   return {
+    baseModel,
+    userMetadata,
     checkpointId: checkpointIdOf(record),
     checkpointType: record.type,
     time: new Date(record.createdAt),

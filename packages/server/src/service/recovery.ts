@@ -3,20 +3,26 @@ import { LostAndFound } from "../checkpoints/lost-and-found.js";
 import type { UnknownFolder } from "../checkpoints/state-folders.js";
 import type { Store } from "../store/store.js";
 import type { Checkpoints } from "../checkpoints/checkpoints.js";
-import type { Context } from "../context/context.js";
-import type { Snapshots } from "../engine-host/snapshots.js";
-import type { RequestHead } from "../store/requests-table.js";
-import type { ModelLanes } from "./model-lanes.js";
-import type { SampleQueue } from "./sample-queue.js";
-import type { Sessions } from "./sessions.js";
+import type { Journal } from "../journal/journal.js";
+import type { Logger } from "../log/logger.js";
+import type { Sampler } from "../sampling/sampler.js";
+import type { Sessions } from "../sessions/sessions.js";
+import type { RequestRow } from "../store/requests-table.js";
+import type { Clock } from "../time/clock.js";
+import type { Snapshots } from "../training/snapshots.js";
+import type { TrainingRuns } from "../training/training-runs.js";
 
 /** What is filled again after a start. */
 export interface RecoveryParts {
+  readonly store: Store;
+  readonly journal: Journal;
   readonly sessions: Sessions;
-  readonly lanes: ModelLanes;
+  readonly runs: TrainingRuns;
   readonly snapshots: Snapshots;
-  readonly samples: SampleQueue;
+  readonly sampler: Sampler;
   readonly checkpoints: Checkpoints;
+  readonly clock: Clock;
+  readonly logger: Logger;
 }
 
 /**
@@ -24,18 +30,18 @@ export interface RecoveryParts {
  *
  * - Files that no record names go when it is known why they are there. What cannot be accounted for is kept
  *   in `lost-and-found`.
- * - Models get their lanes back; their states are brought back when their next request runs.
+ * - The runs of open models are opened; their states are brought back when their next request runs.
  * - Requests that were accepted and not finished are queued again.
  */
-export async function recover(context: Context, parts: RecoveryParts): Promise<void> {
-  const { store, logger } = context;
-  await store.write(() => endOrphans(context, parts));
-  const removed = await tidyUp(context, parts);
-  for (const model of store.models.open()) parts.lanes.open(model);
+export async function recover(parts: RecoveryParts): Promise<void> {
+  const { store, journal, runs, logger } = parts;
+  await store.write(() => endOrphans(parts));
+  const removed = await tidyUp(parts);
+  for (const model of store.models.open()) runs.open(model);
   const pending = store.requests.pending();
   for (const request of pending) {
-    context.ledger.resume(request);
-    await requeue(context, parts, request);
+    journal.resume(request);
+    await requeue(parts, request);
   }
   if (pending.length > 0 || removed > 0) {
     logger.info("continuing after a restart", { pending: pending.length, leftovers: removed });
@@ -43,17 +49,13 @@ export async function recover(context: Context, parts: RecoveryParts): Promise<v
 }
 
 /** Deletes what a crash has left behind, keeps what nobody can tell the reason of; returns how much was deleted. */
-async function tidyUp(
-  context: Context,
-  { checkpoints, snapshots }: RecoveryParts,
-): Promise<number> {
-  const { store, logger } = context;
+async function tidyUp({ store, logger, checkpoints, snapshots }: RecoveryParts): Promise<number> {
   if (store.isCutOff) {
     logger.error(
       "the write-ahead log of the database is missing or empty; unless a program for SQLite has opened the database since, the last commits are lost",
     );
   }
-  const lost = new LostAndFound(context);
+  const lost = new LostAndFound({ store, logger });
   let removed = 0;
   let kept = store.isCutOff ? 1 : 0;
   const judge = async (
@@ -96,7 +98,7 @@ type Fate = "deleted" | "left" | "kept";
 
 /** A folder is of no use when it is known how the request ended that wrote it. */
 function fateOf(store: Store, { manifest }: UnknownFolder): Fate {
-  switch (store.requests.head(manifest?.request ?? "")?.state) {
+  switch (store.requests.get(manifest?.request ?? "")?.state) {
     case "pending":
       // It will be done again, to another folder; at the start after that this one is of no use.
       return "left";
@@ -116,31 +118,29 @@ function isOfKnownState(store: Store, { manifest }: UnknownFolder): boolean {
 }
 
 /** Finishes the closing of sessions that a crash has interrupted. */
-function endOrphans({ store }: Context, { sessions }: RecoveryParts): void {
+function endOrphans({ store, sessions }: RecoveryParts): void {
   for (const { modelId, sessionId } of store.models.open()) {
-    if (!sessions.isOpen(sessionId)) store.models.setState(modelId, "unloaded", "session closed");
+    if (!sessions.isServed(sessionId)) store.models.setState(modelId, "unloaded", "session closed");
   }
   store.journal.dropEnded();
   store.snapshots.removeEnded();
 }
 
 async function requeue(
-  context: Context,
-  { lanes, samples, sessions }: RecoveryParts,
-  request: RequestHead,
+  { journal, clock, runs, sampler, sessions }: RecoveryParts,
+  request: RequestRow,
 ): Promise<void> {
-  const { ledger, clock } = context;
   const { kind, sessionId, modelId } = request;
-  const isOpen = sessionId === null || sessions.isOpen(sessionId);
-  const lane = lanes.get(modelId ?? "");
+  const isOpen = sessionId === null || sessions.isServed(sessionId);
+  const run = runs.get(modelId ?? "");
   if (isOpen && kind === "sample") {
-    const { numSamples } = decodeJson("SampleRequest", await ledger.payload(request.requestId));
-    samples.add({ request, numSamples });
-  } else if (isOpen && lane) {
-    lane.add(request);
+    const { numSamples } = decodeJson("SampleRequest", await journal.payload(request.requestId));
+    sampler.add(request, numSamples);
+  } else if (isOpen && run) {
+    run.add(request);
   } else {
     const error = isOpen ? `model ${modelId} has ended` : `session ${sessionId} was closed`;
-    await ledger.finish(
+    await journal.finish(
       request,
       { state: "failed", error, category: "user" },
       { startedAt: null, finishedAt: clock.now(), applied: null, tokens: 0 },

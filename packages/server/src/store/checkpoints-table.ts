@@ -19,6 +19,8 @@ export interface CheckpointRecord {
   readonly sizeBytes: number;
   /** What its files must be like; null where they were written before this was kept. */
   readonly files: FolderFiles | null;
+  /** What its client said about it when it was saved. */
+  readonly userMetadata: Readonly<Record<string, string>> | null;
   readonly isPublic: boolean;
   /** Made for one sampling session; not listed, and dropped when it is no longer used. */
   readonly isEphemeral: boolean;
@@ -40,8 +42,9 @@ export class CheckpointsTable {
     this.#database
       .sql(
         `INSERT INTO checkpoints (folder, run_id, type, name, owner, session_id, base_model, lora,
-           has_optimizer, size_bytes, files, is_ephemeral, created_at, used_at, expires_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+           has_optimizer, size_bytes, files, user_metadata, is_ephemeral, created_at, used_at,
+           expires_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
       .run(
         checkpoint.folder,
@@ -55,6 +58,7 @@ export class CheckpointsTable {
         checkpoint.hasOptimizer ? 1 : 0,
         checkpoint.sizeBytes,
         JSON.stringify(checkpoint.files),
+        checkpoint.userMetadata && JSON.stringify(checkpoint.userMetadata),
         checkpoint.isEphemeral ? 1 : 0,
         checkpoint.createdAt,
         checkpoint.usedAt,
@@ -208,6 +212,10 @@ function read(row: Row): CheckpointRecord {
     hasOptimizer: row["has_optimizer"] === 1,
     sizeBytes: Number(row["size_bytes"]),
     files: filesOf(row),
+    userMetadata: JSON.parse((row["user_metadata"] as string | null) ?? "null") as Record<
+      string,
+      string
+    > | null,
     isPublic: row["is_public"] === 1,
     isEphemeral: row["is_ephemeral"] === 1,
     createdAt: Number(row["created_at"]),

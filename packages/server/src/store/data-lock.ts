@@ -1,69 +1,76 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import { TinkerError } from "tinker-ts/wire";
 import { codeOf } from "../errors/code-of.js";
+import { noteFile, readHolder, writeHolder, type Holder } from "./holder-note.js";
 import { SqlDatabase } from "./sql.js";
 
-/** The data directory belongs to another process at the moment. */
+/** Another process uses the data directory. */
 export class DataDirectoryInUseError extends TinkerError {
   override readonly name = "DataDirectoryInUseError";
   readonly dataDir: string;
-  /** Where the other process listens, when it is a server that said so. */
+  /** The process that uses it, where its note could be read. */
+  readonly holder: Holder | undefined;
+  /** The address of that process, when it is a server that listens. */
   readonly url: string | null;
 
   constructor(dataDir: string, holder: Holder | undefined) {
     const who = holder ? `process ${holder.pid}` : "another process";
-    const wayOut = holder?.url
-      ? `use it at ${holder.url}, stop it,`
-      : "wait until it ends, share one server (tinker-ts serve),";
-    super(`${dataDir} is in use by ${who}: ${wayOut} or choose another data directory`, {
+    super(`${dataDir} is in use by ${who}: ${remedyFor(holder)}`, {
       code: "data_directory_in_use",
     });
     this.dataDir = dataDir;
+    this.holder = holder;
     this.url = holder?.url ?? null;
   }
 }
 
-interface Holder {
-  readonly pid: number;
-  readonly url: string | null;
+function remedyFor(holder: Holder | undefined): string {
+  const another =
+    'or choose another data directory (dataDir, TINKER_TS_DATA_DIR; "memory" is a temporary one)';
+  if (holder?.url) return `use it at ${holder.url}, stop it, ${another}`;
+  return `it runs the engine itself; wait until it ends, start it without inProcess, ${another}`;
 }
 
 /**
- * One process per data directory. The lock is an open transaction on a database of its own, so the
- * operating system lets go of it the moment the process dies, however it dies. A note beside it says
- * who holds it; the note is information only.
+ * One process per data directory. The lock is an open transaction on a database of its own, so the operating system
+ * ends it with the process, however that ends. A note beside it describes the process for others; nothing depends on it.
  */
 export class DataLock {
   readonly #database: SqlDatabase;
-  readonly #noteFile: string;
-  /** The process before this one did not let go in an orderly way. */
+  readonly #dataDir: string;
+  #holder: Holder;
+  /** True when the process before this one did not release the lock itself. */
   readonly wasHeld: boolean;
 
-  constructor(dataDir: string) {
-    this.#noteFile = path.join(dataDir, "holder.json");
+  constructor(dataDir: string, about: Partial<Holder> = {}) {
+    this.#dataDir = dataDir;
     this.#database = new SqlDatabase(path.join(dataDir, "lock.db"));
     try {
       this.#database.exec("PRAGMA busy_timeout = 0");
       this.#database.exec("BEGIN EXCLUSIVE");
     } catch (error) {
       this.#database.close();
-      if (isBusy(error)) throw new DataDirectoryInUseError(dataDir, readNote(this.#noteFile));
+      if (isBusy(error)) throw new DataDirectoryInUseError(dataDir, readHolder(dataDir));
       throw error;
     }
-    this.wasHeld = existsSync(this.#noteFile);
-    this.announce(null);
-    noteUntilExit(this.#noteFile);
+    this.wasHeld = existsSync(noteFile(dataDir));
+    const unknown = { kind: "program", version: "", device: "cpu", weights: null } as const;
+    this.#holder = { ...unknown, ...about, pid: process.pid, url: null, key: null };
+    writeHolder(dataDir, this.#holder);
+    removeNoteAtExit(noteFile(dataDir));
   }
 
-  /** Leaves a note for whoever finds the directory locked. */
-  announce(url: string | null): void {
-    writeFileSync(this.#noteFile, JSON.stringify({ pid: process.pid, url }));
+  /** Adds to the note where this process listens, and the key for programs of the same user. */
+  announce(url: string, key: string | null = null): void {
+    this.#holder = { ...this.#holder, url, key };
+    writeHolder(this.#dataDir, this.#holder);
   }
 
   release(): void {
-    forgetNote(this.#noteFile);
-    rmSync(this.#noteFile, { force: true });
+    const file = noteFile(this.#dataDir);
+    keepNoteAtExit(file);
+    rmSync(file, { force: true });
     this.#database.exec("ROLLBACK");
     this.#database.close();
   }
@@ -73,15 +80,15 @@ export class DataLock {
 const notes = new Set<string>();
 
 /**
- * A program that ends without closing anything ends in an orderly way all the same: its database is closed with
- * it, and the write-ahead log is gone because everything in it was kept.
+ * A program that ends without closing anything still ends in order: its database is closed with it, and the
+ * write-ahead log is gone because everything in it was kept.
  */
-function noteUntilExit(file: string): void {
+function removeNoteAtExit(file: string): void {
   if (notes.size === 0) process.once("exit", removeNotes);
   notes.add(file);
 }
 
-function forgetNote(file: string): void {
+function keepNoteAtExit(file: string): void {
   notes.delete(file);
   if (notes.size === 0) process.off("exit", removeNotes);
 }
@@ -92,13 +99,4 @@ function removeNotes(): void {
 
 function isBusy(error: unknown): boolean {
   return codeOf(error) === "SQLITE_BUSY";
-}
-
-function readNote(file: string): Holder | undefined {
-  try {
-    const note = JSON.parse(readFileSync(file, "utf8")) as Partial<Holder>;
-    return typeof note.pid === "number" ? { pid: note.pid, url: note.url ?? null } : undefined;
-  } catch {
-    return undefined;
-  }
 }

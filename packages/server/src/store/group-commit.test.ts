@@ -86,34 +86,6 @@ it("undoes an action that throws and keeps its neighbours", async () => {
   expect(names()).toEqual(["a", "c"]);
 });
 
-it.each(["alone", "among others"])(
-  "runs something else in the place of an action that throws, %s",
-  async (company) => {
-    const before = company === "alone" ? null : commits.write(() => insert("first"));
-    const replaced = commits.write(
-      () => {
-        insert("half");
-        throw new Error("changed my mind");
-      },
-      0,
-      (error) => insert(`whole: ${(error as Error).message}`),
-    );
-    const behind = before && commits.write(() => insert("half"));
-    const hopeless =
-      before &&
-      commits.write(
-        () => insert("first"),
-        0,
-        () => insert("first"),
-      );
-    expect(await replaced).toBe(1);
-    await behind;
-    await expect(hopeless ?? Promise.reject(new Error("UNIQUE"))).rejects.toThrow("UNIQUE");
-    const own = "whole: changed my mind";
-    expect(names()).toEqual(before ? ["first", "half", own] : [own]);
-  },
-);
-
 it("undoes an action that throws by itself, and goes on with the next", async () => {
   const lone = commits.write(() => {
     insert("a");
@@ -132,54 +104,4 @@ it("rejects everything of a transaction whose commit fails, and goes on with the
   expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   await commits.write(() => insert("c"));
   expect(names()).toEqual(["c"]);
-});
-
-it("lets a write wait that has time, and takes it into the transaction of one that has none", async () => {
-  const before = committed();
-  const order: string[] = [];
-  const patient = commits.write(() => insert("patient"), 1).then(() => order.push("patient"));
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(names()).toEqual([]);
-  await commits.write(() => insert("urgent")).then(() => order.push("urgent"));
-  await patient;
-  expect(names()).toEqual(["patient", "urgent"]);
-  expect(order).toEqual(["patient", "urgent"]);
-  expect(committed() - before).toBe(1);
-});
-
-it("has no transaction of its own for a write that has time behind one that has none", async () => {
-  const before = committed();
-  const urgent = commits.write(() => insert("urgent"));
-  const patient = commits.write(() => insert("patient"), 1);
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(names()).toEqual(["patient", "urgent"]);
-  await Promise.all([urgent, patient]);
-  expect(committed() - before).toBe(1);
-});
-
-it("commits a write that has time by itself when nothing else comes", async () => {
-  await commits.write(() => insert("patient"), 1);
-  expect(names()).toEqual(["patient"]);
-  await commits.write(() => insert("next"), 1);
-  expect(names()).toEqual(["next", "patient"]);
-});
-
-it("commits what has much time together with what has little, whichever came first", async () => {
-  const before = committed();
-  const hour = 3_600_000;
-  const first = commits.write(() => insert("much"), hour);
-  const little = commits.write(() => insert("little"), 1);
-  const last = commits.write(() => insert("much more"), 2 * hour);
-  await Promise.all([first, little, last]);
-  expect(names()).toEqual(["little", "much", "much more"]);
-  expect(committed() - before).toBe(1);
-});
-
-it("commits a write that has time in the same turn when somebody waits for it", async () => {
-  commits.hurry();
-  const written = commits.write(() => insert("patient"), 1);
-  commits.hurry();
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(names()).toEqual(["patient"]);
-  await written;
 });

@@ -2,8 +2,6 @@ import type { SqlDatabase } from "./sql.js";
 
 interface Action {
   readonly run: () => unknown;
-  /** What is run in its place when it throws. */
-  readonly otherwise: ((error: unknown) => unknown) | undefined;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -16,7 +14,7 @@ const maxActions = 64;
 
 /**
  * Writes of one turn of the event loop share one transaction, so that thousands of acknowledgements
- * cost a handful of commits. Those that have time join the next one, for as long as they have.
+ * cost a handful of commits.
  *
  * - A write's promise resolves only after its commit: what was acknowledged is on disk.
  * - Actions run one after the other in the order of the calls; each sees what those before it wrote.
@@ -27,29 +25,18 @@ export class GroupCommit {
   readonly #database: SqlDatabase;
   #queue: Action[] = [];
   #isScheduled = false;
-  /** The next end of the time that some writes have. */
-  #pause: { readonly timer: NodeJS.Timeout; readonly endMs: number } | undefined;
 
   constructor(database: SqlDatabase) {
     this.#database = database;
   }
 
-  /**
-   * Runs `action` inside the next transaction, which comes at the end of this turn or after `withinMs` at the latest.
-   * When it throws, `otherwise` is run in its place, before the actions behind it.
-   */
-  write<T>(action: () => T, withinMs = 0, otherwise?: (error: unknown) => T): Promise<T> {
+  /** Runs `action` inside the next transaction, which comes at the end of this turn. */
+  write<T>(action: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const settle = (value: unknown): void => resolve(value as T);
-      this.#queue.push({ run: action, otherwise, resolve: settle, reject });
-      if (withinMs === 0) this.#schedule();
-      else this.#scheduleWithin(withinMs);
+      this.#queue.push({ run: action, resolve: settle, reject });
+      this.#schedule();
     });
-  }
-
-  /** Lets nothing wait for a pause any longer: somebody waits for it. */
-  hurry(): void {
-    if (this.#pause !== undefined) this.#schedule();
   }
 
   /** Resolves when everything written so far is committed. */
@@ -57,16 +44,7 @@ export class GroupCommit {
     await this.write(() => {});
   }
 
-  #scheduleWithin(withinMs: number): void {
-    const endMs = performance.now() + withinMs;
-    if (this.#isScheduled || (this.#pause && this.#pause.endMs <= endMs)) return;
-    clearTimeout(this.#pause?.timer);
-    this.#pause = { endMs, timer: setTimeout(() => this.#schedule(), withinMs) };
-  }
-
   #schedule(): void {
-    clearTimeout(this.#pause?.timer);
-    this.#pause = undefined;
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     setImmediate(() => {
@@ -101,25 +79,11 @@ export class GroupCommit {
     for (const settle of settled) settle();
   }
 
-  /** Runs the only action of a transaction; when it throws, the transaction is undone. */
-  #runAlone(action: Action): () => void {
-    let value: unknown;
-    try {
-      value = action.run();
-    } catch (error) {
-      if (!action.otherwise) throw error;
-      this.#rollback();
-      this.#do("BEGIN IMMEDIATE");
-      value = action.otherwise(error);
-    }
-    return () => action.resolve(value);
-  }
-
   /** Runs one action under a savepoint; tells how to settle it once the transaction has committed. */
   #run(action: Action): () => void {
     this.#do("SAVEPOINT action");
     try {
-      const value = this.#tryBoth(action);
+      const value = action.run();
       this.#do("RELEASE action");
       return () => action.resolve(value);
     } catch (error) {
@@ -129,14 +93,10 @@ export class GroupCommit {
     }
   }
 
-  #tryBoth({ run, otherwise }: Action): unknown {
-    try {
-      return run();
-    } catch (error) {
-      if (!otherwise) throw error;
-      this.#do("ROLLBACK TO action");
-      return otherwise(error);
-    }
+  /** Runs the only action of a transaction, which is undone when that throws. */
+  #runAlone(action: Action): () => void {
+    const value = action.run();
+    return () => action.resolve(value);
   }
 
   /** A statement of the transaction itself; parsed once, because every write needs two of them. */

@@ -1,4 +1,4 @@
-import { headColumns, readHead, type RequestHead } from "./requests-table.js";
+import { requestColumns, readRequest, type RequestRow } from "./requests-table.js";
 import type { SqlDatabase } from "./sql.js";
 
 /** The operations that have changed a model and that no snapshot covers: requests with an `applied`. */
@@ -10,14 +10,14 @@ export class JournalTable {
   }
 
   /** The journal of a model after a point: operations to repeat, in their order. */
-  list(modelId: string, afterApplied: number): RequestHead[] {
+  list(modelId: string, afterApplied: number): RequestRow[] {
     return this.#database
       .sql(
-        `SELECT ${headColumns} FROM requests
+        `SELECT ${requestColumns} FROM requests
          WHERE model_id = ? AND applied IS NOT NULL AND applied > ? ORDER BY applied`,
       )
       .all(modelId, afterApplied)
-      .map(readHead);
+      .map(readRequest);
   }
 
   /** Drops the journal up to a point; returns the blobs that are not needed any more. */

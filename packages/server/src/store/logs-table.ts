@@ -1,7 +1,10 @@
 import type { Row, SqlDatabase } from "./sql.js";
 
+/** The owner of runs that every caller sees. */
+export const everyone = "*";
+
 /** Where a run is known from. */
-export type LogSource = "server" | "log" | "folder" | "remote";
+export type LogSource = "server" | "log" | "folder";
 
 /** A run as the studio shows it: a model, or what a logger tells of one or several. */
 export interface LogRecord {
@@ -108,7 +111,7 @@ export class LogsTable {
   list(owner: string): LogRecord[] {
     return this.#database
       .sql(
-        `SELECT * FROM logs WHERE owner = ? AND NOT EXISTS (
+        `SELECT * FROM logs WHERE owner IN (?, '${everyone}') AND NOT EXISTS (
            SELECT 1 FROM log_models WHERE model_id = logs.log_id)`,
       )
       .all(owner)
@@ -174,6 +177,13 @@ export class LogsTable {
       .sql("SELECT last_n, attempt FROM log_writers WHERE log_id = ? AND writer = ?")
       .first(logId, writer);
     return row && { lastN: Number(row["last_n"]), attempt: Number(row["attempt"]) };
+  }
+
+  writers(logId: string): string[] {
+    return this.#database
+      .sql("SELECT writer FROM log_writers WHERE log_id = ?")
+      .all(logId)
+      .map((row) => row["writer"] as string);
   }
 
   setWriter(logId: string, writer: string, lastN: number, attempt: number): void {
@@ -274,15 +284,23 @@ export class LogsTable {
       .toReversed();
   }
 
-  /** Runs nobody has pinned, the longest untouched first. */
-  oldest(owner: string, limit: number): string[] {
+  /** Runs with points that are not pinned and were not changed since a time, the longest unchanged first. */
+  oldest(owner: string, before: number, limit: number): string[] {
     return this.#database
       .sql(
-        `SELECT log_id FROM logs WHERE owner = ? AND is_pinned = 0
+        `SELECT log_id FROM logs WHERE owner = ? AND is_pinned = 0 AND updated_at < ?
            AND EXISTS (SELECT 1 FROM series WHERE series.log_id = logs.log_id)
          ORDER BY updated_at LIMIT ?`,
       )
-      .all(owner, limit)
+      .all(owner, before, limit)
+      .map((row) => row["log_id"] as string);
+  }
+
+  /** Runs that were imported from folders. */
+  ofFolders(): string[] {
+    return this.#database
+      .sql("SELECT log_id FROM logs WHERE source = 'folder'")
+      .all()
       .map((row) => row["log_id"] as string);
   }
 
@@ -290,7 +308,7 @@ export class LogsTable {
   outdated(before: number): string[] {
     return this.#database
       .sql(
-        `SELECT log_id FROM logs WHERE is_pinned = 0 AND updated_at < ? AND (source = 'log' OR NOT EXISTS (
+        `SELECT log_id FROM logs WHERE is_pinned = 0 AND updated_at < ? AND source <> 'folder' AND (source = 'log' OR NOT EXISTS (
            SELECT 1 FROM models WHERE model_id = log_id)) LIMIT 100`,
       )
       .all(before)

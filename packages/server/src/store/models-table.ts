@@ -54,11 +54,8 @@ export interface Model {
   readonly devices?: readonly string[];
 }
 
-/** What decides whether a request for a model is taken. */
-export type ModelStanding = Pick<
-  Model,
-  "modelId" | "sessionId" | "owner" | "state" | "stateReason"
->;
+/** The owner and the state of a model, which decide about its requests. */
+export type ModelStatus = Pick<Model, "modelId" | "sessionId" | "owner" | "state" | "stateReason">;
 
 /** Which runs to list. */
 export interface RunFilter {
@@ -88,8 +85,8 @@ export class ModelsTable {
     this.#database
       .sql(
         `INSERT INTO models (model_id, session_id, owner, base_model, lora, precision, user_metadata,
-           state, next_seq, applied, created_at, last_request_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+           state, state_reason, next_seq, applied, created_at, last_request_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
       .run(
         model.modelId,
@@ -100,6 +97,7 @@ export class ModelsTable {
         JSON.stringify(model.precision),
         model.userMetadata ? stringifyJson(model.userMetadata) : null,
         model.state,
+        model.stateReason,
         model.nextSeq,
         model.applied,
         model.createdAt,
@@ -112,8 +110,8 @@ export class ModelsTable {
     return row && read(row);
   }
 
-  /** Whose a model is and whether it can be trained, which every request for it asks. */
-  standing(modelId: string): ModelStanding | undefined {
+  /** The owner and the state of a model, which every request for it needs. */
+  status(modelId: string): ModelStatus | undefined {
     const row = this.#database
       .sql("SELECT session_id, owner, state, state_reason FROM models WHERE model_id = ?")
       .first(modelId);

@@ -25,7 +25,7 @@ export type RequestKind =
 export type RequestState = "pending" | "done" | "failed" | "gone";
 
 /** An accepted request without its payload and result. */
-export interface RequestHead {
+export interface RequestRow {
   readonly requestId: string;
   readonly owner: string;
   readonly sessionId: string | null;
@@ -67,7 +67,7 @@ export type Outcome =
   | { readonly state: "failed"; readonly error: string; readonly category: FailureCategory };
 
 /** A payload as it is stored. */
-export interface PayloadRow extends Pick<RequestHead, "kind" | "identity"> {
+export interface PayloadRow extends Pick<RequestRow, "kind" | "identity"> {
   readonly content: Content;
   /** SHA-256 of the payload, where the identity is not made from all of it. */
   readonly digest: Uint8Array | null;
@@ -82,20 +82,23 @@ export interface FinishedFacts {
   readonly tokens: number;
 }
 
-/** How a request ended, with what is recorded of it. */
-export interface Ending {
-  readonly outcome: Outcome;
-  readonly facts: FinishedFacts;
-}
-
 /** A request on a session's timeline. */
-export interface TimelineRow extends RequestHead {
+export interface TimelineRow extends RequestRow {
   readonly rowId: number;
   readonly tokens: number;
 }
 
-/** The columns of a head. */
-export const headColumns = `request_id, owner, session_id, model_id, sampler_id, seq, kind, identity, state,
+/** A sample of a sampling session that has ended; its answer may have been dropped. */
+export interface SettledSample {
+  readonly requestId: string;
+  readonly state: Exclude<RequestState, "pending">;
+  readonly sizeBytes: number;
+  /** Grows from ending to ending. */
+  readonly settledNo: number;
+}
+
+/** The columns of a request. */
+export const requestColumns = `request_id, owner, session_id, model_id, sampler_id, seq, kind, identity, state,
   payload_bytes, applied, accepted_at, started_at, finished_at`;
 
 const endColumns = [
@@ -111,6 +114,7 @@ const endColumns = [
   "tokens",
   "started_at",
   "finished_at",
+  "settled_no",
 ];
 
 const finishSql = `UPDATE requests SET ${endColumns.join(" = ?, ")} = ? WHERE request_id = ?`;
@@ -136,35 +140,22 @@ const insertColumns = [
   "accepted_at",
 ];
 
-const insertSql = insertOf([...insertColumns, "state"]);
-const insertEndedSql = insertOf([...insertColumns, ...endColumns]);
-
-function insertOf(columns: readonly string[]): string {
-  const places = columns.map(() => "?").join(", ");
-  return `INSERT INTO requests (${columns.join(", ")}) VALUES (${places})
-    ON CONFLICT (request_id) DO NOTHING`;
-}
-
-const noContent: Content = { inline: null, blob: null, sizeBytes: 0 };
+const insertSql = `INSERT INTO requests (${insertColumns.join(", ")}, state)
+  VALUES (${insertColumns.map(() => "?").join(", ")}, 'pending') ON CONFLICT (request_id) DO NOTHING`;
 
 /** Accepted requests with their payloads and results. */
 export class RequestsTable {
   readonly #database: SqlDatabase;
+  #lastSettledNo: number | undefined;
 
   constructor(database: SqlDatabase) {
     this.#database = database;
   }
 
-  /** Adds a request, which may have ended already; tells whether it is a new one. */
-  insert(
-    head: RequestHead,
-    payload: Content,
-    digest: Uint8Array | null = null,
-    ending: Ending | null = null,
-  ): boolean {
-    const kept = ending?.facts.applied === null ? noContent : payload;
+  /** Adds an accepted request; false where its id is taken. */
+  insert(head: RequestRow, payload: Content, digest: Uint8Array | null = null): boolean {
     const changed = this.#database
-      .sql(ending ? insertEndedSql : insertSql)
+      .sql(insertSql)
       .run(
         head.requestId,
         head.owner,
@@ -174,21 +165,20 @@ export class RequestsTable {
         head.seq,
         head.kind,
         head.identity,
-        kept.inline,
-        kept.blob,
-        kept.sizeBytes,
+        payload.inline,
+        payload.blob,
+        payload.sizeBytes,
         digest,
         head.acceptedAt,
-        ...(ending ? endValues(ending) : ["pending"]),
       );
     return changed > 0;
   }
 
-  head(requestId: string): RequestHead | undefined {
+  get(requestId: string): RequestRow | undefined {
     const row = this.#database
-      .sql(`SELECT ${headColumns} FROM requests WHERE request_id = ?`)
+      .sql(`SELECT ${requestColumns} FROM requests WHERE request_id = ?`)
       .first(requestId);
-    return row && readHead(row);
+    return row && readRequest(row);
   }
 
   /** The payload of a request, with what is needed to tell that it is the one that was accepted. */
@@ -220,27 +210,26 @@ export class RequestsTable {
   }
 
   /** Everything accepted and not finished, in the order of acceptance. */
-  pending(): RequestHead[] {
+  pending(): RequestRow[] {
     return this.#database
       .sql(
-        `SELECT ${headColumns} FROM requests WHERE state = 'pending' ORDER BY accepted_at, rowid`,
+        `SELECT ${requestColumns} FROM requests WHERE state = 'pending' ORDER BY accepted_at, rowid`,
       )
       .all()
-      .map(readHead);
+      .map(readRequest);
   }
 
   /** Ends a request; returns the blob of a payload that is not needed any more. */
   finish(
-    { requestId, payloadBytes }: Pick<RequestHead, "requestId" | "payloadBytes">,
+    { requestId, payloadBytes }: Pick<RequestRow, "requestId" | "payloadBytes">,
     outcome: Outcome,
     facts: FinishedFacts,
   ): string | null {
     const isKept = facts.applied !== null;
     // Most payloads are in their row, so that there is nothing to look up.
     const unused = isKept || !isLargeSize(payloadBytes) ? null : this.#payloadBlob(requestId);
-    this.#database
-      .sql(isKept ? finishSql : finishAndDropSql)
-      .run(...endValues({ outcome, facts }), requestId);
+    const values = [...endValues(outcome, facts), this.#nextSettledNo(facts.finishedAt)];
+    this.#database.sql(isKept ? finishSql : finishAndDropSql).run(...values, requestId);
     return unused;
   }
 
@@ -248,12 +237,12 @@ export class RequestsTable {
   timeline(sessionId: string, afterRowId: number, limit: number): TimelineRow[] {
     return this.#database
       .sql(
-        `SELECT rowid AS row_id, tokens, ${headColumns} FROM requests
+        `SELECT rowid AS row_id, tokens, ${requestColumns} FROM requests
          WHERE session_id = ? AND rowid > ? ORDER BY rowid LIMIT ?`,
       )
       .all(sessionId, afterRowId, limit)
       .map((row) => ({
-        ...readHead(row),
+        ...readRequest(row),
         rowId: Number(row["row_id"]),
         tokens: Number(row["tokens"]),
       }));
@@ -265,6 +254,33 @@ export class RequestsTable {
       .run(at, requestId);
   }
 
+  /** Samples of a sampling session that have ended behind another, in order. */
+  settledSamples(samplerId: string, afterNo: number, limit: number): SettledSample[] {
+    return this.#database
+      .sql(
+        `SELECT request_id, state, result_bytes, settled_no FROM requests
+         WHERE sampler_id = ? AND settled_no > ? ORDER BY settled_no LIMIT ?`,
+      )
+      .all(samplerId, afterNo, limit)
+      .map((row) => ({
+        requestId: row["request_id"] as string,
+        state: row["state"] as SettledSample["state"],
+        sizeBytes: Number(row["result_bytes"]),
+        settledNo: Number(row["settled_no"]),
+      }));
+  }
+
+  #nextSettledNo(finishedAt: number): number {
+    this.#lastSettledNo ??= Number(
+      this.#database
+        .sql("SELECT max(settled_no) AS last FROM requests WHERE sampler_id IS NOT NULL")
+        .first()?.["last"] ?? 0,
+    );
+    // Close to the time, so that numbers grow also when the records of all earlier requests are gone.
+    this.#lastSettledNo = Math.max(this.#lastSettledNo + 1, finishedAt * 1000);
+    return this.#lastSettledNo;
+  }
+
   #payloadBlob(requestId: string): string | null {
     const row = this.#database
       .sql("SELECT payload_blob FROM requests WHERE request_id = ?")
@@ -273,8 +289,8 @@ export class RequestsTable {
   }
 }
 
-/** The values of `endColumns`. */
-function endValues({ outcome, facts }: Ending): SqlValue[] {
+/** The values of `endColumns` but the last. */
+function endValues(outcome: Outcome, facts: FinishedFacts): SqlValue[] {
   const isDone = outcome.state === "done";
   return [
     outcome.state,
@@ -292,8 +308,8 @@ function endValues({ outcome, facts }: Ending): SqlValue[] {
   ];
 }
 
-/** Reads the columns of a head. */
-export function readHead(row: Row): RequestHead {
+/** Reads the columns of a request. */
+export function readRequest(row: Row): RequestRow {
   return {
     requestId: row["request_id"] as string,
     owner: row["owner"] as string,

@@ -40,6 +40,30 @@ export class SamplersTable {
     return row && read(row);
   }
 
+  /** Counts one more client of a sampler; returns its number, where whoever made it is 0. */
+  join(samplerId: string): number {
+    const row = this.#database
+      .sql("UPDATE samplers SET joined = joined + 1 WHERE sampler_id = ? RETURNING joined")
+      .first(samplerId);
+    return Number(row?.["joined"]);
+  }
+
+  /** True when another client than its maker has joined a sampler. */
+  isJoined(samplerId: string): boolean {
+    const row = this.#database
+      .sql("SELECT 1 FROM samplers WHERE sampler_id = ? AND joined > 0")
+      .first(samplerId);
+    return row !== undefined;
+  }
+
+  /** True when a sampler of a session has been joined. */
+  hasJoined(sessionId: string): boolean {
+    const row = this.#database
+      .sql("SELECT 1 FROM samplers WHERE session_id = ? AND joined > 0 LIMIT 1")
+      .first(sessionId);
+    return row !== undefined;
+  }
+
   bySession(sessionId: string): Sampler[] {
     return this.#database
       .sql("SELECT * FROM samplers WHERE session_id = ? ORDER BY created_at, sampler_id")

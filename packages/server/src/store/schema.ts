@@ -317,6 +317,82 @@ const steps: readonly string[] = [
     FROM usage_by_session;
   DROP TABLE usage_by_session;
   `,
+  // What clients from 0.28 on say about sessions and checkpoints.
+  `
+  ALTER TABLE sessions ADD COLUMN display_name TEXT;
+  ALTER TABLE sessions ADD COLUMN finished_at INTEGER;
+  ALTER TABLE sessions ADD COLUMN finish_reason TEXT;
+  ALTER TABLE sessions ADD COLUMN finish_detail TEXT;
+  ALTER TABLE checkpoints ADD COLUMN user_metadata TEXT;
+  `,
+  // Clients of sampling sessions, and in which order samples ended.
+  `
+  ALTER TABLE samplers ADD COLUMN joined INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE requests ADD COLUMN settled_no INTEGER;
+  UPDATE requests SET settled_no = rowid WHERE finished_at IS NOT NULL;
+  CREATE INDEX requests_settled ON requests (sampler_id, settled_no)
+    WHERE sampler_id IS NOT NULL AND settled_no IS NOT NULL;
+  `,
+  // Points as rows with summaries in levels instead of chunks of columns. The summaries of series move here, they are few;
+  // `old-series.ts` moves their points. Summary columns are of all points but the last.
+  `
+  ALTER TABLE points RENAME TO old_points;
+  ALTER TABLE series_chunks RENAME TO old_chunks;
+  ALTER TABLE series RENAME TO old_series;
+  DROP INDEX series_by_key;
+  CREATE TABLE series (
+    series_id INTEGER PRIMARY KEY,
+    log_id TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    count INTEGER NOT NULL DEFAULT 1,
+    first_x REAL NOT NULL,
+    first REAL NOT NULL,
+    last_x REAL NOT NULL,
+    last REAL NOT NULL,
+    merged INTEGER NOT NULL DEFAULT 1,
+    least REAL,
+    most REAL,
+    non_finite INTEGER NOT NULL DEFAULT 0,
+    mean REAL NOT NULL DEFAULT 0,
+    weight REAL NOT NULL DEFAULT 0
+  );
+  CREATE UNIQUE INDEX series_by_key ON series (log_id, key, attempt);
+  CREATE TABLE points (
+    series_id INTEGER NOT NULL,
+    x REAL NOT NULL,
+    at INTEGER,
+    value REAL NOT NULL,
+    PRIMARY KEY (series_id, x)
+  ) WITHOUT ROWID;
+  CREATE TABLE rollups (
+    series_id INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    x REAL NOT NULL,
+    last_x REAL NOT NULL,
+    at INTEGER,
+    finite INTEGER NOT NULL,
+    least REAL,
+    most REAL,
+    total REAL NOT NULL,
+    nan INTEGER NOT NULL,
+    plus INTEGER NOT NULL,
+    minus INTEGER NOT NULL,
+    PRIMARY KEY (series_id, level, x)
+  ) WITHOUT ROWID;
+  INSERT INTO series
+    SELECT series_id, log_id, attempt, key, count, first_x, first, last_x, last, 1, least, most,
+      non_finite - (NOT is_finite),
+      CASE WHEN is_finite AND weight > 1 THEN (sum - last) / (weight - 1)
+        WHEN weight > 0 AND NOT is_finite THEN sum / weight ELSE 0 END,
+      max(0, weight - is_finite)
+    FROM (SELECT *, typeof(last) <> 'text' AS is_finite FROM (SELECT *,
+      json_extract(summary, '$.first') AS first, json_extract(summary, '$.last') AS last,
+      json_extract(summary, '$.min') AS least, json_extract(summary, '$.max') AS most,
+      json_extract(summary, '$.nonFinite') AS non_finite, json_extract(summary, '$.sum') AS sum,
+      json_extract(summary, '$.weight') AS weight FROM old_series));
+  DROP TABLE old_series;
+  `,
 ];
 
 /** Brings a database to the newest version; refuses one that a newer server has written. */

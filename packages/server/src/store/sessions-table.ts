@@ -1,6 +1,13 @@
 import { parseJson, stringifyJson } from "tinker-ts/wire";
 import type { Row, SqlDatabase } from "./sql.js";
 
+/** The end of a program, in its own words. */
+export interface SessionFinish {
+  readonly at: number;
+  readonly reason: string;
+  readonly detail: string | null;
+}
+
 /** A client's stay on the server. */
 export interface Session {
   readonly sessionId: string;
@@ -9,7 +16,11 @@ export interface Session {
   readonly userMetadata: Readonly<Record<string, unknown>>;
   readonly sdkVersion: string;
   readonly projectId: string | null;
+  /** A name for people to read. */
+  readonly displayName: string | null;
   readonly createdAt: number;
+  /** How its program said that it ended. */
+  readonly finish: SessionFinish | null;
   readonly closedAt: number | null;
   readonly closeReason: string | null;
 }
@@ -26,7 +37,7 @@ export class SessionsTable {
     this.#database
       .sql(
         `INSERT INTO sessions (session_id, owner, idempotency_key, tags, user_metadata, sdk_version,
-           project_id, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+           project_id, display_name, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
       .run(
         session.sessionId,
@@ -36,6 +47,7 @@ export class SessionsTable {
         stringifyJson(session.userMetadata),
         session.sdkVersion,
         session.projectId,
+        session.displayName,
         session.createdAt,
       );
   }
@@ -53,6 +65,7 @@ export class SessionsTable {
     );
   }
 
+  /** Sessions that are not closed, those among them that are finished too. */
   open(): Session[] {
     return this.#database
       .sql("SELECT * FROM sessions WHERE closed_at IS NULL")
@@ -69,6 +82,16 @@ export class SessionsTable {
       )
       .all(owner, limit, offset)
       .map((row) => read(row));
+  }
+
+  /** Records how a session was finished, once. */
+  finish(sessionId: string, { at, reason, detail }: SessionFinish): void {
+    this.#database
+      .sql(
+        `UPDATE sessions SET finished_at = ?, finish_reason = ?, finish_detail = ?
+         WHERE session_id = ? AND finished_at IS NULL AND closed_at IS NULL`,
+      )
+      .run(at, reason, detail, sessionId);
   }
 
   close(sessionId: string, reason: string, at: number): void {
@@ -109,8 +132,17 @@ function read(row: Row | undefined): Session | undefined {
     userMetadata: parseJson(row["user_metadata"] as string) as Record<string, unknown>,
     sdkVersion: row["sdk_version"] as string,
     projectId: row["project_id"] as string | null,
+    displayName: row["display_name"] as string | null,
+    finish: readFinish(row),
     createdAt: Number(row["created_at"]),
     closedAt: row["closed_at"] as number | null,
     closeReason: row["close_reason"] as string | null,
   };
+}
+
+function readFinish(row: Row): SessionFinish | null {
+  const at = row["finished_at"];
+  if (at === null) return null;
+  const detail = row["finish_detail"] as string | null;
+  return { at: Number(at), reason: row["finish_reason"] as string, detail };
 }

@@ -1,25 +1,26 @@
-import { chmodSync, statSync } from "node:fs";
-import path from "node:path";
 import { AuditTable } from "./audit-table.js";
 import { BlobFiles } from "./blob-files.js";
 import { CheckpointsTable } from "./checkpoints-table.js";
 import { makeDataDirectory } from "./data-directory.js";
 import { DataLock } from "./data-lock.js";
-import { GroupCommit } from "./group-commit.js";
+import type { Holder } from "./holder-note.js";
 import { ExhibitsTable } from "./exhibits-table.js";
+import { GroupCommit } from "./group-commit.js";
 import { JournalTable } from "./journal-table.js";
 import { LogsTable } from "./logs-table.js";
 import { ModelsTable } from "./models-table.js";
-import { PointsTable } from "./points-table.js";
+import { OldSeries } from "./old-series.js";
 import { RequestsTable } from "./requests-table.js";
 import { RetentionTable } from "./retention-table.js";
 import { SamplersTable } from "./samplers-table.js";
 import { migrate } from "./schema.js";
+import { SeriesTable } from "./series-table.js";
 import { SessionsTable } from "./sessions-table.js";
-import { SettingsTable } from "./settings-table.js";
 import { SnapshotsTable } from "./snapshots-table.js";
 import { SqlDatabase } from "./sql.js";
 import { UsageTable } from "./usage-table.js";
+import { chmodSync, statSync } from "node:fs";
+import path from "node:path";
 
 /**
  * What a crash may cost.
@@ -46,7 +47,8 @@ export class Store {
   readonly audit: AuditTable;
   readonly settings: SettingsTable;
   readonly logs: LogsTable;
-  readonly points: PointsTable;
+  readonly series: SeriesTable;
+  readonly oldSeries: OldSeries;
   readonly exhibits: ExhibitsTable;
   /** What is kept of exhibits; to lose some of it is no harm. */
   readonly exhibitFiles: BlobFiles;
@@ -58,10 +60,13 @@ export class Store {
   readonly #database: SqlDatabase;
   readonly #commits: GroupCommit;
 
-  constructor(dataDir: string, options: { durability: Durability }) {
+  constructor(
+    dataDir: string,
+    options: { readonly durability: Durability; readonly holder?: Partial<Holder> },
+  ) {
     makeDataDirectory(dataDir);
     this.dataDir = dataDir;
-    this.lock = new DataLock(dataDir);
+    this.lock = new DataLock(dataDir, options.holder);
     const isSynced = options.durability === "power";
     this.isCutOff = this.lock.wasHeld && isEmpty(path.join(dataDir, "server.db-wal"));
     try {
@@ -84,22 +89,15 @@ export class Store {
     this.audit = new AuditTable(this.#database);
     this.settings = new SettingsTable(this.#database);
     this.logs = new LogsTable(this.#database);
-    this.points = new PointsTable(this.#database);
+    this.series = new SeriesTable(this.#database);
+    this.oldSeries = new OldSeries(this.#database);
     this.exhibits = new ExhibitsTable(this.#database);
     this.exhibitFiles = new BlobFiles(path.join(dataDir, "exhibits"), { isSynced: false });
   }
 
-  /**
-   * Runs `action` in the next transaction, which may be `withinMs` away, and `otherwise` in its place when it throws;
-   * resolves when that is committed.
-   */
-  write<T>(action: () => T, withinMs?: number, otherwise?: (error: unknown) => T): Promise<T> {
-    return this.#commits.write(action, withinMs, otherwise);
-  }
-
-  /** Commits soon what still has time. */
-  hurry(): void {
-    this.#commits.hurry();
+  /** Runs `action` in the next transaction; resolves when that is committed. */
+  write<T>(action: () => T): Promise<T> {
+    return this.#commits.write(action);
   }
 
   /** Commits what is queued and lets go of the directory. */
@@ -124,4 +122,22 @@ export function openDatabase(file: string, isSynced: boolean): SqlDatabase {
 
 function isEmpty(file: string): boolean {
   return (statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0;
+}
+
+/** Small facts the server keeps about itself. */
+class SettingsTable {
+  readonly #database: SqlDatabase;
+
+  constructor(database: SqlDatabase) {
+    this.#database = database;
+  }
+
+  /** The value of a setting; `make` decides it the first time. */
+  getOrMake(name: string, make: () => string): string {
+    const row = this.#database.sql("SELECT value FROM settings WHERE name = ?").first(name);
+    if (row) return row["value"] as string;
+    const value = make();
+    this.#database.sql("INSERT INTO settings (name, value) VALUES (?, ?)").run(name, value);
+    return value;
+  }
 }

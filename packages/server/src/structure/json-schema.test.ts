@@ -196,6 +196,7 @@ describe("what cannot be enforced", () => {
     [{ type: "string", format: "rainbow" }, "format"],
     [{ $ref: "#/$defs/missing" }, "$ref"],
     [{ $ref: "https://example.org/schema" }, "$ref"],
+    [{ $ref: "#/%zz" }, "$ref"],
     [{ type: "number", multipleOf: 0.1 }, "multipleOf"],
     [{ type: "integer", multipleOf: 3 }, "multipleOf"],
     [{ patternProperties: { a: {} } }, "patternProperties"],

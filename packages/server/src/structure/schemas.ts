@@ -12,13 +12,23 @@ export function resolveRef(root: Schema, ref: string): unknown {
   if (!ref.startsWith("#/")) return undefined;
   let current: unknown = root;
   for (const part of ref.slice(2).split("/")) {
-    const key = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+    const key = decoded(part)?.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (key === undefined) return undefined;
     if (typeof current !== "object" || current === null || !Object.hasOwn(current, key)) {
       return undefined;
     }
     current = (current as Record<string, unknown>)[key];
   }
   return current;
+}
+
+/** A part of a reference without its percent signs; undefined where they encode no text. */
+function decoded(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return undefined;
+  }
 }
 
 const notes = new Set([

@@ -1,7 +1,7 @@
 import type { StudioCheckpoint } from "tinker-ts/wire";
 import { pathOf } from "../checkpoints/checkpoint-names.js";
 import type { Core } from "../core.js";
-import { toPlain } from "../recording/numbers.js";
+import { toPlain } from "../store/plain-numbers.js";
 import type { CheckpointRecord } from "../store/checkpoints-table.js";
 import { storedSeries, type RunSeries } from "./run-series.js";
 import type { RunRows } from "./run-rows.js";
@@ -60,29 +60,28 @@ function toRow(
     baseModel: record.baseModel,
     rank: record.lora.rank,
     step,
-    nll: nllBefore(series, step),
+    nll: nllBefore(store, series, step),
     sizeBytes: record.sizeBytes,
     isPublic: record.isPublic,
     createdAt: record.createdAt,
     expiresAt: record.expiresAt,
     parent: parent?.subject ?? null,
     usedBy: users.get(path) ?? [],
-    isRemote: false,
   };
 }
 
 /** The nll of the last pass before a step. */
-function nllBefore(series: RunSeries, step: number | null): StudioCheckpoint["nll"] {
+function nllBefore(
+  store: Core["context"]["store"],
+  series: RunSeries,
+  step: number | null,
+): StudioCheckpoint["nll"] {
   if (step === null) return null;
-  let found: number | null = null;
-  for (const attempt of series.attempts("nll")) {
-    const block = attempt.blocks().findLast(({ firstX }) => firstX < step);
-    if (!block) continue;
-    const { x, value } = block.columns(false);
-    const place = x.findLastIndex((one) => one < step);
-    if (place >= 0) found = value[place]!;
-  }
-  return found === null ? null : toPlain(found);
+  const last = series
+    .attempts("nll")
+    .map(({ seriesId }) => store.series.pointBefore(seriesId, step))
+    .findLast((point) => point !== undefined);
+  return last ? toPlain(last.value) : null;
 }
 
 function usersOf(

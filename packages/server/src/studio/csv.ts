@@ -1,20 +1,32 @@
-import type { Columns } from "../store/points-table.js";
-import type { Block, RunSeries } from "./run-series.js";
+import { nextUp } from "../store/series-batch.js";
+import type { Point, SeriesTable } from "../store/series-table.js";
+import type { RunSeries } from "./run-series.js";
 
 const linesAtATime = 256;
+const pointsAtATime = 1000;
 
 /** All points of some metrics as CSV: a line per step and attempt, a column per metric; some lines at a time. */
-export function* seriesCsv(series: RunSeries, keys: readonly string[]): Generator<string> {
+export function* seriesCsv(
+  table: SeriesTable,
+  series: RunSeries,
+  keys: readonly string[],
+): Generator<string> {
   yield `${["attempt", "step", "time", ...keys].map(csvCell).join(",")}\n`;
   for (const { attempt } of series.starts) {
-    const cursors = keys.map((key) => new Cursor(series, key, attempt));
+    const cursors = keys.map((key) => {
+      const match = series.attempts(key).find((one) => one.attempt === attempt);
+      return new Cursor(table, match?.seriesId);
+    });
     let lines: string[] = [];
     for (;;) {
-      const step = cursors.reduce((least, cursor) => Math.min(least, cursor.step), noStep);
+      const step = cursors.reduce(
+        (least, { point }) => Math.min(least, point?.x ?? noStep),
+        noStep,
+      );
       if (step === noStep) break;
-      const here = cursors.map((cursor) => (cursor.step === step ? cursor : null));
-      const at = here.find((cursor) => cursor !== null)!.at;
-      const cells = here.map((cursor) => (cursor === null ? "" : cursor.value));
+      const here = cursors.map((cursor) => (cursor.point?.x === step ? cursor : null));
+      const { at } = here.find((cursor) => cursor !== null)!.point!;
+      const cells = here.map((cursor) => cursor?.point?.value ?? "");
       lines.push(`${attempt},${step},${timeCell(at)},${cells.join(",")}\n`);
       for (const cursor of here) cursor?.advance();
       if (lines.length < linesAtATime) continue;
@@ -27,40 +39,33 @@ export function* seriesCsv(series: RunSeries, keys: readonly string[]): Generato
 
 const noStep = Number.POSITIVE_INFINITY;
 
-/** A place in the points of a metric; a chunk is read when the place is in it. */
+/** A place in the points of a series, which are read some at a time. */
 class Cursor {
-  readonly #blocks: Block[];
-  #columns: Columns | undefined;
+  readonly #table: SeriesTable;
+  readonly #seriesId: number | undefined;
+  #points: readonly Point[] = [];
   #place = 0;
 
-  constructor(series: RunSeries, key: string, attempt: number) {
-    const found = series.attempts(key).find((one) => one.attempt === attempt);
-    this.#blocks = [...(found?.blocks() ?? [])].toReversed();
-    this.#open();
+  constructor(table: SeriesTable, seriesId: number | undefined) {
+    this.#table = table;
+    this.#seriesId = seriesId;
+    this.#read(Number.NEGATIVE_INFINITY);
   }
 
-  /** The step of the point here; infinity behind the last one. */
-  get step(): number {
-    return this.#columns?.x[this.#place] ?? noStep;
-  }
-
-  get value(): number {
-    return this.#columns!.value[this.#place]!;
-  }
-
-  get at(): number {
-    return this.#columns!.at[this.#place]!;
+  /** The point here; undefined behind the last one. */
+  get point(): Point | undefined {
+    return this.#points[this.#place];
   }
 
   advance(): void {
-    this.#place++;
-    if (this.#place >= this.#columns!.x.length) this.#open();
+    const { x } = this.#points[this.#place++]!;
+    if (this.#place === this.#points.length) this.#read(nextUp(x));
   }
 
-  #open(): void {
+  #read(from: number): void {
     this.#place = 0;
-    do this.#columns = this.#blocks.pop()?.columns(true);
-    while (this.#columns?.x.length === 0);
+    if (this.#seriesId === undefined) return;
+    this.#points = this.#table.points(this.#seriesId, from, pointsAtATime);
   }
 }
 

@@ -4,13 +4,11 @@ import { ApiError, tooMany } from "../errors/api-error.js";
 
 /** Pages that one owner may have open. */
 const maxStreams = 64;
-/** What may wait for a reader that does not read; beyond it the stream ends and the page comes again. */
-const maxWaitingBytes = 4 * 1024 * 1024;
 const maxTopics = 64;
 
 /** How often queues are looked at while somebody wants to see them. */
 const queueMs = 500;
-const lookMs = 1000;
+const pollMs = 1000;
 
 /** How streams are kept. */
 export interface EventPageOptions {
@@ -18,8 +16,8 @@ export interface EventPageOptions {
   readonly pingMs: number;
   /** The queues of an owner's models. */
   readonly lanes: (owner: string) => readonly StudioLane[];
-  /** Looks for what nothing tells of by itself, and publishes it. */
-  readonly look: (owner: string) => Promise<void>;
+  /** Looks for changes of files, while a page is open. */
+  readonly poll: () => Promise<void>;
 }
 
 /** Streams of events to open pages. */
@@ -51,36 +49,37 @@ export class EventPages {
     const encoder = new TextEncoder();
     let end = (): void => {};
     let wake = (): void => {};
-    let waiting = "";
+    // A page that does not read is owed the latest event of each key, however many there were.
+    const waiting = new Map<string, string>();
     let isOver = false;
-    const write = (text: string): void => {
-      waiting += text;
-      if (waiting.length > maxWaitingBytes) end();
+    const write = (key: string, text: string): void => {
+      waiting.delete(key);
+      waiting.set(key, text);
       wake();
     };
-    const tell = ({ n, kind, data }: NumberedEvent): void =>
-      write(`id: ${hub.cursor(n)}\nevent: ${kind}\ndata: ${data}\n\n`);
-    write(": open\n\n");
-    const { isReset, stop } = hub.listen({ owner, topics: new Set(topics), tell }, cursor);
+    const send = ({ n, key, kind, data }: NumberedEvent): void =>
+      write(key, `id: ${hub.cursor(n)}\nevent: ${kind}\ndata: ${data}\n\n`);
+    write("open", ": open\n\n");
+    const { isReset, stop } = hub.listen({ owner, topics: new Set(topics), send }, cursor);
     const reason = "the server no longer knows what was missed";
     const head = `id: ${hub.cursor()}\n`;
     // A first event even when nothing happens: whoever reconnects has a cursor to go on from.
-    if (isReset) write(`${head}event: reset\ndata: ${JSON.stringify({ reason })}\n\n`);
-    else if (cursor === null) write(`${head}event: open\ndata: {}\n\n`);
-    const { pingMs, lanes, look } = this.#options;
-    const ping = setInterval(() => write(": ping\n\n"), pingMs);
+    if (isReset) write("head", `${head}event: reset\ndata: ${JSON.stringify({ reason })}\n\n`);
+    else if (cursor === null) write("head", `${head}event: open\ndata: {}\n\n`);
+    const { pingMs, lanes, poll } = this.#options;
+    const ping = setInterval(() => write("ping", ": ping\n\n"), pingMs);
     ping.unref();
     let shown = "";
-    const tellQueues = (): void => {
+    const sendQueues = (): void => {
       const now = JSON.stringify({ lanes: lanes(owner) });
       // Without an id: where queues stand is no step of the order that a cursor goes on in.
-      if (now !== shown) write(`event: queue\ndata: ${now}\n\n`);
+      if (now !== shown) write("queue", `event: queue\ndata: ${now}\n\n`);
       shown = now;
     };
-    const queues = topics.includes("queue") ? setInterval(tellQueues, queueMs) : undefined;
+    const queues = topics.includes("queue") ? setInterval(sendQueues, queueMs) : undefined;
     queues?.unref();
-    const looking = setInterval(() => void look(owner), lookMs);
-    looking.unref();
+    const polling = setInterval(() => void poll(), pollMs);
+    polling.unref();
     end = () => {
       if (isOver) return;
       isOver = true;
@@ -89,7 +88,7 @@ export class EventPages {
       else this.#open.delete(owner);
       clearInterval(ping);
       clearInterval(queues);
-      clearInterval(looking);
+      clearInterval(polling);
       stop();
       signal.removeEventListener("abort", end);
       wake();
@@ -99,13 +98,15 @@ export class EventPages {
     const body = new ReadableStream<Uint8Array>(
       {
         async pull(controller) {
-          if (waiting === "" && !isOver) {
+          if (waiting.size === 0 && !isOver) {
             await new Promise<void>((resolve) => {
               wake = resolve;
             });
           }
-          if (waiting !== "" && !isOver) controller.enqueue(encoder.encode(waiting));
-          waiting = "";
+          if (waiting.size > 0 && !isOver) {
+            controller.enqueue(encoder.encode([...waiting.values()].join("")));
+          }
+          waiting.clear();
           if (isOver) controller.close();
         },
         cancel: () => end(),

@@ -15,12 +15,13 @@ import {
   type ExhibitContent,
   type ExhibitHead,
 } from "../recording/exhibit-content.js";
-import { toNumber, toPlain } from "../recording/numbers.js";
+import { toNumber, toPlain } from "../store/plain-numbers.js";
 import { readContent } from "../store/content.js";
 import type { ExhibitBatch } from "../store/exhibits-table.js";
 import type { LogRecord } from "../store/logs-table.js";
 import type { FolderExhibit } from "./folder-exhibits.js";
-import { LogFolders } from "./log-folders.js";
+import type { LogFolders } from "./log-folders.js";
+import { baseModelNames, configText } from "./run-rows.js";
 import type { Studio } from "./studio.js";
 
 /** Which exhibits are wanted. */
@@ -225,8 +226,8 @@ export class Exhibits {
       return this.#core.bases.text(named).catch(() => null);
     const models = [named, modelId, ...store.logs.models(logId)];
     const model = models.flatMap((id) => store.models.get(id ?? "") ?? [])[0];
-    const ofFolder = LogFolders.isFolder(logId) ? this.#folders.baseModel(logId) : null;
-    const base = model?.baseModel ?? ofFolder ?? named;
+    const config = store.logs.get(logId)?.config ?? null;
+    const base = model?.baseModel ?? configText(config, baseModelNames) ?? named;
     if (base === null || base === undefined) return null;
     return this.#core.bases.text(base).catch(() => null);
   }

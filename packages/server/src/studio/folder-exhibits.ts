@@ -1,7 +1,8 @@
 import type { StudioExhibitKind, StudioMessage } from "tinker-ts/wire";
 import type { ExhibitContent, ExhibitHead } from "../recording/exhibit-content.js";
-import { toNumber, toPlain } from "../recording/numbers.js";
-import type { JsonLine, RunFiles } from "./folder-files.js";
+import { toNumber, toPlain } from "../store/plain-numbers.js";
+import type { RunFiles } from "./folder-files.js";
+import type { JsonLine } from "./line-file.js";
 
 /** Something to look at in a run's folder. */
 export interface FolderExhibit {

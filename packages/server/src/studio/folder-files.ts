@@ -1,7 +1,8 @@
+import type { Stats } from "node:fs";
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import path from "node:path";
 import { notFound } from "../errors/api-error.js";
-import { parseLine } from "./folder-metrics.js";
+import { parseLine, type JsonLine } from "./line-file.js";
 
 /** What is larger is not read at once. */
 export const maxFileBytes = 64 << 20;
@@ -9,8 +10,14 @@ export const maxFileBytes = 64 << 20;
 const turnMs = 12;
 const maxRemembered = 4;
 
-/** A line of a file as an object. */
-export type JsonLine = Readonly<Record<string, unknown>>;
+/** A file that may be read. */
+export interface FoundFile {
+  readonly place: string;
+  readonly stats: Stats;
+  readonly size: number;
+  /** Changes with the file. */
+  readonly stamp: string;
+}
 
 /** Files of one run's folder, as others have written them; links that lead out of what was given are not followed. */
 export class RunFiles {
@@ -25,7 +32,7 @@ export class RunFiles {
   }
 
   /** A file, wherever its name leads, as long as that is within what was given. */
-  async find(name: string): Promise<{ place: string; size: number; stamp: string }> {
+  async find(name: string): Promise<FoundFile> {
     const refused = notFound(`file ${name}`);
     const wanted = path.join(this.folder, name);
     if (!isWithin(wanted, this.folder)) throw refused;
@@ -33,9 +40,9 @@ export class RunFiles {
       throw refused;
     });
     if (!isWithin(place, this.#root)) throw refused;
-    const found = await stat(place);
-    if (!found.isFile()) throw refused;
-    return { place, size: found.size, stamp: `${found.size}:${found.mtimeMs}` };
+    const stats = await stat(place);
+    if (!stats.isFile()) throw refused;
+    return { place, stats, size: stats.size, stamp: `${stats.size}:${stats.mtimeMs}` };
   }
 
   /** Names in the folder or in one below it; none where there is no such folder. */

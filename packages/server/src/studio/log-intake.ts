@@ -6,6 +6,7 @@ import { ApiError, notFound } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import { jsonResponse } from "../http/answers.js";
 import type { OpenJson } from "../http/read-body.js";
+import { everyone, type LogSource } from "../store/logs-table.js";
 import { inTurns } from "./in-turns.js";
 import {
   finiteOf,
@@ -23,11 +24,11 @@ import { loggedExhibits } from "./logged-exhibits.js";
 import { LoggedSteps } from "./logged-steps.js";
 import { kindOf } from "./run-kind.js";
 import { controlsOf } from "./studio.js";
-import { ToldRun } from "./told-run.js";
+import { RunBatch } from "./run-batch.js";
 
 /** Lines of one transaction, by run, and the place of the line behind them. */
 interface TakenLines {
-  readonly runs: ReadonlyMap<string, ToldRun>;
+  readonly runs: ReadonlyMap<string, RunBatch>;
   readonly end: number;
 }
 
@@ -40,8 +41,11 @@ const maxKeys = 10_000;
 const exhibitKinds = { rollouts: "rollout", examples: "datum" } as const;
 
 /** Takes what loggers tell: `POST /api/v1/logs`. */
-export function logsPage(core: Core, authenticator: Authenticator, openJson: OpenJson): ExtraPage {
-  const intake = new LogIntake(core);
+export function logsPage(
+  intake: LogIntake,
+  authenticator: Authenticator,
+  openJson: OpenJson,
+): ExtraPage {
   return {
     method: "POST",
     path: logsPath,
@@ -80,23 +84,35 @@ export class LogIntake {
   }
 
   async take(owner: string, texts: readonly JsonText[]): Promise<LogsAnswer> {
+    const answer = await this.#inOrder(owner, async () =>
+      this.#take(owner, "log", await inTurns(readLines(texts))),
+    );
+    // A client may drop a line once it is acknowledged.
+    await this.#core.context.recorder.exhibits.settled();
+    return answer;
+  }
+
+  /** Stores lines of the files of a folder; a bad one is counted and left out. */
+  async importLines(lines: readonly Line[]): Promise<void> {
+    await this.#inOrder(everyone, () => this.#take(everyone, "folder", lines));
+  }
+
+  /** Batches of an owner are stored one after the other. */
+  async #inOrder<T>(owner: string, take: () => Promise<T>): Promise<T> {
     const before = this.#underWay.get(owner);
     const taking = (async () => {
       await before?.catch(() => {});
-      return this.#take(owner, await inTurns(readLines(texts)));
+      return take();
     })();
     this.#underWay.set(owner, taking);
     try {
-      const answer = await taking;
-      // Whoever is told that a line is stored may forget it.
-      await this.#core.context.recorder.exhibits.settled();
-      return answer;
+      return await taking;
     } finally {
       if (this.#underWay.get(owner) === taking) this.#underWay.delete(owner);
     }
   }
 
-  async #take(owner: string, lines: readonly Line[]): Promise<LogsAnswer> {
+  async #take(owner: string, source: LogSource, lines: readonly Line[]): Promise<LogsAnswer> {
     const { store, recorder } = this.#core.context;
     const told = new Map<
       string,
@@ -112,7 +128,7 @@ export class LogIntake {
       // What is known of the steps follows the transaction: the next one may come before this call goes on.
       const write = (): TakenLines => {
         try {
-          return this.#takeLines(owner, lines, first, after);
+          return this.#takeLines(owner, source, lines, first, after);
         } catch (error) {
           forget();
           throw error;
@@ -124,7 +140,7 @@ export class LogIntake {
       });
       for (const action of after) action();
       for (const [name, run] of runs) {
-        recorder.noteChange(owner, name);
+        recorder.hub.noteChange(owner, name);
         const stored = { ...told.get(name)?.stored, ...run.stored };
         told.set(name, { stored, controls: controlsOf(run.log) });
       }
@@ -139,12 +155,13 @@ export class LogIntake {
   /** Takes lines from `first` on, as many as there is time for in one transaction. */
   #takeLines(
     owner: string,
+    source: LogSource,
     lines: readonly Line[],
     first: number,
     after: (() => void)[],
   ): TakenLines {
     const { store, clock } = this.#core.context;
-    const runs = new Map<string, ToldRun>();
+    const runs = new Map<string, RunBatch>();
     const deadline = performance.now() + partMs;
     let end = first;
     for (; end < lines.length; end++) {
@@ -156,14 +173,18 @@ export class LogIntake {
         if (kind !== "open") throw notOpened(line);
         store.logs.insert({ logId: line.run, owner, source: "log", createdAt: clock.now() });
       }
-      const run = runs.get(line.run) ?? new ToldRun(store, store.logs.get(line.run)!);
+      const run = runs.get(line.run) ?? new RunBatch(store, store.logs.get(line.run)!);
       runs.set(line.run, run);
-      if (run.log.owner !== owner || run.log.source !== "log") throw notFound(`run ${line.run}`);
+      if (run.log.owner !== owner || run.log.source !== source) throw notFound(`run ${line.run}`);
       const known = run.writer(writer);
       if (known && n <= known.lastN) continue;
+      if (source === "folder") {
+        run.setWriter(writer, n, this.#import(owner, run, line, known?.attempt ?? 1, after));
+        continue;
+      }
       run.set({ updatedAt: clock.now() });
       if (kind === "open") {
-        this.#open(owner, run, line, isNew, after);
+        this.#open(owner, run, line, isNew);
         run.setWriter(writer, n, run.log.attempt);
       } else {
         if (!known) throw notOpened(line);
@@ -174,14 +195,25 @@ export class LogIntake {
     return { runs, end };
   }
 
-  #open(
+  /** Stores a line of a file; returns the attempt of the lines after it. */
+  #import(
     owner: string,
-    run: ToldRun,
-    { run: logId, fields }: Line,
-    isNew: boolean,
+    run: RunBatch,
+    line: Line,
+    attempt: number,
     after: (() => void)[],
-  ): void {
-    const { store, clock, recorder } = this.#core.context;
+  ): number {
+    try {
+      if (line.kind !== "broken") return this.#store(owner, run, line, attempt, after);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+    }
+    run.set({ dropped: run.log.dropped + 1 });
+    return attempt;
+  }
+
+  #open(owner: string, run: RunBatch, { run: logId, fields }: Line, isNew: boolean): void {
+    const { store, clock } = this.#core.context;
     const now = clock.now();
     const before = run.log;
     const { name, group, tags, config, folder, models } = fields;
@@ -203,15 +235,8 @@ export class LogIntake {
     for (const model of isTexts(models) ? models : []) this.#watch(owner, logId, model);
     if (isNew || attempt === 1) return;
     const x = before.steps;
-    const mark = { x, at: now, kind: "attempt", text: `attempt ${attempt} began`, subject: null };
-    store.logs.addMark(logId, mark);
-    after.push(() =>
-      recorder.hub.publish(owner, `run:${logId}`, {
-        kind: "mark",
-        run: logId,
-        mark: { ...mark, kind: "attempt" },
-      }),
-    );
+    const text = `attempt ${attempt} began`;
+    store.logs.addMark(logId, { x, at: now, kind: "attempt", text, subject: null });
   }
 
   #watch(owner: string, logId: string, modelId: string): void {
@@ -224,8 +249,8 @@ export class LogIntake {
     store.logs.addModel(logId, modelId);
   }
 
-  /** Stores a line that belongs to an attempt; tells to which attempt those after it do. */
-  #store(owner: string, run: ToldRun, line: Line, attempt: number, after: (() => void)[]): number {
+  /** Stores a line of an attempt; returns the attempt of the lines after it. */
+  #store(owner: string, run: RunBatch, line: Line, attempt: number, after: (() => void)[]): number {
     const { store, clock, recorder } = this.#core.context;
     const { run: logId, fields, kind } = line;
     const now = clock.now();
@@ -250,10 +275,13 @@ export class LogIntake {
         const name = textOf(line, "name");
         const x = finiteOf(fields["step"]) ?? run.log.steps;
         const subject = path ?? null;
+        const isFolder = run.log.source === "folder";
+        if (isFolder && fields["isFinal"] === true) run.set({ status: "completed" });
         // The server has its own mark where the checkpoint is here.
-        if (subject !== null && store.logs.savedMark(subject)) break;
+        if (!isFolder && subject !== null && store.logs.savedMark(subject)) break;
         const text = `checkpoint ${name} saved`;
-        store.logs.addMark(logId, { x, at: now, kind: "checkpoint", text, subject });
+        const at = timeOf(fields) ?? now;
+        store.logs.addMark(logId, { x, at, kind: "checkpoint", text, subject });
         break;
       }
       case "span": {
@@ -269,7 +297,7 @@ export class LogIntake {
         break;
       }
       case "text":
-        this.#text(owner, line, now, after);
+        this.#text(owner, run, line, after);
         break;
       case "close": {
         const { status, reason, dropped } = fields;
@@ -287,19 +315,21 @@ export class LogIntake {
 
   #metrics(
     owner: string,
-    run: ToldRun,
+    run: RunBatch,
     line: Line,
     attempt: number,
     after: (() => void)[],
   ): number {
     const { clock, recorder } = this.#core.context;
     const { run: logId, fields } = line;
-    const values = valuesOf(line);
+    const isFolder = run.log.source === "folder";
+    const values = valuesOf(line, isFolder);
     const keys = Object.keys(values);
-    const before = this.#steps.of(logId, attempt);
+    const begun = isFolder ? Math.max(attempt, finiteOf(fields["attempt"]) ?? 1) : attempt;
+    const before = this.#steps.of(logId, begun);
     const x = finiteOf(fields["step"]) ?? before.step;
     const isBack = keys.some((key) => (before.keys.get(key) ?? x) > x);
-    const own = isBack ? run.log.attempt + 1 : attempt;
+    const own = isBack ? run.log.attempt + 1 : begun;
     const standing = isBack ? this.#steps.of(logId, own) : before;
     standing.step = x;
     for (const key of keys) standing.keys.set(key, x);
@@ -311,27 +341,26 @@ export class LogIntake {
     const row = {
       attempt: own,
       x,
-      at: timeOf(fields) ?? clock.now(),
+      // Files do not always say when.
+      at: timeOf(fields) ?? (isFolder ? null : clock.now()),
       kind: "log",
       values,
     } as const;
-    after.push(recorder.addLogged(owner, logId, row));
+    run.series.add(row);
+    after.push(() => recorder.hub.noteChange(owner, logId, "series"));
     return own;
   }
 
-  #text(owner: string, line: Line, now: number, after: (() => void)[]): void {
-    const { store, recorder } = this.#core.context;
+  #text(owner: string, run: RunBatch, line: Line, after: (() => void)[]): void {
+    const { store, clock, recorder } = this.#core.context;
     const { run: logId, fields } = line;
     const level =
       fields["level"] === "error" || fields["level"] === "warning" ? fields["level"] : "info";
-    const at = timeOf(fields) ?? now;
+    const at = timeOf(fields) ?? (run.log.source === "folder" ? null : clock.now());
     // A program may print anything; a column takes no NUL.
     const text = textOf(line, "text").slice(0, 20_000).replaceAll("\0", "\\0");
-    const n = store.logs.addLine(logId, { at, level, text });
-    after.push(() => {
-      const event = { kind: "log", run: logId, lines: [{ n, at, level, text }] } as const;
-      recorder.hub.publish(owner, `run:${logId}`, event);
-    });
+    store.logs.addLine(logId, { at, level, text });
+    after.push(() => recorder.hub.noteChange(owner, logId, "log"));
   }
 }
 

@@ -1,8 +1,7 @@
 import type { JsonText } from "../decoding/json-scan.js";
 import { unfoldJson } from "../decoding/unfold-json.js";
 import { badRequest, type ApiError } from "../errors/api-error.js";
-import { toNumber, toPlain } from "../recording/numbers.js";
-import type { Plain } from "../store/points-table.js";
+import { toNumber, toPlain, type Plain } from "../store/plain-numbers.js";
 
 /** What a line or a part of it says. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -71,13 +70,13 @@ export function* readLines(rows: readonly JsonText[]): Generator<void, Line[], v
 }
 
 /** The numbers of a line, by metric; what is no number stays in the logger's own files. */
-export function valuesOf(line: Line): Record<string, Plain> {
+export function valuesOf(line: Line, isFolder: boolean): Record<string, Plain> {
   const { metrics } = line.fields;
   if (typeof metrics !== "object" || metrics === null || Array.isArray(metrics)) {
     throw lineError(line, "metrics", "must be an object of numbers");
   }
   const entries = Object.entries(metrics);
-  if (entries.length > maxMetrics) {
+  if (entries.length > maxMetrics && !isFolder) {
     throw lineError(line, "metrics", `at most ${maxMetrics} in a line, got ${entries.length}`);
   }
   const bad = entries.find(([key]) => !keyForm.test(key))?.[0];

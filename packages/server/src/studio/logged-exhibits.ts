@@ -1,7 +1,7 @@
 import { chooseExhibits } from "../recording/choose-exhibits.js";
 import type { PreparedExhibits } from "../recording/data-exhibits.js";
 import type { ExhibitContent, ExhibitHead } from "../recording/exhibit-content.js";
-import { toNumber, toPlain } from "../recording/numbers.js";
+import { toNumber, toPlain } from "../store/plain-numbers.js";
 import type { Capture } from "../recording/recorder.js";
 import { lineError, numbersOf, type Fields, type Line } from "./log-lines.js";
 

@@ -41,16 +41,11 @@ export class LoggedSteps {
 
   #read(run: string): Map<number, Standing> {
     const attempts = new Map<number, Standing>();
-    const note = (attempt: number, x: number, keys: Iterable<string>): void => {
+    for (const { attempt, lastX, key } of this.#store.series.list(run)) {
       const standing = attempts.get(attempt) ?? { step: 0, keys: new Map<string, number>() };
       attempts.set(attempt, standing);
-      standing.step = Math.max(standing.step, x);
-      for (const key of keys) standing.keys.set(key, x);
-    };
-    const { points } = this.#store;
-    for (const { attempt, lastX, key } of points.series(run)) note(attempt, lastX, [key]);
-    for (const { attempt, x, values } of points.rows(run, Number.MAX_SAFE_INTEGER)) {
-      note(attempt, x, Object.keys(values));
+      standing.step = Math.max(standing.step, lastX);
+      standing.keys.set(key, lastX);
     }
     return attempts;
   }

@@ -11,7 +11,7 @@ const dayMs = 24 * bucketMs;
 
 /** The queue of each open model of an owner. */
 export function laneRows(
-  { context, lanes, lives }: Core,
+  { context, runs, liveModels }: Core,
   rows: RunRows,
   owner: string,
 ): StudioLane[] {
@@ -22,7 +22,7 @@ export function laneRows(
     .map(({ modelId }) => {
       const run = store.logs.logOfModel(modelId) ?? modelId;
       const log = store.logs.get(run);
-      const view = lanes.get(modelId)?.view();
+      const view = runs.get(modelId)?.view();
       return {
         model: modelId,
         run,
@@ -32,7 +32,7 @@ export function laneRows(
         oldestAt: view?.oldestAt ?? null,
         note: view?.note ? { state: view.note.queueState, reason: view.note.reason } : null,
         isPaused: view?.isHeld ?? false,
-        isLive: lives.has(modelId),
+        isLive: liveModels.has(modelId),
       };
     });
 }
@@ -44,7 +44,7 @@ export async function machineState(
   owner: string,
   { startedAt, threads }: { readonly startedAt: number; readonly threads: number | undefined },
 ): Promise<StudioMachine> {
-  const { context, samples, sessions, bases } = core;
+  const { context, sampler, sessions, bases } = core;
   const { store, clock, limits, metrics, recorder } = context;
   const now = clock.now();
   const timeline = metrics.timeline.slots(now);
@@ -58,8 +58,8 @@ export async function machineState(
   );
   const disk = await statfs(store.dataDir).catch(() => undefined);
   const freeBytes = (disk?.bavail ?? 0) * (disk?.bsize ?? 0);
-  const queue = samples.queue.view();
-  const { places } = samples.direct;
+  const queue = sampler.view();
+  const streams = context.scheduler.load("streams");
   return {
     at: now,
     startedAt,
@@ -87,9 +87,9 @@ export async function machineState(
     },
     lanes: laneRows(core, rows, owner),
     samples: {
-      running: queue.runningSequences + places.taken,
+      running: queue.runningSequences + streams.taken,
       places: limits.maxRunningSequences + limits.maxStreams,
-      waiting: queue.waiting + places.waiting,
+      waiting: queue.waiting + streams.waiting,
       sessions: queue.waitingSessions,
       note: queue.note?.reason ?? null,
     },
@@ -107,7 +107,7 @@ export async function machineState(
     models: bases.names.map((name) => ({ name, isLoaded: bases.isLoaded(name) })),
     timeline,
     kept: {
-      seriesBytes: store.points.sizeBytes(),
+      seriesBytes: store.series.sizeBytes(),
       maxSeriesBytes: limits.maxSeriesBytes,
       exhibitBytes: store.exhibits.sizeBytes(),
       maxExhibitBytes: limits.maxExhibitBytes,

@@ -28,13 +28,11 @@ import {
   embedHeaders,
   studioHeaders,
 } from "./guard.js";
-import { FolderNews } from "./folder-news.js";
-import { LogFolders } from "./log-folders.js";
+import type { LogFolders } from "./log-folders.js";
 import { keepSamples } from "./keep-samples.js";
-import { logsPage } from "./log-intake.js";
+import { logsPage, type LogIntake } from "./log-intake.js";
 import { LoginCodes } from "./login-codes.js";
 import { machineState, laneRows, usageRows } from "./machine.js";
-import { RemoteRuns, type RemoteServer } from "./remote-runs.js";
 import { Steering } from "./steering.js";
 import { Studio } from "./studio.js";
 
@@ -44,10 +42,9 @@ export interface StudioPagesParts {
   readonly authenticator: Authenticator;
   readonly openJson: OpenJson;
   readonly version: string;
+  readonly intake: LogIntake;
   /** Folders of runs that others have written. */
-  readonly logFolders: readonly string[];
-  /** Another server whose runs are shown as well. */
-  readonly remote: RemoteServer | null;
+  readonly folders: LogFolders;
   /** Threads of the engine; undefined for all cores. */
   readonly threads: number | undefined;
   /** Where clients reach the server, when that is not where it listens. */
@@ -71,11 +68,12 @@ interface StudioCall {
 type StudioHandler = (call: StudioCall) => unknown;
 
 const defaultBuckets = 1000;
+const maxBuckets = 5000;
 const maxSeries = 2000;
 
 /** The page of the studio, its files and its data. */
 export function studioPages(parts: StudioPagesParts): ExtraPage[] {
-  const { core, authenticator, openJson, version, threads } = parts;
+  const { core, authenticator, openJson, version, intake, folders, threads } = parts;
   const readObject = async (request: Request, owner: string) => {
     const { texts, release } = await openJson(request, owner, "whole");
     try {
@@ -85,31 +83,21 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
     }
   };
   const { context } = core;
-  const folders = new LogFolders(parts.logFolders);
-  const remote = new RemoteRuns(parts.remote);
-  const studio = new Studio(core, folders, remote);
+  const studio = new Studio(core, folders);
   const steering = new Steering(core, studio);
   const exhibits = new Exhibits(core, studio, folders);
   const startedAt = context.clock.now();
   const codes = new LoginCodes(context.clock);
   const page = new StudioPage();
-  const news = new FolderNews(folders, studio.rows, context.recorder.hub);
-  /** Folders and other servers tell nothing by themselves. */
-  const lookForNews = async (owner: string): Promise<void> => {
-    if (!folders.isEmpty) await news.tell(owner);
-    await remote.look();
-    for (const log of remote.takeChanged(owner)) {
-      const event = { kind: "run", run: studio.rows.row(log) } as const;
-      context.recorder.hub.publish(owner, "runs", event);
-    }
-  };
   const events = new EventPages(context.recorder.hub, {
     pingMs: context.limits.streamPingMs,
     lanes: (owner) => laneRows(core, studio.rows, owner),
-    look: (owner) =>
-      lookForNews(owner).catch((error: unknown) =>
-        context.logger.warn("cannot look for news of runs", { error: String(error) }),
-      ),
+    poll: () =>
+      folders
+        .poll()
+        .catch((error: unknown) =>
+          context.logger.warn("cannot read log folders", { error: String(error) }),
+        ),
   });
 
   const token = (caller: Principal) => ({
@@ -141,26 +129,18 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
       capture: caller ? context.recorder.capture : null,
       models: caller ? core.bases.names : null,
       hasFolders: caller ? !folders.isEmpty : null,
-      remote: caller ? (parts.remote?.baseUrl ?? null) : null,
       cursor: caller ? context.recorder.hub.cursor() : null,
     };
-  };
-
-  let toldProblem: string | null = null;
-  const tellProblem = (owner: string): void => {
-    toldProblem = remote.problem;
-    if (toldProblem === null) return;
-    const text = `runs of another server are missing: ${toldProblem}`;
-    context.recorder.hub.publish(owner, "runs", { kind: "notice", level: "error", text });
   };
 
   const handlers: Readonly<Partial<Record<StudioRouteName, StudioHandler>>> = {
     code: ({ caller }) => codes.issue(caller),
     renew: ({ caller }) => token(caller),
     runs: async ({ owner, query }) => {
-      await Promise.all([folders.look(), remote.look()]);
-      if (remote.problem !== toldProblem) tellProblem(owner);
+      await folders.poll();
+      const ids = query.getAll("ids");
       return studio.runs(owner, {
+        ids: ids.length > 0 ? new Set(ids) : null,
         text: query.get("q") ?? "",
         sort: query.get("sort") ?? "-updated",
         cursor: query.get("cursor"),
@@ -169,13 +149,13 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
       });
     },
     run: async ({ owner, id }) => {
-      if (LogFolders.isFolder(id)) await folders.look();
+      await folders.poll();
       return studio.detail(owner, id);
     },
     async series({ owner, query }) {
       const runs = query.getAll("runs");
       const keys = query.getAll("keys");
-      if (runs.some((run) => LogFolders.isFolder(run))) await folders.look();
+      await folders.poll();
       if (runs.length * keys.length > maxSeries) {
         throw badRequest("keys", `at most ${maxSeries} series at a time`);
       }
@@ -183,15 +163,16 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
         x: query.get("x") ?? "step",
         from: numberIn(query, "from", Number.NEGATIVE_INFINITY),
         to: numberIn(query, "to", Number.POSITIVE_INFINITY),
-        buckets: numberIn(query, "buckets", defaultBuckets, 1, 10_000),
-        halfLife: numberIn(query, "smooth", 0, 0),
+        buckets: numberIn(query, "buckets", defaultBuckets, 1, maxBuckets),
       });
       return bytesResponse(writeStudioSeries(series), "application/octet-stream");
     },
-    csv({ owner, id, query }) {
-      const series = studio.rows.series(studio.owned(owner, id));
+    async csv({ owner, id, query }) {
+      const log = studio.owned(owner, id);
+      await studio.whenMoved(log);
+      const series = studio.rows.series(log);
       const keys = query.getAll("keys");
-      const rows = seriesCsv(series, keys.length > 0 ? keys : series.keys);
+      const rows = seriesCsv(context.store.series, series, keys.length > 0 ? keys : series.keys);
       const bytes = Readable.from(rows).map((text: string) => Buffer.from(text));
       const body = Readable.toWeb(bytes) as ReadableStream<Uint8Array>;
       return new Response(body, {
@@ -216,14 +197,10 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
     spans: ({ owner, id, query }) =>
       studio.spans(owner, id, numberIn(query, "from", -1e300), numberIn(query, "to", 1e300)),
     label: async ({ owner, id, body }) => studio.label(owner, id, await body()),
-    async checkpoints({ owner, query }) {
+    checkpoints({ owner, query }) {
       const run = query.get("run");
-      await remote.look();
       const models = run === null ? null : studio.rows.row(studio.owned(owner, run)).models;
-      const checkpoints = [
-        ...checkpointRows(core, studio.rows, owner, models),
-        ...remote.checkpoints(run),
-      ];
+      const checkpoints = checkpointRows(core, studio.rows, owner, models);
       return {
         checkpoints,
         totalBytes: checkpoints.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
@@ -319,7 +296,7 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
   const known = Object.entries(handlers) as [StudioRouteName, StudioHandler][];
 
   return [
-    logsPage(core, authenticator, openJson),
+    logsPage(intake, authenticator, openJson),
     openPage("hello", hello),
     openPage("login", login),
     ...known.map(([name, answer]) => dataPage(name, answer)),

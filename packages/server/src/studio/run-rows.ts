@@ -1,13 +1,12 @@
 import type { StudioNumber, StudioRun, StudioStatus, StudioSummary } from "tinker-ts/wire";
 import type { Core } from "../core.js";
-import { toNumber, toPlain } from "../recording/numbers.js";
+import { toNumber, toPlain } from "../store/plain-numbers.js";
 import type { LogRecord, Mark } from "../store/logs-table.js";
 import type { Model } from "../store/models-table.js";
-import { atOnce } from "./in-turns.js";
 import type { LogFolders } from "./log-folders.js";
-import type { RemoteRuns } from "./remote-runs.js";
-import { reduceSeries } from "./reduce-series.js";
-import { joinedSeries, storedSeries, type AttemptSeries, type RunSeries } from "./run-series.js";
+import type { SeriesRow, SeriesTable } from "../store/series-table.js";
+import { readCurve } from "./read-series.js";
+import { joinedSeries, storedSeries, type RunSeries } from "./run-series.js";
 
 /** Metrics that mean the loss per trained token, the best one first. */
 const nllKeys = ["nll", "train_mean_nll", "train/nll", "loss", "train_loss"];
@@ -16,6 +15,8 @@ const rewardKeys = ["env/all/reward/total", "reward/total", "reward", "env/all/r
 /** Names of checkpoints that say nothing of their run. */
 const plainNames =
   /^(\d+|(step|checkpoint|ckpt|iter|iteration|epoch)?[-_]?\d+|final|latest|last|best|state|weights|sampler|checkpoint|studio-.*)$/i;
+/** Where a configuration names the base model. */
+export const baseModelNames = ["model_name", "base_model", "baseModel"];
 const curveLength = 32;
 const runningMs = 120_000;
 
@@ -48,25 +49,22 @@ interface ListedRun {
 export class RunRows {
   readonly #core: Core;
   readonly #folders: LogFolders;
-  readonly #remote: RemoteRuns;
   readonly #figures = new Map<string, { readonly version: string; readonly figures: Figures }>();
 
-  constructor(core: Core, folders: LogFolders, remote: RemoteRuns) {
+  constructor(core: Core, folders: LogFolders) {
     this.#core = core;
     this.#folders = folders;
-    this.#remote = remote;
   }
 
   /** All runs of an owner, without what follows from points: that is added for those that are shown. */
   list(owner: string): ListedRun[] {
     const { store } = this.#core.context;
     const material = this.#material(owner);
-    const all = [
-      ...store.logs.list(owner),
-      ...this.#folders.records(owner),
-      ...this.#remote.records(owner),
-    ];
-    return all.map((log) => ({
+    const all = store.logs.list(owner);
+    const shown = all.filter(
+      ({ logId, source }) => source !== "folder" || this.#folders.has(logId),
+    );
+    return shown.map((log) => ({
       log,
       updatedAt: Math.max(log.updatedAt, material.models.get(log.logId)?.lastRequestAt ?? 0),
       row: () => this.#row(log, material),
@@ -88,7 +86,6 @@ export class RunRows {
   /** All points that belong to a run: its own, and those of its models. */
   series(log: LogRecord): RunSeries {
     const { store } = this.#core.context;
-    if (log.source === "folder") return this.#folders.series(log.logId);
     const own = storedSeries(store, log.logId);
     const models = log.source === "log" ? store.logs.models(log.logId) : [];
     if (models.length === 0) return own;
@@ -132,8 +129,7 @@ export class RunRows {
       ),
       group: log.group,
       tags: log.tags,
-      baseModel:
-        model?.baseModel ?? configText(log.config, ["model_name", "base_model", "baseModel"]),
+      baseModel: model?.baseModel ?? configText(log.config, baseModelNames),
       rank: model?.lora.rank ?? configNumber(log.config, ["lora_rank", "rank"]),
       ...this.#status(log, models, failed, updatedAt, clock.now()),
       step,
@@ -160,7 +156,7 @@ export class RunRows {
     updatedAt: number,
     now: number,
   ): { status: StudioStatus; statusReason: string | null } {
-    const { lanes, context } = this.#core;
+    const { runs, context } = this.#core;
     const isPaused = [
       log,
       ...models.flatMap((model) => context.store.logs.get(model.modelId) ?? []),
@@ -173,7 +169,7 @@ export class RunRows {
     }
     const broken = models.find(({ state }) => state === "failed");
     if (broken) return { status: "failed", statusReason: broken.stateReason };
-    const isWorking = models.some(({ modelId }) => (lanes.get(modelId)?.pendingCount ?? 0) > 0);
+    const isWorking = models.some(({ modelId }) => (runs.get(modelId)?.pendingCount ?? 0) > 0);
     if (isWorking) return { status: "running", statusReason: null };
     const lastAt = Math.max(0, ...models.map(({ lastRequestAt }) => lastRequestAt));
     if (failed && failed.at >= lastAt) return { status: "failed", statusReason: failed.text };
@@ -187,68 +183,61 @@ export class RunRows {
   }
 
   #figuresOf(log: LogRecord, modelIds: readonly string[]): Figures {
-    const { recorder } = this.#core.context;
-    const version =
-      log.source === "folder"
-        ? `${this.#folders.version(log.logId)}`
-        : [log.logId, ...modelIds].map((id) => recorder.versionOf(id)).join(" ");
+    const { hub } = this.#core.context.recorder;
+    const version = [log.logId, ...modelIds].map((id) => hub.versionOf(id)).join(" ");
     const known = this.#figures.get(log.logId);
     if (known?.version === version) return known.figures;
-    const figures = figuresOf(this.series(log));
+    const figures = figuresOf(this.#core.context.store.series, this.series(log));
     this.#figures.set(log.logId, { version, figures });
     return figures;
   }
 }
 
 /** What is found out from the points of a run. */
-export function figuresOf(series: RunSeries): Figures {
-  const find = (keys: readonly string[]): [string, readonly AttemptSeries[]] | null => {
+function figuresOf(table: SeriesTable, series: RunSeries): Figures {
+  const find = (keys: readonly string[]): [string, readonly SeriesRow[]] | null => {
     const key = keys.find((one) => series.attempts(one).length > 0);
     return key === undefined ? null : [key, series.attempts(key)];
   };
   const nll = find(nllKeys);
   const reward = find(rewardKeys);
-  const pace = series.attempts("server/tokens_per_second").at(-1)?.summary;
+  const pace = series.attempts("server/tokens_per_second").at(-1);
   const progress = ["progress", "progress/done_frac"]
-    .map((key) => toNumber(series.attempts(key).at(-1)?.summary.last))
+    .map((key) => toNumber(series.attempts(key).at(-1)?.last))
     .find((value) => value !== undefined);
   const own = series.keys.filter((key) => !key.startsWith("server/"));
   const lasts = own.map((key) => series.attempts(key).at(-1)!.lastX);
   return {
     nll: nll && summaryOf(...nll),
     reward: reward && summaryOf(...reward),
-    tokensPerSecond: pace ? pace.sum / pace.weight : null,
-    curve: curveOf((nll ?? reward)?.[1] ?? []),
+    tokensPerSecond: pace?.smoothedLast ?? null,
+    curve: curveOf(table, (nll ?? reward)?.[1].at(-1)),
     progress: progress === undefined ? null : Math.min(1, Math.max(0, progress)),
     lastX: lasts.length > 0 ? Math.max(...lasts) : null,
   };
 }
 
 /** What is known of a metric over all attempts. */
-export function summaryOf(key: string, attempts: readonly AttemptSeries[]): StudioSummary {
-  const last = attempts.at(-1)!.summary;
+export function summaryOf(key: string, attempts: readonly SeriesRow[]): StudioSummary {
+  const last = attempts.at(-1)!;
   const numbers = (values: readonly (number | null)[]): number[] =>
     values.filter((value) => value !== null);
-  const mins = numbers(attempts.map(({ summary }) => summary.min));
-  const maxs = numbers(attempts.map(({ summary }) => summary.max));
+  const mins = numbers(attempts.map(({ min }) => min));
+  const maxs = numbers(attempts.map(({ max }) => max));
   return {
     key,
-    first: attempts[0]!.summary.first,
+    first: attempts[0]!.first,
     last: last.last,
-    smoothedLast: toPlain(last.sum / last.weight),
+    smoothedLast: toPlain(last.smoothedLast),
     min: mins.length > 0 ? Math.min(...mins) : null,
     max: maxs.length > 0 ? Math.max(...maxs) : null,
-    nonFinite: attempts.reduce((sum, { summary }) => sum + summary.nonFinite, 0),
+    nonFinite: attempts.reduce((sum, { nonFinite }) => sum + nonFinite, 0),
   };
 }
 
-function curveOf(attempts: readonly AttemptSeries[]): (number | null)[] {
-  const last = attempts.at(-1);
+function curveOf(table: SeriesTable, last: SeriesRow | undefined): (number | null)[] {
   if (!last) return [];
-  const stretches = last.blocks().map((block) => ({ block, cut: null, begin: null }));
-  const range = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
-  const wanted = { ...range, buckets: curveLength, halfLife: 0 };
-  const { mean } = atOnce(reduceSeries(stretches, null, wanted));
+  const { mean } = readCurve(table, last, curveLength);
   return [...mean].map((value) => (Number.isFinite(value) ? value : null));
 }
 
@@ -268,7 +257,7 @@ function kindOf(log: LogRecord, models: readonly LogRecord[]): StudioRun["kind"]
   return (told ?? "unknown") as StudioRun["kind"];
 }
 
-function configText(config: string | null, names: readonly string[]): string | null {
+export function configText(config: string | null, names: readonly string[]): string | null {
   const found = configValue(config, names);
   return typeof found === "string" ? found : null;
 }

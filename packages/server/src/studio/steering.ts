@@ -5,11 +5,11 @@ import { badRequest, conflict, notFound } from "../errors/api-error.js";
 import type { Model } from "../store/models-table.js";
 import { controlsOf, type Studio } from "./studio.js";
 
-/** What clients are told while their lane is held. */
+/** The reason that polls return while a run is held. */
 export const pausedReason = "paused in the studio";
 
 /**
- * What a person can do to a run. No request is ever altered: a lane can be held between two of them, weights
+ * What a person can do to a run. No request is ever altered: a run can be held between two of them, weights
  * can be saved beside them, a loop can be asked, and a model can be ended.
  */
 export class Steering {
@@ -31,7 +31,7 @@ export class Steering {
         store.logs.change(logId, { pausedAt });
       }
     });
-    for (const { modelId } of models) this.#core.lanes.get(modelId)?.hold(pausedReason);
+    for (const { modelId } of models) this.#core.runs.get(modelId)?.hold(pausedReason);
     await this.#note(owner, id, "paused", "paused");
   }
 
@@ -41,7 +41,7 @@ export class Steering {
     await store.write(() => {
       for (const logId of [id, ...models]) store.logs.change(logId, { pausedAt: null });
     });
-    for (const modelId of models) this.#core.lanes.get(modelId)?.release();
+    for (const modelId of models) this.#core.runs.get(modelId)?.release();
     await this.#note(owner, id, "resumed", "resumed");
   }
 
@@ -61,7 +61,7 @@ export class Steering {
     if (how !== "now") throw badRequest("how", 'must be "save" or "now"');
     const reason = `it was stopped in the studio by ${owner}`;
     for (const { modelId } of this.#openModels(owner, id)) {
-      await this.#core.endModel(modelId, reason);
+      await this.#core.endings.endModel(modelId, reason);
     }
     await this.#note(owner, id, "stopped", "stopped at once");
   }
@@ -71,11 +71,11 @@ export class Steering {
     const { store } = this.#core.context;
     if (store.sessions.get(sessionId)?.owner !== owner) throw notFound(`session ${sessionId}`);
     if (!this.#core.sessions.isOpen(sessionId)) throw conflict("this session is closed already");
-    await this.#core.closeSession(sessionId, `it was closed in the studio by ${owner}`);
+    await this.#core.endings.closeSession(sessionId, `it was closed in the studio by ${owner}`);
     this.#audit(owner, "session.closed", null, null);
   }
 
-  /** Saves weights between two operations of the lane, outside the client's numbering. */
+  /** Saves weights between two requests of the run, outside the client's numbering. */
   async save(owner: string, id: string, save: StudioSave): Promise<StudioSaved> {
     const models = this.#openModels(owner, id);
     const model =
@@ -99,7 +99,7 @@ export class Steering {
         `checkpoint ${pathOf({ runId: modelId, type: kind, name })} exists already; choose another name`,
       );
     }
-    const path = await this.#core.lanes.saveNow(modelId, { type: kind, name });
+    const path = await this.#core.runs.saveNow(modelId, { type: kind, name });
     this.#audit(owner, "checkpoint.created", modelId, path);
     return { path };
   }
@@ -137,7 +137,7 @@ export class Steering {
       store.logs.change(id, { controls: JSON.stringify(after) });
       return after;
     });
-    recorder.hub.publish(owner, `run:${id}`, { kind: "controls", run: id, controls });
+    recorder.hub.noteChange(owner, id);
     return controls;
   }
 
@@ -158,7 +158,6 @@ export class Steering {
       subject: null,
     });
     this.#audit(owner, `run.${kind}`, id, null);
-    this.#studio.tellRun(owner, id);
   }
 
   #audit(owner: string, event: string, modelId: string | null, tinkerPath: string | null): void {

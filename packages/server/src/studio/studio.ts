@@ -3,7 +3,6 @@ import type {
   StudioControls,
   StudioLabel,
   StudioLog,
-  StudioLogLine,
   StudioMark,
   StudioRun,
   StudioRunDetail,
@@ -16,17 +15,17 @@ import type {
 import type { Core } from "../core.js";
 import { badRequest, conflict, notFound } from "../errors/api-error.js";
 import type { LineFilter, LogRecord } from "../store/logs-table.js";
-import { LogFolders } from "./log-folders.js";
+import type { LogFolders } from "./log-folders.js";
 import { runFilter } from "./filter-runs.js";
 import { inTurns } from "./in-turns.js";
-import { readSeries, type SeriesQuery } from "./read-series.js";
-import { RemoteRuns } from "./remote-runs.js";
+import { SeriesReader, type SeriesQuery } from "./read-series.js";
 import { RunRows, sortValue, summaryOf } from "./run-rows.js";
 import { checkpointRows } from "./checkpoint-rows.js";
-import { SmoothingMemory } from "./smoothing-memory.js";
 
 /** Which runs are wanted. */
 export interface RunsQuery {
+  /** Only these; null for all. */
+  readonly ids: ReadonlySet<string> | null;
   readonly text: string;
   readonly sort: string;
   readonly cursor: string | null;
@@ -45,38 +44,18 @@ export class Studio {
   readonly rows: RunRows;
   readonly #core: Core;
   readonly #folders: LogFolders;
-  readonly #remote: RemoteRuns;
-  readonly #smoothing = new SmoothingMemory();
 
-  constructor(core: Core, folders: LogFolders, remote: RemoteRuns) {
+  constructor(core: Core, folders: LogFolders) {
     this.#core = core;
     this.#folders = folders;
-    this.#remote = remote;
-    this.rows = new RunRows(core, folders, remote);
-    const { recorder, store } = core.context;
-    recorder.onChanged = (owner, logIds) => {
-      const shown = new Set(logIds.map((logId) => store.logs.logOfModel(logId) ?? logId));
-      for (const logId of shown) this.tellRun(owner, logId);
-    };
+    this.rows = new RunRows(core, folders);
   }
 
   /** A run of this owner. */
   owned(owner: string, id: string): LogRecord {
-    const log = LogFolders.isFolder(id)
-      ? this.#folders.record(owner, id)
-      : RemoteRuns.isRemote(id)
-        ? this.#remote.record(owner, id)
-        : this.#core.context.store.logs.get(id);
-    if (log?.owner === owner) return log;
+    const log = this.#core.context.store.logs.get(id);
+    if (log?.owner === owner || (log?.source === "folder" && this.#folders.has(id))) return log;
     throw notFound(`run ${id}`);
-  }
-
-  /** Sends the row of a run to open pages. */
-  tellRun(owner: string, logId: string): void {
-    const { store, recorder } = this.#core.context;
-    const log = store.logs.get(logId);
-    if (!log) return;
-    recorder.hub.publish(owner, "runs", { kind: "run", run: this.rows.row(log) });
   }
 
   /** A page of the list; with thousands of runs others have their turn meanwhile. */
@@ -85,10 +64,13 @@ export class Studio {
   }
 
   *#runs(owner: string, query: RunsQuery): Generator<void, StudioRuns, void> {
-    const { text, sort, cursor, limit, withArchived } = query;
+    const { ids, text, sort, cursor, limit, withArchived } = query;
     const start = cursor === null ? 0 : Number(cursor);
     if (!Number.isInteger(start) || start < 0) throw badRequest("cursor", "is not one of ours");
-    const all = this.rows.list(owner).filter(({ log }) => withArchived || log.archivedAt === null);
+    const all = this.rows
+      .list(owner)
+      .filter(({ log }) => withArchived || log.archivedAt === null)
+      .filter(({ log }) => ids === null || ids.has(log.logId));
     const field = sort.replace(/^-/, "");
     const sign = sort.startsWith("-") ? -1 : 1;
     let rows: (() => StudioRun)[];
@@ -124,14 +106,15 @@ export class Studio {
     const log = this.owned(owner, id);
     // A step that is shown leads to what it was trained on.
     await recorder.exhibits.settled();
+    await this.whenMoved(log);
     const row = this.rows.row(log);
     const series = this.rows.series(log);
     const ids = [...new Set([id, ...row.models])];
     const isFolder = log.source === "folder";
-    const marks = isFolder
-      ? [...this.#folders.marks(id)]
-      : ids.flatMap((one) => store.logs.marks(one, maxMarks)).toSorted((a, b) => a.at - b.at);
-    const own = new Set(log.source === "log" ? store.points.series(id).map(({ key }) => key) : []);
+    const marks = ids
+      .flatMap((one) => store.logs.marks(one, maxMarks))
+      .toSorted((a, b) => a.at - b.at);
+    const own = new Set(log.source === "log" ? store.series.list(id).map(({ key }) => key) : []);
     const steps = (kind: "datum" | "rollout" | "sample"): number[] => [
       ...new Set(ids.flatMap((one) => store.exhibits.steps(one, kind))),
     ];
@@ -149,10 +132,7 @@ export class Studio {
         };
       }),
       marks: marks.map((mark): StudioMark => ({ ...mark, kind: mark.kind as StudioMark["kind"] })),
-      checkpoints: [
-        ...checkpointRows(this.#core, this.rows, owner, ids),
-        ...(log.source === "remote" ? this.#remote.checkpoints(id) : []),
-      ].toReversed(),
+      checkpoints: checkpointRows(this.#core, this.rows, owner, ids).toReversed(),
       exhibitSteps: {
         datum: steps("datum"),
         rollout: isFolder ? await this.#folders.steps(id, "rollout") : steps("rollout"),
@@ -176,18 +156,17 @@ export class Studio {
   ): Promise<StudioSeries[]> {
     const all: StudioSeries[] = [];
     for (const run of runs) {
-      const series = this.rows.series(this.owned(owner, run));
-      for (const key of keys) {
-        all.push(...(await inTurns(readSeries(run, series, key, query, this.#smoothing))));
-      }
+      const log = this.owned(owner, run);
+      await this.whenMoved(log);
+      const reader = new SeriesReader(this.#core.context.store.series, this.rows.series(log));
+      for (const key of keys) all.push(...(await inTurns(reader.read(run, key, query))));
     }
     return all;
   }
 
-  async log(owner: string, id: string, filter: LineFilter): Promise<StudioLog> {
+  log(owner: string, id: string, filter: LineFilter): StudioLog {
     const { logs } = this.#core.context.store;
     this.owned(owner, id);
-    if (LogFolders.isFolder(id)) return folderLog(await this.#folders.lines(id), filter);
     const lines = logs.lines(id, filter);
     return {
       lines: lines.map(({ level, ...line }) => ({ ...line, level: level as "info" })),
@@ -195,9 +174,8 @@ export class Studio {
     };
   }
 
-  async spans(owner: string, id: string, from: number, to: number): Promise<StudioSpans> {
+  spans(owner: string, id: string, from: number, to: number): StudioSpans {
     this.owned(owner, id);
-    if (LogFolders.isFolder(id)) return this.#folders.spans(id, from, to, maxSpans);
     const rows = this.#core.context.store.logs.spans(id, from, to, maxSpans);
     return {
       steps: rows.map(({ step, spans }) => ({
@@ -208,12 +186,11 @@ export class Studio {
   }
 
   async label(owner: string, id: string, label: StudioLabel): Promise<StudioRun> {
-    const { store, clock } = this.#core.context;
+    const { store, clock, recorder } = this.#core.context;
     const { source } = this.owned(owner, id);
     if (source === "folder") {
       throw conflict("what is shown of a folder is what its files say; rename the folder itself");
     }
-    if (source === "remote") throw conflict("this run is on another server, which names it");
     const { name, group, tags, isPinned, isArchived } = label;
     if (name !== undefined && (name.trim() === "" || name.length > 200)) {
       throw badRequest("name", "must have 1 to 200 characters");
@@ -233,7 +210,7 @@ export class Studio {
         ...(isArchived === undefined ? {} : { archivedAt: isArchived ? clock.now() : null }),
       }),
     );
-    this.tellRun(owner, id);
+    recorder.hub.noteChange(owner, id);
     return this.rows.row(this.owned(owner, id));
   }
 
@@ -257,6 +234,13 @@ export class Studio {
     const { store } = this.#core.context;
     const wasThere = await store.write(() => store.logs.removeView(owner, viewId));
     if (!wasThere) throw notFound(`view ${viewId}`);
+  }
+
+  /** Waits until points of an older version of the server are where they are read. */
+  async whenMoved(log: LogRecord): Promise<void> {
+    for (const id of [log.logId, ...this.rows.row(log).models]) {
+      await this.#core.context.recorder.whenMoved(id);
+    }
   }
 
   #sorted(rows: readonly StudioRun[], field: string, sign: number): StudioRun[] {
@@ -295,21 +279,6 @@ export function configOf({ config }: LogRecord): unknown {
 /** What a loop is asked for. */
 export function controlsOf({ controls }: LogRecord): StudioControls {
   return controls === null ? noControls : (JSON.parse(controls) as StudioControls);
-}
-
-function folderLog(
-  all: readonly StudioLogLine[],
-  { after, before, limit, level, text }: LineFilter,
-): StudioLog {
-  const meant = all.filter(
-    (line) =>
-      line.n > (after ?? -1) &&
-      line.n < (before ?? Number.POSITIVE_INFINITY) &&
-      (level === null || line.level === level || line.level === "error") &&
-      line.text.toLowerCase().includes(text.toLowerCase()),
-  );
-  const lines = after === null ? meant.slice(-limit) : meant.slice(0, limit);
-  return { lines, next: all.length };
 }
 
 function isLogged(key: string, own: ReadonlySet<string>): boolean {

@@ -8,7 +8,7 @@ import {
   type WireInput,
 } from "tinker-ts/wire";
 import { expect } from "vitest";
-import { toStepMetrics } from "../../src/engine-host/training-data.js";
+import { toStepMetrics } from "../../src/training/operations/train.js";
 import { SqlDatabase } from "../../src/store/sql.js";
 import { crashCopy } from "../support/crash-copy.js";
 import type { RealKit } from "../support/real-kit.js";

@@ -510,5 +510,9 @@ describe("fields", () => {
   it("counts the tokens of a conversation without sampling", async () => {
     const { json } = await real.post("/v1/chat/completions/input_tokens", question);
     expect(json.input_tokens).toBe((await real.chat()).json.usage.prompt_tokens);
+    expect(json.thinking).toBe("none");
+    const off = { ...question, chat_template_kwargs: { enable_thinking: false } };
+    const closed = await real.post("/v1/chat/completions/input_tokens", off);
+    expect(closed.json.thinking).toBe("behind");
   });
 });

@@ -1,7 +1,9 @@
+import { execFileSync } from "node:child_process";
 import {
   appendFileSync,
   mkdirSync,
   mkdtempSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -96,6 +98,83 @@ it("follows growth, and knows a run that is completed", async () => {
   await expect.poll(async () => (await only()).status, { timeout: 10_000 }).toBe("completed");
 });
 
+const metricsFile = () => path.join(run, "metrics.jsonl");
+const lineOf = (step: number, value: number | string): string =>
+  `{"step": ${step}, "a": ${value}}\n`;
+/** The points of the metric `a`. */
+const points = async () => {
+  const { id } = await only();
+  const text = await (await askStudio(app, `runs/${id}/series.csv?keys=a`)).text();
+  const rows = text.trim().split("\n").slice(1);
+  return rows.map((row) => row.split(",")).map((cells) => [Number(cells[1]), Number(cells[3])]);
+};
+
+it("has the points of all lines, however they came, and once after a restart", async () => {
+  const values = ["1", "NaN", "-3", "Infinity", '"NaN"', "2", "-Infinity"];
+  const steps = Array.from({ length: 3000 }, (_, index) => index - (index % 5 === 0 ? 1 : 0));
+  const text = steps.map((step, index) => lineOf(step, values[index % 7]!)).join("");
+  const last = new Map(
+    steps.map((step, index) => [step, Number(values[index % 7]!.replaceAll('"', ""))]),
+  );
+  let start = 0;
+  for (const end of [17, 1000, 1001, 30_000, text.length]) {
+    appendFileSync(metricsFile(), text.slice(start, end));
+    start = end;
+    await points();
+  }
+  await expect.poll(points, { timeout: 10_000 }).toEqual([...last]);
+  const { id } = await only();
+  expect((await getRun(app, id)).series[0]).toMatchObject({ count: last.size });
+  await app.restart();
+  appendFileSync(metricsFile(), lineOf(5000, 8));
+  await expect.poll(points, { timeout: 10_000 }).toEqual([...last, [5000, 8]]);
+});
+
+it("skips a line that is too long to be one, and goes on behind it", async () => {
+  write("metrics.jsonl", `${lineOf(0, 1)}{"text": "${"x".repeat(5 << 20)}"}\n${lineOf(1, 2)}`);
+  const { dropped } = await only();
+  expect(dropped).toBe(1);
+  appendFileSync(metricsFile(), lineOf(2, 3));
+  const expected = [0, 1, 2].map((step) => [step, step + 1]);
+  await expect.poll(points, { timeout: 10_000 }).toEqual(expected);
+});
+
+it("begins anew with another file of the same name, also when it came while the server was down", async () => {
+  write("metrics.jsonl", `not json\n${lineOf(0, 1)}${lineOf(1, 2)}`);
+  expect(await points()).toHaveLength(2);
+  const replace = (step: number): void => {
+    writeFileSync(path.join(root, "other"), `${lineOf(step, 50)}${lineOf(step + 1, 60)}`);
+    renameSync(path.join(root, "other"), metricsFile());
+  };
+  replace(5);
+  const five = [
+    [5, 50],
+    [6, 60],
+  ];
+  await expect.poll(points, { timeout: 10_000 }).toEqual(five);
+  expect((await only()).dropped).toBe(0);
+  await app.stop();
+  replace(7);
+  await app.start();
+  await expect.poll(async () => (await only()).step, { timeout: 10_000 }).toBe(8);
+  expect(await points()).toHaveLength(2);
+});
+
+it("shows a folder to every owner, and to none once it is not given any more", async () => {
+  write("metrics.jsonl", lineOf(0, 1));
+  const dataDir = path.join(root, "data");
+  const open = (logFolders: string[]) =>
+    TestApp.open({ dataDir, logFolders, apiKeys: ["tml-alice-key", "tml-bob-key"] });
+  const shown = await open([path.join(root, "logs")]);
+  for (const key of ["tml-alice-key", "tml-bob-key"]) {
+    expect(await listRuns(shown, "", { key })).toMatchObject([{ name: "sft-1", step: 0 }]);
+  }
+  await shown.stop();
+  const others = await open([]);
+  expect(await listRuns(others, "", { key: "tml-alice-key" })).toEqual([]);
+  await others.stop();
+});
+
 it("shows rollouts with their conversations as text", async () => {
   write("config.json", '{"loss_fn": "ppo"}');
   mkdirSync(path.join(run, "iteration_000004"));
@@ -128,6 +207,27 @@ it("shows rollouts with their conversations as text", async () => {
     logs: ["seen: <b>"],
   });
 });
+
+it.skipIf(process.platform === "win32")(
+  "reads no pipe and no link out of the folder, and shows the other runs",
+  async () => {
+    const outside = path.join(root, "outside.jsonl");
+    writeFileSync(outside, '{"step": 0, "secret": 1}\n');
+    for (const name of ["piped", "linked"]) {
+      mkdirSync(path.join(root, "logs", name));
+      writeFileSync(path.join(root, "logs", name, "config.json"), "{}");
+    }
+    execFileSync("mkfifo", [path.join(root, "logs/piped/metrics.jsonl")]);
+    symlinkSync(outside, path.join(root, "logs/linked/metrics.jsonl"));
+    write("metrics.jsonl", '{"step": 0, "loss": 2}\n');
+    await expect.poll(() => listRuns(app)).toHaveLength(3);
+    const runs = await listRuns(app);
+    const keys = await Promise.all(
+      runs.map(async ({ id }) => (await getRun(app, id)).series.map(({ key }) => key)),
+    );
+    expect(keys.flat()).toEqual(["loss"]);
+  },
+);
 
 it("gives out the files of a run and nothing else, and HTML never as a page", async () => {
   write("config.json", "{}");

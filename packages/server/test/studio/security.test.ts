@@ -115,7 +115,6 @@ describe("with keys", () => {
       capture: null,
       models: null,
       hasFolders: null,
-      remote: null,
       cursor: null,
     });
     for (const place of [

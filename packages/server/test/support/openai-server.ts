@@ -66,6 +66,7 @@ export class OpenAiServer {
         allowAnyModel: false,
         logLevel: "silent",
         closesOldSessions: false,
+        kind: "server",
         loadKit: async (all) => (engine ? scriptedKit(engine) : loadEngineKit(all)),
       },
     );

@@ -82,6 +82,7 @@ export class TestApp {
         allowAnyModel: false,
         logLevel: "silent",
         closesOldSessions: false,
+        kind: "server",
         loadKit: async () => this.#options.kit ?? toyKit(this.engine),
         ...(this.#options.clock ? { clock: this.#options.clock } : {}),
       },

@@ -21,7 +21,7 @@ export async function response(
 ): Promise<Response> {
   const asked = readResponsesRequest(fields, recent, call.caller.owner);
   const prepared = await prepareChat(parts, readChatRequest(new Fields(asked.chat)), call);
-  parts.core.direct.places.check(call.caller.owner);
+  parts.core.streams.checkRoom(call.caller.owner);
   const work = new ResponseWork(parts, recent, prepared, asked, call);
   if (!asked.stream) {
     return wholeAnswer(call, await work.run(call.signal, () => {}));

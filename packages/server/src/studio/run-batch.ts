@@ -1,0 +1,60 @@
+import type { LogChange, LogRecord } from "../store/logs-table.js";
+import type { SeriesBatch } from "../store/series-batch.js";
+import type { Store } from "../store/store.js";
+
+/** A run while lines of it are stored: read once, written once. */
+export class RunBatch {
+  /** Its points. */
+  readonly series: SeriesBatch;
+  readonly #store: Store;
+  readonly #writers = new Map<string, { lastN: number; attempt: number }>();
+  readonly #changedWriters = new Set<string>();
+  #log: LogRecord;
+  #change: LogChange = {};
+
+  constructor(store: Store, log: LogRecord) {
+    this.#store = store;
+    this.#log = log;
+    this.series = store.series.batch(log.logId);
+  }
+
+  /** The run as it is after the changes so far. */
+  get log(): LogRecord {
+    return this.#log;
+  }
+
+  /** Notes a change. */
+  set(change: LogChange): void {
+    Object.assign(this.#change, change);
+    this.#log = { ...this.#log, ...change };
+  }
+
+  /** The last line of a writer, and its attempt. */
+  writer(name: string): { lastN: number; attempt: number } | undefined {
+    const known = this.#writers.get(name) ?? this.#store.logs.writer(this.#log.logId, name);
+    if (known) this.#writers.set(name, known);
+    return known;
+  }
+
+  /** Notes the last line of a writer. */
+  setWriter(name: string, lastN: number, attempt: number): void {
+    this.#writers.set(name, { lastN, attempt });
+    this.#changedWriters.add(name);
+  }
+
+  /** The last line of each writer that is known. */
+  get stored(): Record<string, number> {
+    return Object.fromEntries([...this.#writers].map(([name, { lastN }]) => [name, lastN]));
+  }
+
+  /** Writes what was noted. */
+  write(): void {
+    const { logs } = this.#store;
+    this.series.write();
+    logs.change(this.#log.logId, this.#change);
+    for (const name of this.#changedWriters) {
+      const { lastN, attempt } = this.#writers.get(name)!;
+      logs.setWriter(this.#log.logId, name, lastN, attempt);
+    }
+  }
+}
