@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { train } from "@tinker-ts/cookbook/supervised";
 import { Datum, ServiceClient } from "tinker-ts";
-import { writeSafetensors } from "../src/weights/safetensors.js";
+import { writeSafetensors } from "@tinker-ts/hub/weights";
 
 const goal = 0.03;
 const rounds = 2;
@@ -154,13 +154,7 @@ async function writeModel(target: string): Promise<void> {
     path.join(target, "model.safetensors"),
     [...shapes].map(([name, shape]) => {
       const length = shape.reduce((product, size) => product * size, 1);
-      return {
-        name,
-        dtype: "F32",
-        shape,
-        byteLength: length * 4,
-        read: () => Promise.resolve(draw(shape, length)),
-      };
+      return { name, shape, data: () => draw(shape, length) };
     }),
   );
 }

@@ -50,7 +50,7 @@ it("makes an episode of what was sampled, streamed and not", async () => {
   expect(second!.action.tokens).toEqual(first!.action.tokens);
   expect(second!.action.logprobs).toEqual(first!.action.logprobs);
   expect(third!.action.tokens.length).toBeLessThanOrEqual(5);
-  expect((await capture.take(1)).transitions).toEqual([]);
+  await expect(capture.take(1)).rejects.toThrow("no request was captured");
 });
 
 it("joins turns that go on in each other to one datum for training", async () => {
@@ -73,10 +73,45 @@ it("joins turns that go on in each other to one datum for training", async () =>
   expect(trained).toEqual(sampled);
 });
 
-it("leaves out what failed, and refuses servers that give no tokens", async () => {
+it("leaves out a failed request that was repeated", async () => {
   const capture = captureRequests({ fetch: local });
   expect((await post(capture.fetch, "chat/completions", { messages: [] })).status).toBe(400);
-  expect((await capture.take(1)).transitions).toEqual([]);
+  await post(capture.fetch, "chat/completions", chat);
+  expect((await capture.take(1)).transitions).toHaveLength(1);
+});
+
+it("refuses an episode without requests, and one whose last request failed", async () => {
+  const capture = captureRequests({ fetch: local });
+  await expect(capture.take(1)).rejects.toThrow("no request was captured");
+  await post(capture.fetch, "chat/completions", chat);
+  await post(capture.fetch, "chat/completions", { messages: [] });
+  await expect(capture.take(1)).rejects.toThrow(/incomplete: a request failed: .* status 400/);
+});
+
+it("refuses a stream that ends before its answer", async () => {
+  const event = {
+    choices: [{ prompt_token_ids: [1], token_ids: [2], logprobs: { content: [{ logprob: 0 }] } }],
+  };
+  const broken = captureRequests({
+    fetch: async () =>
+      new Response(`data: ${JSON.stringify(event)}\n\n`, {
+        headers: { "content-type": "text/event-stream" },
+      }),
+  });
+  await post(broken.fetch, "chat/completions", { ...chat, stream: true });
+  await post(broken.fetch, "chat/completions", { ...chat, stream: true });
+  await expect(broken.take(1)).rejects.toThrow("a stream ended before the answer did");
+});
+
+it("refuses the responses route, which it cannot capture", async () => {
+  const capture = captureRequests({ fetch: local });
+  await expect(post(capture.fetch, "responses", { input: "Hi" })).rejects.toThrow(
+    "/v1/responses cannot be captured",
+  );
+});
+
+it("refuses servers that send no tokens, and several answers per request", async () => {
+  const capture = captureRequests({ fetch: local });
   const foreign = captureRequests({ fetch: async () => Response.json({ choices: [{}] }) });
   await post(foreign.fetch, "chat/completions", chat);
   await expect(foreign.take(1)).rejects.toThrow("tinker-ts server");

@@ -115,18 +115,21 @@ describe("forms of rows", () => {
   });
 
   it.each([
-    [{ text: "x", id: 1 }, "none of the known forms"],
-    [{ text: "x", id: 1 }, "its fields are: text, id"],
-    [{ messages: [{ role: "user" }] }, "messages[0].content: is missing, not a text"],
-    [{ messages: [{ content: "x" }] }, "messages[0].role: is missing"],
-    [{ messages: [] }, "messages: is empty"],
+    [{ text: "x", id: 1 }, "unknown row format"],
+    [{ text: "x", id: 1 }, "with the fields text, id"],
+    [{ messages: [{ role: "user" }] }, "messages[0].content: expected text, got nothing"],
+    [
+      { messages: [{ content: "x" }] },
+      'messages[0].role: expected text such as "user", got nothing',
+    ],
+    [{ messages: [] }, "messages: empty list"],
     [
       { messages: [{ role: "user", content: "x", weight: 0.5 }] },
       "messages[0].weight: must be 0 or 1",
     ],
     [{ conversations: [{ from: "me", value: "x" }] }, "conversations[0].from"],
-    [{ prompt: 3, completion: "x" }, "prompt: is a number, not a text"],
-    [[1], "is a list, not an object"],
+    [{ prompt: 3, completion: "x" }, "prompt: expected text, got a number"],
+    [[1], "expected an object, got a list"],
   ])("%j is refused", (row, problem) => {
     expect(() => toConversation(row)).toThrow(problem);
   });
@@ -179,7 +182,7 @@ describe("files", () => {
       `${good}\n{"prompt": 1, "completion": ""}\n\n{oops\n${good}\n[]\n"x"\n`,
     );
     await expect(loadConversations(file)).rejects.toThrow(
-      /^bad\.jsonl:2: prompt: is a number, not a text; bad\.jsonl:4: is not JSON: .*; bad\.jsonl:6: is a list, not an object; and 1 more bad rows$/,
+      /^bad\.jsonl:2: prompt: expected text, got a number; bad\.jsonl:4: invalid JSON: .*; bad\.jsonl:6: expected an object, got a list; and 1 more bad rows$/,
     );
     const { conversations, badRows } = await loadConversations(file, { badRows: "skip" });
     expect(conversations.map(({ place }) => place)).toEqual(["bad.jsonl:1", "bad.jsonl:5"]);
@@ -195,25 +198,25 @@ describe("files", () => {
     [
       "utf16.jsonl",
       Buffer.from(`\uFEFF${JSON.stringify(rows[0])}`, "utf16le"),
-      "utf16.jsonl: is not UTF-8 but UTF-16; save it as UTF-8",
+      "utf16.jsonl: UTF-16 text; save the file as UTF-8",
     ],
     [
       "latin1.csv",
       Buffer.from("prompt,completion\né,b\n", "latin1"),
-      "latin1.csv: is not UTF-8; save it as UTF-8",
+      "latin1.csv: not UTF-8; save the file as UTF-8",
     ],
-    ["empty.jsonl", "", "empty.jsonl: has no conversations"],
-    ["number.json", "3", "number.json: is neither a list of rows nor an object with one"],
-    ["broken.json", "[", "broken.json: is not JSON"],
-    ["not.parquet", "PAR1 no", "not.parquet: cannot be read as Parquet"],
-    ["data.xml", "<a/>", "data.xml: is none of .jsonl"],
+    ["empty.jsonl", "", "empty.jsonl: no conversations found"],
+    ["number.json", "3", "number.json: expected a list of rows, or an object with one list"],
+    ["broken.json", "[", "broken.json: invalid JSON"],
+    ["not.parquet", "PAR1 no", "not.parquet: invalid Parquet"],
+    ["data.xml", "<a/>", "data.xml: unknown file type; expected one of .jsonl"],
   ])("%s is one clear error", async (name, content, message) => {
     await expect(loadConversations(write(name, content))).rejects.toThrow(message);
   });
 
   it("a file that is not there is one, too", async () => {
     await expect(loadConversations(path.join(folder, "no.jsonl"))).rejects.toThrow(
-      "no.jsonl: does not exist",
+      "no.jsonl: no such file",
     );
   });
 });
@@ -350,7 +353,7 @@ describe("batches", () => {
 
   it("are refused when there are fewer rows than one takes", () => {
     expect(() => dataset({ batchSize: 12 })).toThrow(
-      "batchSize: 12 is more than the 11 rows there are",
+      "batchSize: 12 exceeds the number of rows (11)",
     );
     expect(() => dataset({ batchSize: 0 })).toThrow("batchSize");
   });
@@ -371,7 +374,12 @@ describe("batches", () => {
       trainedTokens: 3 + 3,
       longest: 9,
       truncatedRows: 1,
-      badRows: [{ place: "x.jsonl:3", problem: "has no token to learn" }],
+      badRows: [
+        {
+          place: "x.jsonl:3",
+          problem: 'no answer to learn: no message has the role "assistant", only user',
+        },
+      ],
     });
   });
 
@@ -388,13 +396,16 @@ describe("batches", () => {
   });
 });
 
-it("a test split is taken by a shuffle of its own and leaves the rest; too large a one leaves all", () => {
+it("a test split is taken by a shuffle of its own and leaves the rest", () => {
   const rows = Array.from({ length: 20 }, (_, index) => index);
   const { train, test } = splitTest(rows, 5);
   expect(test).toHaveLength(5);
   expect([...train, ...test].toSorted((a, b) => a - b)).toEqual(rows);
   expect(splitTest(rows, 5)).toEqual({ train, test });
-  expect(splitTest(rows, 20)).toEqual({ train: rows, test: [] });
+  expect(splitTest(rows, 0)).toEqual({ train: rows, test: [] });
+  expect(() => splitTest(rows, 20)).toThrow(
+    "testSize: 20 leaves no row to train on; the number of rows is 20",
+  );
 });
 
 describe("mixing sources", () => {

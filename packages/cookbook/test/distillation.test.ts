@@ -242,7 +242,7 @@ describe("learning from a teacher on the embedded engine", { timeout: 90_000 }, 
     expect(again).toBe(own);
     expect(first).not.toBe(own);
     await expect(trainSdft(options("none", { teacherSyncEvery: 0 }))).rejects.toThrow(
-      /teacherSyncEvery: must be a whole number from 1/,
+      /teacherSyncEvery: must be an integer of at least 1/,
     );
   });
 

@@ -188,12 +188,26 @@ describe("a task", () => {
   it("counts answers that were cut off, and prompts that do not fit", async () => {
     const cut = await evaluate({ ...settings(), renderer, task: task(() => ({ reward: 1 })) });
     expect(cut).toMatchObject({ numTruncated: 5, numCorrect: 0, score: 0, scoreCompleted: 0 });
+    expect(cut).toMatchObject({ numThinkingCutOff: 0 });
     const full = await evaluate({
       ...settings(),
       contextWindow: 1,
       task: task(() => ({ reward: 1 })),
     });
     expect(full).toMatchObject({ numTruncated: 5, score: 0, metrics: { context_overflow: 1 } });
+  });
+
+  it("counts answers that are empty because the model thought until the limit", async () => {
+    const thinking: Renderer = {
+      ...renderer,
+      tokenizer: renderer.tokenizer,
+      stopSequences: renderer.stopSequences,
+      buildGenerationPrompt: (messages) =>
+        renderer.buildGenerationPrompt(messages, { prefill: "<think>" }),
+      parseResponse: (tokens) => renderer.parseResponse(tokens),
+    };
+    const options = { ...settings(), renderer: thinking, task: task(() => ({ reward: 1 })) };
+    expect(await evaluate(options)).toMatchObject({ numTruncated: 5, numThinkingCutOff: 5 });
   });
 
   it("a grader that never ends is an error of its example", async () => {

@@ -75,16 +75,22 @@ describe("a comparison", () => {
   });
 
   it.each([
-    [{ prompt: "Hi?", chosen: "Yes." }, /none of the known forms.*its fields are: prompt, chosen/],
-    [{ prompt: "Hi?", chosen: "Yes.", rejected: 3 }, /rejected: is number, neither a text nor/],
-    [{ prompt: "Hi?", chosen: "Same.", rejected: "Same." }, /two completions that are the same/],
+    [{ prompt: "Hi?", chosen: "Yes." }, /unknown row format with the fields prompt, chosen/],
+    [
+      { prompt: "Hi?", chosen: "Yes.", rejected: 3 },
+      /rejected: expected text or a list of messages, got number/,
+    ],
+    [
+      { prompt: "Hi?", chosen: "Same.", rejected: "Same." },
+      /identical completions cannot be ranked/,
+    ],
     [{ chosen: yes, rejected: no }, /no prompt/],
     [{ prompt: "Hi?", chosen: [user("x")], rejected: [user("y")] }, /no prompt/],
     [
       { prompt: "Hi?", completion_a: "1", completion_b: "2", label: "C" },
       /label: must be "A", "B" or "Tie", not "C"/,
     ],
-    [[], /is not an object/],
+    [[], /expected an object/],
   ])("that cannot be meant says why: %j", (row, problem) => {
     expect(() => toComparison(row)).toThrow(problem);
   });
@@ -267,7 +273,7 @@ describe("training on preferences on the embedded engine", { timeout: 60_000 }, 
 
     writeFileSync(file, `${JSON.stringify(rows[0])}\n{"prompt": "Hi?"}\n{broken\n`);
     await expect(preparePreferences({ ...common, data: file })).rejects.toThrow(
-      /pairs\.jsonl:2: has none of the known forms.*pairs\.jsonl:3/,
+      /pairs\.jsonl:2: unknown row format.*pairs\.jsonl:3/,
     );
     const skipped = await preparePreferences({
       ...common,
@@ -282,6 +288,6 @@ describe("training on preferences on the embedded engine", { timeout: 60_000 }, 
     ]);
     const { rows: comparisons } = await loadComparisons([rows[2]]);
     expect(comparisons[0]).toMatchObject({ label: "B", prompt: asked });
-    await expect(preparePreferences({ ...common, data: [rows[1]] })).rejects.toThrow(/ties only/);
+    await expect(preparePreferences({ ...common, data: [rows[1]] })).rejects.toThrow(/only ties/);
   });
 });

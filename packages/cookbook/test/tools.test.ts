@@ -126,7 +126,7 @@ describe("calls", () => {
   });
 
   it.each([
-    ["json_decode_failed", call("add", "{a: 1"), /no JSON/],
+    ["json_decode_failed", call("add", "{a: 1"), /not JSON/],
     ["json_decode_failed", call("add", "[1]"), /must be a JSON object/],
     ["tool_not_found", call("ad", {}), /no tool \\"ad\\". There are: add, fail, wait/],
     ["validation_failed", call("add", { a: 1 }), /b: /],

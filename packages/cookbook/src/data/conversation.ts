@@ -16,7 +16,7 @@ export interface Conversation {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Forms of rows that are known, each by the fields that it cannot do without. */
+/** The known forms of rows, each with its required fields. */
 const shapes: readonly {
   readonly fields: readonly string[];
   readonly read: (row: Fields) => Conversation;
@@ -30,33 +30,33 @@ const shapes: readonly {
   { fields: ["question", "answer"], read: (row) => readPair(row, "question", "answer") },
 ];
 
-/** Reads a row in one of the known forms; what is missing or wrong is named with its field. */
+/** Reads a row in one of the known forms; errors name the field. */
 export function toConversation(row: unknown): Conversation {
   if (typeof row !== "object" || row === null || Array.isArray(row)) {
-    throw new DataError(`is ${kindOf(row)}, not an object`);
+    throw new DataError(`expected an object, got ${kindOf(row)}`);
   }
   const fields = row as Fields;
   const shape = shapes.find((entry) => entry.fields.every((name) => fields[name] !== undefined));
   if (!shape) {
     const found = Object.keys(fields).join(", ") || "none";
     const known = shapes.map((entry) => entry.fields.join(" + ")).join("; ");
-    throw new DataError(`has none of the known forms (${known}); its fields are: ${found}`);
+    throw new DataError(`unknown row format with the fields ${found}; expected one of: ${known}`);
   }
   const conversation = shape.read(fields);
-  if (conversation.messages.length === 0) throw new DataError(`${shape.fields[0]}: is empty`);
+  if (conversation.messages.length === 0) throw new DataError(`${shape.fields[0]}: empty list`);
   return { ...conversation, messages: conversation.messages.map(splitThinking) };
 }
 
-/** Reads a list of messages in the form of OpenAI's API, or in this package's own. */
+/** Reads a list of messages in the form of OpenAI's API or of this package. */
 export function toMessages(value: unknown, field = "messages"): Message[] {
-  if (!Array.isArray(value)) throw new DataError(`${field}: is ${kindOf(value)}, not a list`);
+  if (!Array.isArray(value)) throw new DataError(`${field}: expected a list, got ${kindOf(value)}`);
   const given = value as readonly (Fields & Partial<Message>)[];
   for (const [index, message] of given.entries()) checkMessage(message, `${field}[${index}]`);
   const messages = readOpenAI(given, field);
   const hasWeights = given.some(({ weight }) => weight !== undefined);
   return messages.map((message, index) => {
     const { toolCalls, toolCallId, trainable, weight } = given[index]!;
-    // OpenAI's files say by a weight of 0 or 1 which answers are learned.
+    // In OpenAI's files a weight of 0 or 1 selects the answers to learn.
     const isTrainable = hasWeights ? message.role === "assistant" && weight !== 0 : trainable;
     return {
       ...message,
@@ -76,18 +76,41 @@ function readOpenAI(given: readonly Fields[], field: string): Message[] {
   }
 }
 
-/** What a message cannot do without when it is to be learned from. */
+const knownRoles = ["assistant", "user", "system", "tool"];
+
+/** True for a text that differs from a word by its case, or by one or two letters. */
+function isMisspelt(given: string, word: string): boolean {
+  if (given === word) return false;
+  const lower = given.toLowerCase();
+  if (lower === word) return true;
+  const allowed = word.length > 5 ? 2 : 1;
+  const hasLength = Math.abs(lower.length - word.length) <= 1;
+  return hasLength && sharedEnds(lower, word) >= word.length - allowed;
+}
+
+/** The number of letters that two words share at their beginnings and ends together. */
+function sharedEnds(a: string, b: string): number {
+  let start = 0;
+  while (start < Math.min(a.length, b.length) && a[start] === b[start]) start++;
+  let end = 0;
+  while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end++;
+  return start + end;
+}
+
+/** Checks the required fields of a message. */
 function checkMessage(message: Fields | null, field: string): void {
   if (typeof message !== "object" || message === null) {
-    throw new DataError(`${field}: is ${kindOf(message)}, not a message`);
+    throw new DataError(`${field}: expected a message, got ${kindOf(message)}`);
   }
   const { role, content, weight, tool_calls: calls, toolCalls = calls } = message;
   if (typeof role !== "string" || role === "") {
-    throw new DataError(`${field}.role: is ${kindOf(role)}, not a text such as "user"`);
+    throw new DataError(`${field}.role: expected text such as "user", got ${kindOf(role)}`);
   }
+  const meant = knownRoles.find((known) => isMisspelt(role, known));
+  if (meant) throw new DataError(`${field}.role: unknown role "${role}"; did you mean "${meant}"?`);
   const hasCalls = Array.isArray(toolCalls) && toolCalls.length > 0;
   if (typeof content !== "string" && !Array.isArray(content) && !hasCalls) {
-    throw new DataError(`${field}.content: is ${kindOf(content)}, not a text`);
+    throw new DataError(`${field}.content: expected text, got ${kindOf(content)}`);
   }
   if (weight !== undefined && weight !== 0 && weight !== 1) {
     throw new DataError(`${field}.weight: must be 0 or 1`);
@@ -97,14 +120,15 @@ function checkMessage(message: Fields | null, field: string): void {
 function readMessages(row: Fields): Conversation {
   const tools = row["tools"];
   if (tools === undefined || tools === null) return { messages: toMessages(row["messages"]) };
-  if (!Array.isArray(tools)) throw new DataError(`tools: is ${kindOf(tools)}, not a list`);
+  if (!Array.isArray(tools)) throw new DataError(`tools: expected a list, got ${kindOf(tools)}`);
   return { messages: toMessages(row["messages"]), tools: tools.map(readTool) };
 }
 
 function readTool(tool: unknown, index: number): ToolSpec {
   const outer = (tool ?? {}) as Fields;
   const { name, description = "", parameters = {} } = (outer["function"] ?? outer) as Fields;
-  if (typeof name !== "string") throw new DataError(`tools[${index}].name: is missing`);
+  if (typeof name !== "string")
+    throw new DataError(`tools[${index}].name: expected text, got nothing`);
   return {
     name,
     description: String(description),
@@ -127,11 +151,14 @@ const shareGptRoles: Readonly<Record<string, string>> = {
 
 function readShareGpt(row: Fields, field: string): Conversation {
   const turns = row[field];
-  if (!Array.isArray(turns)) throw new DataError(`${field}: is ${kindOf(turns)}, not a list`);
+  if (!Array.isArray(turns)) throw new DataError(`${field}: expected a list, got ${kindOf(turns)}`);
   const messages = turns.map((turn: Fields, index): Message => {
     if (turn?.["role"] !== undefined) return toMessages([turn], field)[0]!;
     const role = shareGptRoles[String(turn?.["from"])];
-    if (!role) throw new DataError(`${field}[${index}].from: ${kindOf(turn?.["from"])} is no role`);
+    if (!role) {
+      const known = Object.keys(shareGptRoles).join(", ");
+      throw new DataError(`${field}[${index}].from: unknown role; expected one of ${known}`);
+    }
     return { role, content: text(turn, "value", `${field}[${index}].`) };
   });
   return { messages: withSystem(row, messages) };
@@ -165,11 +192,11 @@ function withSystem(row: Fields, messages: Message[]): Message[] {
 function text(row: Fields, field: string, prefix = ""): string {
   const value = row[field];
   if (typeof value === "string") return value;
-  throw new DataError(`${prefix}${field}: is ${kindOf(value)}, not a text`);
+  throw new DataError(`${prefix}${field}: expected text, got ${kindOf(value)}`);
 }
 
 function kindOf(value: unknown): string {
-  if (value === undefined) return "missing";
+  if (value === undefined) return "nothing";
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
   return typeof value === "object" ? "an object" : `a ${typeof value}`;

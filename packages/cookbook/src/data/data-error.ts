@@ -1,12 +1,12 @@
 import { TinkerError } from "tinker-ts";
 
-/** Data that cannot be used; says where it is and what is wrong. */
+/** An error of the data, with its place. */
 export class DataError extends TinkerError {
   override readonly name: string = "DataError";
   readonly blamesUser = true;
-  /** Where: a file and line, a row, a message. */
+  /** The place: a file and line, a row, a message. */
   readonly place: string | undefined;
-  /** What is wrong there. */
+  /** The problem without its place. */
   readonly problem: string;
 
   constructor(problem: string, options: { place?: string | undefined; cause?: unknown } = {}) {

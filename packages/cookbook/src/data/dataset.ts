@@ -1,5 +1,10 @@
 import { ArgumentError, type Datum } from "tinker-ts";
-import type { Renderer, TrainOnWhat } from "../renderers/index.js";
+import {
+  rendererForTools,
+  type Message,
+  type Renderer,
+  type TrainOnWhat,
+} from "../renderers/index.js";
 import { DataError } from "./data-error.js";
 import { toDatum, weightsOf, type DatumOptions } from "./datum.js";
 import type { Conversation } from "./conversation.js";
@@ -7,13 +12,12 @@ import type { BadRow, PlacedConversation } from "./load-conversations.js";
 import { permutation, seededRandom } from "./random.js";
 
 /**
- * Data in batches. A batch depends on its epoch and number alone, which is what lets a run go on exactly
- * where it was.
+ * Data in batches. A batch depends only on its epoch and index, so that a resumed run trains the same ones.
  */
 export interface Dataset {
-  /** Full batches of an epoch; what is left over is not trained. */
+  /** Full batches of an epoch; the remaining rows are not trained. */
   readonly batchesPerEpoch: number;
-  /** The data of a batch; both numbers count from 0. */
+  /** The data of a batch; both numbers start at 0. */
   batch(epoch: number, index: number): Promise<readonly Datum[]> | readonly Datum[];
 }
 
@@ -22,25 +26,25 @@ export interface RenderOptions extends DatumOptions {
   /** The model's chat format. */
   readonly renderer: Renderer;
   /**
-   * What is learned of a conversation. One whose messages say themselves what is trainable is taken at its word.
+   * The messages to learn; `trainable` of the messages of a conversation takes precedence.
    * @default "all_assistant_messages"
    */
   readonly trainOnWhat?: TrainOnWhat | undefined;
 }
 
-/** How data is dealt out. */
+/** How rows become batches. */
 export interface DatasetOptions extends RenderOptions {
   /** Conversations per batch. */
   readonly batchSize: number;
-  /** Decides, with the epoch, the order of rows. @default 0 */
+  /** Random seed for the order of rows. @default 0 */
   readonly seed?: number | undefined;
-  /** @default true */
+  /** Whether rows are shuffled. @default true */
   readonly shuffle?: boolean | undefined;
-  /** Positions that the model takes; a longer row that `maxLength` does not cut is a bad one. */
+  /** The model's context length; a longer row that `maxLength` does not cut is a bad row. */
   readonly contextLength?: number | undefined;
 }
 
-/** What there is to learn. */
+/** The size of a data set. */
 export interface DataReport {
   readonly rows: number;
   readonly data: number;
@@ -48,18 +52,18 @@ export interface DataReport {
   readonly tokens: number;
   /** Tokens that it learns to predict. */
   readonly trainedTokens: number;
-  /** The longest sequence as it was before anything was cut. */
+  /** The length of the longest sequence before cutting. */
   readonly longest: number;
   /** Rows that were cut to `maxLength`. */
   readonly truncatedRows: number;
-  /** Rows of which nothing is learned, and rows that cannot be rendered. */
+  /** Rows without a token to learn, and rows that cannot be rendered. */
   readonly badRows: readonly BadRow[];
 }
 
 /** Rendered rows are kept up to about a quarter of a gigabyte; others are rendered each time. */
 const maxKeptTokens = 16_000_000;
 
-/** A row as data, and how long its longest sequence was before it was cut. */
+/** A row as data, and the length of its longest sequence before cutting. */
 interface RenderedRow {
   readonly data: readonly Datum[];
   readonly length: number;
@@ -74,7 +78,9 @@ export function conversationToData(
 }
 
 function renderRow(conversation: Conversation, options: RenderOptions): RenderedRow {
-  const { renderer, trainOnWhat = "all_assistant_messages" } = options;
+  const { trainOnWhat = "all_assistant_messages" } = options;
+  // A format without functions has them in text, as in training by rewards.
+  const renderer = usesTools(conversation) ? rendererForTools(options.renderer) : options.renderer;
   const isCustomized = conversation.messages.some(({ trainable }) => trainable !== undefined);
   const messages = withTools(conversation, renderer);
   const examples = renderer.buildSupervisedExamples(
@@ -87,7 +93,7 @@ function renderRow(conversation: Conversation, options: RenderOptions): Rendered
   };
 }
 
-/** Conversations in memory, shuffled anew from their original order for every epoch. */
+/** Conversations in memory, shuffled from their original order for every epoch. */
 export class ConversationDataset implements Dataset {
   readonly batchesPerEpoch: number;
   readonly #conversations: readonly PlacedConversation[];
@@ -99,12 +105,12 @@ export class ConversationDataset implements Dataset {
   constructor(conversations: readonly PlacedConversation[], options: DatasetOptions) {
     const { batchSize } = options;
     if (!Number.isSafeInteger(batchSize) || batchSize < 1) {
-      throw new ArgumentError("batchSize", `must be a whole number from 1, not ${batchSize}`);
+      throw new ArgumentError("batchSize", `must be an integer of at least 1, not ${batchSize}`);
     }
     if (conversations.length < batchSize) {
       throw new ArgumentError(
         "batchSize",
-        `${batchSize} is more than the ${conversations.length} rows there are`,
+        `${batchSize} exceeds the number of rows (${conversations.length})`,
       );
     }
     this.#conversations = conversations;
@@ -135,7 +141,7 @@ export class ConversationDataset implements Dataset {
     return this.#render(index).data;
   }
 
-  /** Renders everything, and tells how much there is to learn and what cannot be used. */
+  /** Renders all rows, and returns the size of the data and the bad rows. */
   inspect(): DataReport {
     const badRows: BadRow[] = [];
     const total = { data: 0, tokens: 0, trainedTokens: 0, longest: 0, truncatedRows: 0 };
@@ -144,7 +150,7 @@ export class ConversationDataset implements Dataset {
       try {
         const { data, length } = this.#render(index);
         const trained = data.reduce((sum, datum) => sum + countTrained(datum), 0);
-        const problem = this.#problemOf(length, trained);
+        const problem = this.#problemOf(conversation, length, trained);
         if (problem !== undefined) badRows.push({ place, problem });
         total.data += data.length;
         total.tokens += data.reduce((sum, { modelInput }) => sum + modelInput.length, 0);
@@ -161,14 +167,21 @@ export class ConversationDataset implements Dataset {
     return { rows: this.#conversations.length, ...total, badRows };
   }
 
-  #problemOf(length: number, trainedTokens: number): string | undefined {
+  #problemOf(
+    { messages }: Conversation,
+    length: number,
+    trainedTokens: number,
+  ): string | undefined {
     const { maxLength, contextLength = Number.POSITIVE_INFINITY } = this.#options;
     if (maxLength === undefined && length - 1 > contextLength) {
-      return `has ${length} tokens, but the model takes ${contextLength}; set a maximal length to cut it`;
+      return `${length} tokens exceed the model's context length (${contextLength}); set maxLength to cut the row`;
     }
-    if (trainedTokens > 0) return undefined;
+    if (trainedTokens > 0) return emptyAnswer(messages);
     const isCut = length > (maxLength ?? length);
-    return `has no token to learn${isCut ? ` within its first ${maxLength}` : ""}`;
+    if (isCut) return `no token to learn within the first ${maxLength}`;
+    const roles = [...new Set(messages.map(({ role }) => role))];
+    if (roles.includes("assistant")) return "no token to learn";
+    return `no answer to learn: no message has the role "assistant", only ${roles.join(", ")}`;
   }
 
   #render(row: number): RenderedRow {
@@ -200,22 +213,46 @@ export class ConversationDataset implements Dataset {
   }
 }
 
-/** Takes rows for a test out of data, by a shuffle of its own; all train when fewer would be left. */
+/** Splits off random rows for evaluation; one row or more must be left to train on. */
 export function splitTest<T>(
   rows: readonly T[],
   testSize: number,
   seed = 0,
 ): { readonly train: readonly T[]; readonly test: readonly T[] } {
-  if (testSize <= 0 || testSize >= rows.length) return { train: rows, test: [] };
+  if (testSize <= 0) return { train: rows, test: [] };
+  if (testSize >= rows.length) {
+    const text = `${testSize} leaves no row to train on; the number of rows is ${rows.length}`;
+    throw new ArgumentError("testSize", text);
+  }
   const order = Array.from(permutation(rows.length, seededRandom(seed)), (index) => rows[index]!);
   return { train: order.slice(testSize), test: order.slice(0, testSize) };
 }
 
-/** How many tokens of a datum are learned, whatever their weights. */
+/** The number of tokens of a datum with a weight above 0. */
 export function countTrained(datum: Datum): number {
   let count = 0;
   for (const weight of Array.from(weightsOf(datum))) if (weight > 0) count++;
   return count;
+}
+
+/** The first answer without text or calls; its end would be learned all the same. */
+function emptyAnswer(messages: Conversation["messages"]): string | undefined {
+  const index = messages.findIndex(
+    ({ role, content, toolCalls, trainable }) =>
+      role === "assistant" && trainable !== false && !toolCalls?.length && isBlank(content),
+  );
+  return index < 0 ? undefined : `messages[${index}].content: empty answer`;
+}
+
+function isBlank(content: Message["content"]): boolean {
+  if (typeof content === "string") return content.trim() === "";
+  return content.every((part) => part.type === "text" && part.text.trim() === "");
+}
+
+function usesTools({ messages, tools = [] }: Conversation): boolean {
+  const isOfTool = ({ role, toolCalls }: Message): boolean =>
+    role === "tool" || (toolCalls?.length ?? 0) > 0;
+  return tools.length > 0 || messages.some(isOfTool);
 }
 
 function withTools(

@@ -2,22 +2,22 @@ import { ArgumentError, Datum, ModelInput, type ModelInputChunk } from "tinker-t
 import type { SupervisedExample } from "../renderers/index.js";
 import { DataError } from "./data-error.js";
 
-/** How the weights of an example are brought together. */
+/** How the weights of an example are normalized. */
 export type WeightReduction = "none" | "mean";
 
-/** How an example becomes a datum. */
+/** Options of `toDatum`. */
 export interface DatumOptions {
-  /** Longest sequence, before it is shifted; what is beyond is cut off at the end. @default no limit */
+  /** The maximum length of a sequence before it is shifted; longer ones are cut at the end. @default no limit */
   readonly maxLength?: number | undefined;
   /**
-   * `mean` divides the weights by their sum, so that every example counts the same; `none` leaves them, so
-   * that every token does.
+   * `mean` divides the weights by their sum, so that every example counts the same; `none` keeps them, so that every
+   * token counts the same.
    * @default "mean"
    */
   readonly reduction?: WeightReduction | undefined;
 }
 
-/** An input and what to predict at each of its positions. */
+/** An input and the target of each of its positions. */
 export interface ShiftedInput {
   /** All but the last position. */
   readonly input: ModelInput;
@@ -45,7 +45,7 @@ export function toDatum(example: SupervisedExample, options: DatumOptions = {}):
   });
 }
 
-/** Splits a sequence into what is read and what is predicted. */
+/** Splits a sequence into inputs and targets. */
 export function shift(sequence: ModelInput): ShiftedInput {
   const { chunks, length } = sequence;
   const last = chunks.at(-1);
@@ -72,7 +72,7 @@ export function weightsOf(datum: Datum): ArrayLike<number> {
   return (datum.lossFnInputs["weights"]?.data ?? []) as ArrayLike<number>;
 }
 
-/** Cuts from the right end: text by tokens, pictures whole; empty texts and final pictures go. */
+/** Cuts from the right end: text by tokens, pictures whole; drops empty texts and final pictures. */
 function trimChunks(chunks: readonly ModelInputChunk[], maxLength: number): ModelInputChunk[] {
   const kept = [...chunks];
   let excess = kept.reduce((sum, chunk) => sum + lengthOf(chunk), 0) - maxLength;

@@ -1,20 +1,20 @@
 import { ArgumentError } from "tinker-ts";
 import { permutation, seededRandom } from "./random.js";
 
-/** Rows and how often they are drawn. */
+/** Rows and their share of the draws. */
 export interface WeightedRows<T> {
   readonly rows: readonly T[];
-  /** A share of the draws; all sources have one or none. @default by the number of rows */
+  /** The share of the draws; give it for all sources or for none. @default by the number of rows */
   readonly weight?: number | undefined;
 }
 
-/** How sources are mixed. */
+/** Options of `interleave`. */
 export interface InterleaveOptions {
   /** @default 0 */
   readonly seed?: number | undefined;
   /**
-   * When the mixture ends: when every source has been gone through, small ones repeating meanwhile; when the
-   * first one has; or when all rows were drawn once.
+   * When the mixture ends: after every source was exhausted once, while small ones repeat; after the first source was
+   * exhausted; or after every row was drawn once.
    * @default "all_exhausted"
    */
   readonly stopping?:
@@ -24,7 +24,7 @@ export interface InterleaveOptions {
     | undefined;
 }
 
-/** Mixes sources: draws a source by its weight again and again and takes its next row, in an order of its own. */
+/** Mixes sources: repeatedly draws a source by its weight and takes its next row, in the shuffled order of the source. */
 export function interleave<T>(
   sources: readonly WeightedRows<T>[],
   options: InterleaveOptions = {},
@@ -46,7 +46,7 @@ export function interleave<T>(
   }
 }
 
-/** The rows of a source in an order that is made anew for every pass. */
+/** The rows of a source, shuffled for every pass. */
 class Deck<T> {
   readonly #rows: readonly T[];
   readonly #seed: number;
@@ -60,7 +60,7 @@ class Deck<T> {
     this.#source = source;
   }
 
-  /** Whether every row was taken. */
+  /** True when every row was taken. */
   get isDone(): boolean {
     return this.#taken >= this.#rows.length;
   }
@@ -95,7 +95,7 @@ function draw(
 }
 
 function checkedWeights<T>(sources: readonly WeightedRows<T>[]): number[] {
-  if (sources.length === 0) throw new ArgumentError("sources", "there is none");
+  if (sources.length === 0) throw new ArgumentError("sources", "must hold at least one");
   for (const [index, { rows }] of sources.entries()) {
     if (rows.length === 0) throw new ArgumentError(`sources[${index}].rows`, "has no rows");
   }

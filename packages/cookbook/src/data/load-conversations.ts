@@ -2,50 +2,50 @@ import { toConversation, type Conversation } from "./conversation.js";
 import { DataError } from "./data-error.js";
 import { BrokenRow, readRows, rowsOf, type HubSource, type Row } from "./rows.js";
 
-/** Where rows come from: a file by its name, a data set as `hf:ORG/NAME[:SPLIT]`, or values of the program's own. */
+/** The source of rows: the name of a file, a data set as `hf:ORG/NAME[:SPLIT]`, or values of the program. */
 export type RowSource = string | Iterable<unknown> | AsyncIterable<unknown>;
 
-/** How rows are read, whatever they become. */
+/** Options of reading rows. */
 export interface RowOptions {
   /**
-   * What becomes of a row that cannot be read: an error that names it, or it is left out and reported.
+   * The handling of a bad row: an error that names it, or a report while it is skipped.
    * @default "fail"
    */
   readonly badRows?: "fail" | "skip" | undefined;
-  /** More about a data set of the hub. */
+  /** The part of a data set of the hub to read. */
   readonly hub?: HubSource | undefined;
-  /** Reads this many rows at most. */
+  /** The maximum number of rows to read. */
   readonly maxRows?: number | undefined;
 }
 
-/** How conversations are read. */
+/** Options of reading conversations. */
 export interface LoadOptions extends RowOptions {
   /** Turns a row into a conversation; undefined leaves the row out. @default the known forms */
   readonly map?: ((row: never) => Conversation | undefined) | undefined;
 }
 
-/** A row that cannot be used. */
+/** A bad row and its problem. */
 export interface BadRow {
   readonly place: string;
   readonly problem: string;
 }
 
-/** Where a row came from. */
+/** The place of a row in its source. */
 export interface Placed {
-  /** For messages to people: `data.jsonl:12`. */
+  /** For messages: `data.jsonl:12`. */
   readonly place?: string | undefined;
 }
 
-/** A conversation and where it came from. */
+/** A conversation and its place in its source. */
 export interface PlacedConversation extends Conversation, Placed {}
 
-/** The conversations of a source, and what could not be read. */
+/** The conversations of a source, and its bad rows. */
 export interface LoadedConversations {
   readonly conversations: readonly PlacedConversation[];
   readonly badRows: readonly BadRow[];
 }
 
-const toldRows = 3;
+const reportedRows = 3;
 
 /** Reads all conversations of a source. */
 export async function loadConversations(
@@ -57,7 +57,7 @@ export async function loadConversations(
   return { conversations: rows, badRows };
 }
 
-/** Reads conversations one by one, for data that does not fit into memory; bad rows come as such. */
+/** Reads conversations one by one, for data larger than memory; bad rows are returned in their place. */
 export function streamConversations(
   source: RowSource,
   options: LoadOptions = {},
@@ -65,7 +65,7 @@ export function streamConversations(
   return streamRows<Conversation>(source, options.map ?? toConversation, options);
 }
 
-/** Reads all rows of a source as what `map` makes of them; `noun` is what they are called when there are none. */
+/** Reads all rows of a source through `map`; `noun` names them in the error about a source without rows. */
 export async function loadRows<T extends object>(
   source: RowSource,
   map: (row: never) => T | undefined,
@@ -82,7 +82,7 @@ export async function loadRows<T extends object>(
   if (rows.length === 0) {
     const hint = badRows.length > 0 ? `; ${badRows[0]!.place}: ${badRows[0]!.problem}` : "";
     const place = typeof source === "string" ? source : "the data";
-    throw new DataError(`has no ${noun}${hint}`, { place });
+    throw new DataError(`no ${noun} found${hint}`, { place });
   }
   return { rows, badRows };
 }
@@ -113,12 +113,12 @@ function readRow<T extends object>(
   }
 }
 
-/** One error for all bad rows: the first ones in words, the rest as a number. */
+/** One error for all bad rows, with the problems of the first three. */
 export function badRowsError(badRows: readonly BadRow[]): DataError {
   const [first, ...others] = badRows
-    .slice(0, toldRows)
+    .slice(0, reportedRows)
     .map((row) => `${row.place}: ${row.problem}`);
-  const more = badRows.length - toldRows;
+  const more = badRows.length - reportedRows;
   const rest = [...others, ...(more > 0 ? [`and ${more} more bad rows`] : [])];
   return new DataError([first, ...rest].join("; "));
 }

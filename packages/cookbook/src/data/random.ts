@@ -1,6 +1,6 @@
 /**
- * Numbers in [0, 1) that follow from some whole numbers and from nothing else, so that what is drawn for one
- * epoch or batch does not depend on what was drawn before.
+ * Numbers in [0, 1) that depend on the seeds only, so that the draws of one epoch or batch do not depend on earlier
+ * draws.
  */
 export function seededRandom(...seeds: readonly number[]): () => number {
   let state = seeds.reduce((hash, seed) => mix((hash ^ seed) + 0x9e3779b9), 0x2545f491);
@@ -12,7 +12,7 @@ export function seededRandom(...seeds: readonly number[]): () => number {
   };
 }
 
-/** The numbers from 0 to `length` - 1 in an order that the generator decides. */
+/** The numbers from 0 to `length` - 1 in random order. */
 export function permutation(length: number, random: () => number): Uint32Array {
   const order = Uint32Array.from({ length }, (_, index) => index);
   for (let index = length - 1; index > 0; index--) {
@@ -22,7 +22,7 @@ export function permutation(length: number, random: () => number): Uint32Array {
   return order;
 }
 
-/** One of the full batches that a list is dealt out in, in another order every epoch. */
+/** A full batch of a list that is shuffled for every epoch. */
 export function shuffledBatch<T>(
   items: readonly T[],
   {

@@ -7,7 +7,7 @@ import { DataError } from "./data-error.js";
 /** A row of a data set and where it came from. */
 export interface Row {
   readonly value: unknown;
-  /** For people: `data.jsonl:12`. */
+  /** For messages: `data.jsonl:12`. */
   readonly place: string;
 }
 
@@ -23,12 +23,12 @@ const readers: Readonly<Record<string, RowReader>> = {
   ".parquet": readParquet,
 };
 
-/** What is taken of a data set on the Hugging Face hub. */
+/** The part of a data set on the Hugging Face hub to read. */
 export type HubSource = Pick<HubDatasetOptions, "split" | "config" | "revision" | "env" | "signal">;
 
 /**
- * Reads the rows of a JSONL, JSON, CSV, TSV or Parquet file one by one, or those of a data set of the Hugging
- * Face hub: `hf:ORG/NAME`, perhaps with `:SPLIT`. A broken line takes its place among them.
+ * Reads the rows of a JSONL, JSON, CSV, TSV or Parquet file one by one, or of a data set of the Hugging
+ * Face hub: `hf:ORG/NAME[:SPLIT]`. A broken line is returned as a `BrokenRow`.
  */
 export async function* readRows(source: string, hub: HubSource = {}): AsyncGenerator<Row> {
   const [, id, split] = /^hf:([^:]+)(?::(.+))?$/.exec(source) ?? [];
@@ -42,16 +42,17 @@ export async function* readRows(source: string, hub: HubSource = {}): AsyncGener
 async function* readFileRows(file: string): AsyncGenerator<Row> {
   const reader = readers[path.extname(file).toLowerCase()];
   if (!reader) {
-    throw new DataError(`is none of ${Object.keys(readers).join(", ")}`, { place: file });
+    const known = Object.keys(readers).join(", ");
+    throw new DataError(`unknown file type; expected one of ${known}`, { place: file });
   }
   const found = await stat(file).catch(() => undefined);
   if (!found?.isFile()) {
-    throw new DataError(found ? "is not a file" : "does not exist", { place: file });
+    throw new DataError(found ? "not a file" : "no such file", { place: file });
   }
   yield* reader(file, path.basename(file));
 }
 
-/** Rows of a program's own, numbered from 1. */
+/** Rows from the program, numbered from 1. */
 export async function* rowsOf(
   values: Iterable<unknown> | AsyncIterable<unknown>,
 ): AsyncGenerator<Row> {
@@ -59,7 +60,7 @@ export async function* rowsOf(
   for await (const value of values) yield { value, place: `row ${number++}` };
 }
 
-/** A row that could not be read; it takes the row's place, so that whoever reads decides. */
+/** A row that could not be read, in its place among the others, so that the caller decides. */
 export class BrokenRow {
   readonly problem: string;
 
@@ -83,7 +84,7 @@ async function* readJson(file: string, name: string): AsyncGenerator<Row> {
   if (value instanceof BrokenRow) throw new DataError(value.problem, { place: name });
   const rows = Array.isArray(value) ? value : onlyList(value);
   if (!rows)
-    throw new DataError("is neither a list of rows nor an object with one", { place: name });
+    throw new DataError("expected a list of rows, or an object with one list", { place: name });
   for (const [index, row] of rows.entries()) yield { value: row, place: `${name}[${index}]` };
 }
 
@@ -136,14 +137,14 @@ async function* readParquet(file: string, name: string): AsyncGenerator<Row> {
       rowStart = rowEnd;
     }
   } catch (cause) {
-    throw new DataError(`cannot be read as Parquet: ${(cause as Error).message}`, {
+    throw new DataError(`invalid Parquet: ${(cause as Error).message}`, {
       place: name,
       cause,
     });
   }
 }
 
-/** Lines end with a newline only: other separators may stand inside of a JSON text. */
+/** Lines end with a newline only: other separators may occur inside JSON text. */
 async function* readLines(file: string, name: string): AsyncGenerator<string> {
   const decode = decoder(name);
   let rest = "";
@@ -156,7 +157,7 @@ async function* readLines(file: string, name: string): AsyncGenerator<string> {
   if (rest !== "") yield rest;
 }
 
-/** Turns bytes into text; anything but UTF-8 is an error, because it would be trained as garbage. */
+/** Decodes UTF-8; other encodings are an error, because they would be trained as garbage. */
 function decoder(name: string): (bytes: Uint8Array, stream?: boolean) => string {
   const utf8 = new TextDecoder("utf-8", { fatal: true });
   let isFirst = true;
@@ -167,9 +168,9 @@ function decoder(name: string): (bytes: Uint8Array, stream?: boolean) => string 
     try {
       if (!isUtf16) return utf8.decode(bytes, { stream });
     } catch {
-      // Told below.
+      // Reported below.
     }
-    throw new DataError(`is not UTF-8${isUtf16 ? " but UTF-16" : ""}; save it as UTF-8`, {
+    throw new DataError(`${isUtf16 ? "UTF-16 text" : "not UTF-8"}; save the file as UTF-8`, {
       place: name,
     });
   };
@@ -179,7 +180,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    return new BrokenRow(`is not JSON: ${(error as Error).message}`);
+    return new BrokenRow(`invalid JSON: ${(error as Error).message}`);
   }
 }
 

@@ -1,6 +1,6 @@
 import { ArgumentError } from "tinker-ts";
 
-/** Splits a list into parts that follow each other and whose sizes differ by one at most. */
+/** Splits a list into consecutive parts; their sizes differ by at most one. */
 export function splitList<T>(items: readonly T[], parts: number): T[][] {
   if (!Number.isSafeInteger(parts) || parts < 1 || parts > items.length) {
     throw new ArgumentError("parts", `must be between 1 and ${items.length}, not ${parts}`);

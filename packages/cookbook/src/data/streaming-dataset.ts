@@ -3,19 +3,19 @@ import type { Conversation } from "./conversation.js";
 import { conversationToData, type Dataset, type DatasetOptions } from "./dataset.js";
 import { seededRandom } from "./random.js";
 
-/** How conversations that do not fit into memory are dealt out. */
+/** Options of a `StreamingDataset`. */
 export interface StreamingDatasetOptions extends DatasetOptions {
-  /** Opens the conversations from the beginning, in an order that is always the same. */
+  /** Opens the conversations from the beginning, always in the same order. */
   readonly open: (epoch: number) => AsyncIterable<Conversation>;
-  /** Batches to take in an epoch; the stream must have as many. */
+  /** The number of batches of an epoch; the stream must have as many. */
   readonly batchesPerEpoch: number;
-  /** Conversations that wait to be drawn: more mix better and take more memory. @default 10000 */
+  /** The size of the shuffle buffer in conversations; more mix better and take more memory. @default 10000 */
   readonly bufferSize?: number | undefined;
 }
 
 /**
- * Conversations from a stream, shuffled by drawing from a buffer. Batches are read in order; asking for one
- * further on skips, asking for an earlier one, or one of another epoch, reads from the beginning.
+ * Conversations from a stream, shuffled in a buffer. Batches are read in order: a later one skips rows, an earlier one or
+ * one of another epoch starts from the beginning.
  */
 export class StreamingDataset implements Dataset {
   readonly batchesPerEpoch: number;
@@ -24,7 +24,7 @@ export class StreamingDataset implements Dataset {
 
   constructor(options: StreamingDatasetOptions) {
     if (!Number.isSafeInteger(options.batchesPerEpoch) || options.batchesPerEpoch < 1) {
-      throw new ArgumentError("batchesPerEpoch", "must be a whole number from 1");
+      throw new ArgumentError("batchesPerEpoch", "must be an integer of at least 1");
     }
     this.#options = options;
     this.batchesPerEpoch = options.batchesPerEpoch;

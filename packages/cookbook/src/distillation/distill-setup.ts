@@ -1,27 +1,33 @@
 import { ArgumentError, type Datum } from "tinker-ts";
 import { asMessages, type Message } from "../renderers/index.js";
 import type { EnvironmentGroup, RlSetupContext, RlTrainOptions } from "../rl/index.js";
-import type { RunOptions, RunResult } from "../runs/index.js";
+import {
+  defaultLearningRate,
+  pickOptions,
+  type RunOptions,
+  type RunResult,
+} from "../runs/index.js";
 import {
   defaultBatchSize,
   isPrepared,
   prepareData,
+  trainOptionNames,
   type PreparedData,
 } from "../supervised/index.js";
 import { offPolicyLoop, trainOffPolicy, type OffPolicyOptions } from "./off-policy.js";
 import { onPolicyRun, promptGroup, trainOnPolicy, type OnPolicyOptions } from "./on-policy.js";
 import {
   distillPrompt,
-  promptDefaults,
+  promptEpochs,
   type PromptDistillationOptions,
 } from "./prompt-distillation.js";
 import { sdftRun, trainSdft, type SdftOptions } from "./sdft.js";
 
-/** What the one who runs a module decides. */
+/** Options that the caller of a module sets. */
 type Given = "service" | "model" | "folder" | "ifExists" | "signal" | "sinks" | "onProgress";
 
 /**
- * What is distilled, told apart by what there is: `datasets` of prompts with teachers (on-policy), a `teacher`
+ * A distillation, with its kind by the options: `datasets` of prompts with teachers (on-policy), a `teacher`
  * with `data` (off-policy), `demonstrations` (SDFT), or an `instruction` with `queries` (prompt distillation).
  */
 export type DistillSetup =
@@ -33,33 +39,37 @@ export type DistillSetup =
 /** A distillation as a module exports it: `tinker-ts train distill MODULE` calls it. */
 export type DistillModule = (context: RlSetupContext) => DistillSetup | Promise<DistillSetup>;
 
-/** Lets the types of a distillation follow; returns it as it is. */
+/** Types a distillation; returns it unchanged. */
 export function defineDistillation(module: DistillModule): DistillModule {
   return module;
 }
 
-/** How something is distilled. */
+/** The kind of a distillation. */
 export type DistillKind = "on-policy" | "off-policy" | "sdft" | "prompt";
 
-/** A distillation that is ready to be run. */
+/** A distillation that is ready to run. */
 export interface Distillation {
-  /** How it is distilled. */
+  /** The kind. */
   readonly kind: DistillKind;
-  /** Some of what is asked, to show answers before and after. */
+  /** The prompts, to show answers before and after. */
   readonly questions: readonly (readonly Message[])[];
   /** Prompts, conversations, demonstrations or queries that there are; undefined where they are in a file. */
   readonly size: number | undefined;
-  /** Says what `run` would do. */
+  /** Plans `run`. */
   plan(options: DistillRunOptions): Promise<DistillPlan>;
-  /** Distills; what was chosen wins over what the module says. */
+  /** Distills; these options take precedence over the module's. */
   run(options: DistillRunOptions): Promise<RunResult>;
 }
 
-/** What the one who runs a distillation chooses. */
+/** The options of a distillation that take precedence over the module's. */
 export type DistillRunOptions = Pick<RunOptions, "service" | "model" | "folder"> &
-  Partial<RunOptions> & { readonly learningRate?: number | undefined };
+  Partial<RunOptions> & {
+    readonly learningRate?: number | undefined;
+    /** For kinds in which the student answers. */
+    readonly maxFailedSteps?: number | undefined;
+  };
 
-/** What a distillation will do. */
+/** The plan of a distillation. */
 export interface DistillPlan {
   /** Steps; the most there can be where answers of the teacher are chosen from. */
   readonly steps: number;
@@ -84,7 +94,7 @@ const keys: readonly (readonly [DistillKind, readonly string[]])[] = [
   ["off-policy", ["teacher", "data"]],
 ];
 
-/** What a module made, if it is a distillation. */
+/** The distillation of a module. */
 export async function readDistillModule(
   found: unknown,
   context: RlSetupContext,
@@ -101,8 +111,10 @@ export async function readDistillModule(
   const questions = questionsOf(kind, setup as never);
   // Given data are read once, by the plan or by the run.
   let prepared: PreparedData | undefined;
-  const merged = (options: DistillRunOptions): never => {
-    const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  const merged = ({ maxFailedSteps, ...options }: DistillRunOptions): never => {
+    const isPlayed = kind === "on-policy" || kind === "sdft";
+    const chosen = { ...options, ...(isPlayed && { maxFailedSteps }) };
+    const given = Object.entries(chosen).filter(([, value]) => value !== undefined);
     return { ...setup, ...Object.fromEntries(given), ...(prepared && { data: prepared }) } as never;
   };
   const plan: Distillation["plan"] = async (options) => {
@@ -153,13 +165,15 @@ async function planPlayed(run: RlTrainOptions): Promise<DistillPlan> {
 /** Answers of a teacher, and then examples to learn from. */
 function planPrompt(options: PromptDistillationOptions, { renderer }: RlSetupContext): DistillPlan {
   const { queries, samplesPerQuery = 1, maxTokens = 1000, maxSteps = Infinity } = options;
-  const { numEpochs = promptDefaults.numEpochs, loraRank = 32 } = options;
+  const { loraRank = 32 } = options;
   const answers = queries.length * samplesPerQuery;
-  const { batchSize = defaultBatchSize(answers, numEpochs) } = options;
+  const { batchSize = defaultBatchSize(answers) } = options;
+  const perEpoch = Math.floor(answers / batchSize);
+  const { numEpochs = promptEpochs(perEpoch) } = options;
   return {
-    steps: Math.min(Math.floor(answers / batchSize) * numEpochs, maxSteps),
+    steps: Math.min(perEpoch * numEpochs, maxSteps),
     sequencesPerStep: batchSize,
-    learningRate: options.learningRate ?? promptDefaults.learningRate,
+    learningRate: options.learningRate ?? defaultLearningRate(options.model, { otherwise: 1e-4 }),
     loraRank,
     answersBefore: answers,
     sampled: { group: promptGroup(queries[0]!, { renderer, size: 4 }), maxTokens },
@@ -168,15 +182,18 @@ function planPrompt(options: PromptDistillationOptions, { renderer }: RlSetupCon
 
 async function prepareOffPolicy(options: OffPolicyOptions): Promise<PreparedData> {
   const { data } = options;
-  return isPrepared(data) ? data : prepareData({ ...offPolicyLoop(options), data });
+  return isPrepared(data)
+    ? data
+    : prepareData({ ...pickOptions(offPolicyLoop(options), trainOptionNames), data });
 }
 
 /** Given conversations that a teacher reads. */
 async function planData(
   options: OffPolicyOptions,
-  { dataset }: PreparedData,
+  { dataset, numEpochs: enough = 1 }: PreparedData,
 ): Promise<DistillPlan> {
-  const { numEpochs, learningRate, loraRank, maxSteps = Infinity } = offPolicyLoop(options);
+  const loop = offPolicyLoop(options);
+  const { numEpochs = enough, learningRate, loraRank, maxSteps = Infinity } = loop;
   const data = await dataset.batch(0, 0);
   return {
     steps: Math.min(dataset.batchesPerEpoch * numEpochs, maxSteps),

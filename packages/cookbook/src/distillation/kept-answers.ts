@@ -4,7 +4,7 @@ import path from "node:path";
 import type { ModelInput } from "tinker-ts";
 import type { TeacherTopK } from "./soft-targets.js";
 
-/** The file of a run's folder that keeps what a teacher said of given sequences. */
+/** The file of a run's folder with a teacher's distributions. */
 export const answersFile = "teacher_targets.jsonl";
 
 /** Where an answer stands in the file. */

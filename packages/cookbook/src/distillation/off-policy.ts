@@ -1,12 +1,14 @@
 import type { Datum, ModelInput, SamplingClient } from "tinker-ts";
 import { inParallel, nllEvaluator } from "../evaluation/index.js";
 import type { Dataset } from "../data/index.js";
+import { checkOptionNames, inRunFolder, pickOptions } from "../runs/index.js";
 import type { SupervisedExample } from "../renderers/index.js";
 import {
   completeLoopOptions,
   isPrepared,
   prepareData,
   trainBatches,
+  trainOptionNames,
   type BatchLoopOptions,
   type CompleteLoopOptions,
   type DataOptions,
@@ -15,45 +17,50 @@ import {
   type TrainResult,
 } from "../supervised/index.js";
 import { KeptAnswers } from "./kept-answers.js";
+import { distillOptionNames } from "./option-names.js";
 import { softTargetDatum, type TeacherTopK } from "./soft-targets.js";
 import { toTeacher, type Teacher } from "./teacher.js";
 
-/** How a student learns what a teacher would have said in given conversations. */
+/** Options of off-policy distillation. */
 export interface OffPolicyOptions
   extends Omit<DataOptions, "data" | "model" | "seed">, BatchLoopOptions {
-  /** Conversations, as `train sft` takes them, or what `prepareData` made of them. */
+  /** Conversations in the forms of `train sft`, or the result of `prepareData`. */
   readonly data: DataOptions["data"] | PreparedData;
-  /** Who knows better; it must share the student's tokenizer. */
+  /** The teacher model; it must share the student's tokenizer. */
   readonly teacher: SamplingClient | Teacher;
-  /** Most probable tokens of the teacher that are learned at every place. @default 20 */
+  /** The number of the teacher's most probable tokens to learn at every position. @default 20 */
   readonly numTeacherTargets?: number | undefined;
-  /** Sequences that the teacher reads at once. @default 64 */
+  /** The number of sequences that the teacher scores at once. @default 64 */
   readonly teacherConcurrency?: number | undefined;
   /**
-   * Whether the teacher's answers are kept in the run's folder, so that it reads no sequence twice.
-   * @default where the data is gone through more than once
+   * Whether the teacher's distributions are kept in the run's folder, so that it scores no sequence twice.
+   * @default true for more than one epoch
    */
   readonly keepsAnswers?: boolean | undefined;
 }
 
 /**
- * Off-policy distillation: at every learned place of given conversations the student learns the teacher's
- * distribution over its best tokens, which says more than the one token that stands there. `forward_kl` is
- * KL(teacher, student) over these tokens, by the weights of the examples.
+ * Off-policy distillation: at every learned position of given conversations the student learns the teacher's
+ * distribution over its most probable tokens, instead of one token. `forward_kl` is KL(teacher, student) over these
+ * tokens, by the weights of the examples.
  */
 export async function trainOffPolicy(options: OffPolicyOptions): Promise<TrainResult> {
-  const complete = offPolicyLoop(options);
+  checkOptionNames(options, distillOptionNames["off-policy"]);
+  const complete = await inRunFolder(offPolicyLoop(options));
   const { numTeacherTargets = 20, teacherConcurrency = 64, signal } = options;
-  const { keepsAnswers = complete.numEpochs > 1 } = options;
   const { data } = options;
-  const prepared = isPrepared(data) ? data : await prepareData({ ...complete, data });
+  const prepared = isPrepared(data)
+    ? data
+    : await prepareData({ ...pickOptions(complete, trainOptionNames), data });
+  const { numEpochs = prepared.numEpochs ?? 1 } = options;
+  const { keepsAnswers = numEpochs > 1 } = options;
   const { dataset, tokenizer, renderer, test, batchSize, files } = prepared;
   const teacher = toTeacher(options.teacher);
   let kept: Promise<KeptAnswers> | undefined;
   const ask = async (sequence: ModelInput): Promise<TeacherTopK> => {
     const read = () => teacher.topLogprobs(sequence, numTeacherTargets, { signal });
     if (!keepsAnswers) return read();
-    // Not before the loop has made sure that the folder is its own.
+    // Opened late: by then the loop has claimed the folder.
     kept ??= KeptAnswers.open(complete.folder, {
       isEmpty: complete.ifExists === "delete",
     });
@@ -71,12 +78,16 @@ export async function trainOffPolicy(options: OffPolicyOptions): Promise<TrainRe
   };
   const plan = {
     dataset: taught,
+    numEpochs,
+    warnings: prepared.warnings,
+    notCompared: [...(prepared.dataHash === undefined ? ["data"] : []), "teacher"],
     objective: softTargets,
     evaluators: test.length === 0 ? [] : [nllEvaluator(test, { tokenizer })],
     rendererName: renderer?.name,
     config: {
       renderer_name: renderer?.name,
       data: files.data ?? "(given by the program)",
+      data_hash: prepared.dataHash,
       eval_data: files.test,
       batch_size: batchSize,
       max_length: options.maxLength,
@@ -90,13 +101,14 @@ export async function trainOffPolicy(options: OffPolicyOptions): Promise<TrainRe
   }
 }
 
-/** The loop's options with everything that has a default. */
+/** The options of the loop with their defaults. */
 export function offPolicyLoop(options: OffPolicyOptions): CompleteLoopOptions<OffPolicyOptions> {
   return completeLoopOptions(options, { recipeName: "off_policy_distillation" });
 }
 
-/** Learning a distribution at every place. */
+/** Learning a distribution at every position. */
 const softTargets: Objective = {
+  lossMetric: "forward_kl",
   submit: (training, data) => training.forwardBackward(data, "cross_entropy"),
   metrics(data, { lossFnOutputs }) {
     let kl = 0;
@@ -128,7 +140,7 @@ const softTargets: Objective = {
   },
 };
 
-/** The sequence that a datum was made of. */
+/** The sequence of a datum, before it was shifted. */
 function exampleOf({ modelInput, lossFnInputs }: Datum): SupervisedExample {
   const last = Number(lossFnInputs["target_tokens"]!.data.at(-1));
   const weights = lossFnInputs["weights"]!.toDense().data as ArrayLike<number>;

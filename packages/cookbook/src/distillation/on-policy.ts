@@ -6,6 +6,7 @@ import {
   groupOf,
   messageEnvironment,
   penalizeTeacherDistance,
+  rlOptionNames,
   train,
   type DataAdjuster,
   type EnvironmentGroup,
@@ -14,10 +15,20 @@ import {
   type RlDataset,
   type RlTrainOptions,
 } from "../rl/index.js";
-import { chooseRenderer, type RunResult } from "../runs/index.js";
+import {
+  checkOptionNames,
+  chooseRenderer,
+  contentHash,
+  defaultLearningRate,
+  enoughEpochs,
+  inRunFolder,
+  pickOptions,
+  type RunResult,
+} from "../runs/index.js";
+import { distillOptionNames } from "./option-names.js";
 import { toTeacher, type Teacher } from "./teacher.js";
 
-/** How a student follows a teacher. */
+/** Options of `teacherDistance`. */
 export interface TeacherOptions extends Partial<PenaltyOptions> {
   /**
    * Strength.
@@ -25,17 +36,17 @@ export interface TeacherOptions extends Partial<PenaltyOptions> {
    */
   readonly coefficient?: number;
   /**
-   * What the teacher reads in place of a prompt of the student, for instance with an instruction in front.
+   * The teacher's prompt for a prompt of the student, for instance with an instruction in front.
    * @default the same prompt
    */
   readonly promptOf?: ((studentPrompt: ModelInput) => ModelInput) | undefined;
 }
 
 /**
- * Makes a teacher's opinion the whole of what is learned: the student samples, and every token is worth as
- * much as it was more probable to the teacher than to the student. This is the gradient of KL(student, teacher)
+ * Trains on a teacher's log-probabilities alone: the student samples, and the advantage of every token is the teacher's
+ * log-probability less the student's. This is the gradient of KL(student, teacher)
  * at the places the student goes to. Both must share tokenizer and chat format. Goes into `adjusters` of the
- * reinforcement loop, with groups whose rewards are all 0 (`promptGroup`); the metric is `teacher_kl`.
+ * reinforcement loop, with groups of rewards 0 (`promptGroup`); the metric is `teacher_kl`.
  */
 export function teacherDistance(
   teacher: SamplingClient | Teacher,
@@ -49,7 +60,7 @@ export function teacherDistance(
   };
 }
 
-/** What a teacher says of the tokens of a datum; 0 where nothing was sampled. */
+/** A teacher's log-probabilities of the tokens of a datum; 0 where nothing was sampled. */
 async function teacherLogprobs(
   teacher: Teacher,
   datum: PolicyDatum,
@@ -90,7 +101,7 @@ export function teacherView(
   return { sequence, promptLength: prompt.length, start };
 }
 
-/** How a prompt is given to the student. */
+/** Options of `promptGroup`. */
 export interface PromptGroupOptions {
   /** The model's chat format. */
   readonly renderer: Renderer;
@@ -100,7 +111,7 @@ export interface PromptGroupOptions {
   readonly tags?: readonly string[] | undefined;
 }
 
-/** Answers to one prompt that earn nothing by themselves. */
+/** Answers to one prompt, all with reward 0. */
 export function promptGroup(
   prompt: string | readonly Message[],
   { renderer, size, tags }: PromptGroupOptions,
@@ -115,11 +126,11 @@ export function promptGroup(
   return groupOf({ size, tags, sharesPrompt: true, make });
 }
 
-/** Prompts, and who knows the answers. */
+/** Prompts and their teacher. */
 export interface TeacherDataset {
-  /** What is answered. */
+  /** The prompts. */
   readonly prompts: readonly (string | readonly Message[])[];
-  /** Who knows better. */
+  /** The teacher. */
   readonly teacher: SamplingClient | Teacher;
   /** Prompts per step. @default as many as there are, up to 32 */
   readonly groupsPerBatch?: number | undefined;
@@ -130,7 +141,7 @@ export interface TeacherDataset {
   readonly teacherMessages?: ((prompt: readonly Message[]) => readonly Message[]) | undefined;
 }
 
-/** How a student learns from its own answers, by what a teacher says of them. */
+/** Options of on-policy distillation. */
 export interface OnPolicyOptions
   extends
     Omit<RlTrainOptions, "dataset" | "learningRate" | "maxTokens" | "advantages" | "adjusters">,
@@ -141,30 +152,37 @@ export interface OnPolicyOptions
   readonly renderer?: Renderer | string | undefined;
   /** Answers per prompt. @default 4 */
   readonly groupSize?: number | undefined;
-  /** How often the prompts are gone through. @default 1 */
+  /** Passes over the prompts. @default 1, or as many as give 30 steps */
   readonly numEpochs?: number | undefined;
   /** Most tokens of an answer. @default 1024 */
   readonly maxTokens?: number | undefined;
   /** Prompts that are longer are refused. @default 1024 */
   readonly maxPromptTokens?: number | undefined;
-  /** The rate of every update. @default 1e-4 */
+  /** Learning rate of every update. @default 0.4 of the rate recommended for the model; 1e-4 for families without one */
   readonly learningRate?: number | undefined;
 }
 
 /**
- * On-policy distillation: the student answers, the teacher says of every token how probable it would have been
- * to it, and the student comes nearer (reverse KL). `teacher_kl` is the distance per token, with several data
- * sets also `teacher_kl/dataset_I`. A folder that holds a run is gone on with, exactly where it was.
+ * On-policy distillation: the student answers, the teacher scores every token, and the student approaches the teacher
+ * (reverse KL). `teacher_kl` is the distance per token, with several data
+ * sets also `teacher_kl/dataset_I`. A folder that holds a run is resumed.
  */
 export async function trainOnPolicy(options: OnPolicyOptions): Promise<RunResult> {
   return train(await onPolicyRun(options));
 }
 
 /** On-policy distillation as a run of the reinforcement loop. */
-export async function onPolicyRun(options: OnPolicyOptions): Promise<RlTrainOptions> {
+export async function onPolicyRun(given: OnPolicyOptions): Promise<RlTrainOptions> {
+  checkOptionNames(given, distillOptionNames["on-policy"]);
+  const options = await inRunFolder(given);
   const { service, model, datasets, signal, groupSize = 4, maxPromptTokens = 1024 } = options;
-  const { coefficient, discount, numEpochs, maxTokens = 1024, learningRate = 1e-4 } = options;
+  const { coefficient, discount, maxTokens = 1024 } = options;
+  const { learningRate = defaultLearningRate(model, { share: 0.4, otherwise: 1e-4 }) } = options;
   if (datasets.length === 0) throw new ArgumentError("datasets", "must hold at least one");
+  const batchOf = ({ groupsPerBatch, prompts }: TeacherDataset): number =>
+    groupsPerBatch ?? Math.min(32, prompts.length);
+  const perEpoch = datasets.map((one) => Math.floor(one.prompts.length / batchOf(one)));
+  const { numEpochs = enoughEpochs(Math.min(...perEpoch)) } = options;
   const sampling = await service.createSamplingClient({ baseModel: model, signal });
   const tokenizer = await sampling.getTokenizer({ signal });
   const checkpointPath = options.loadCheckpointPath;
@@ -184,7 +202,7 @@ export async function onPolicyRun(options: OnPolicyOptions): Promise<RlTrainOpti
         prompts,
         (prompt) => promptGroup(prompt, { renderer, size: groupSize, tags: [tagOf(index)] }),
         {
-          groupsPerBatch: dataset.groupsPerBatch ?? Math.min(32, prompts.length),
+          groupsPerBatch: batchOf(dataset),
           numEpochs,
           seed: options.seed,
         },
@@ -208,11 +226,15 @@ export async function onPolicyRun(options: OnPolicyOptions): Promise<RlTrainOpti
   };
   return {
     recipeName: "on_policy_distillation",
-    ...options,
+    ...pickOptions(options, rlOptionNames),
     maxTokens,
     learningRate,
     dataset: side(parts.map(({ groups }) => groups)),
+    notCompared: ["teacher"],
     config: {
+      data_hash: contentHash(
+        datasets.map(({ prompts, groupsPerBatch }) => [prompts, groupsPerBatch]),
+      ),
       kl_penalty_coef: coefficient ?? 1,
       kl_discount_factor: discount ?? 0,
       renderer_name: renderer.name,
@@ -222,7 +244,7 @@ export async function onPolicyRun(options: OnPolicyOptions): Promise<RlTrainOpti
   };
 }
 
-/** The prompts that a teacher reads, found by the tokens of those that the student read. */
+/** The teacher's prompts by the tokens of the student's. */
 export function teacherPrompts(
   prompts: readonly (readonly Message[])[],
   teacherMessages: TeacherDataset["teacherMessages"],

@@ -164,7 +164,7 @@ function placesOf(body: unknown, count: number): readonly Place[] {
   if (places?.length === count) return places;
   throw new TinkerError(
     places
-      ? `The teacher's server told of ${places.length} places of a prompt of ${count} tokens.`
+      ? `The teacher's server returned ${places.length} positions for a prompt of ${count} tokens.`
       : "The teacher's server returned no prompt_logprobs; it must support them (vLLM and tinker-ts serve do).",
     { code: "teacher_failed" },
   );

@@ -3,14 +3,31 @@ import { ArgumentError } from "tinker-ts";
 import { inParallel } from "../evaluation/index.js";
 import { asMessages, textOf, type Message } from "../renderers/index.js";
 import { messageCompleter, mixSeeds, samplingPolicy, type MessageCompleter } from "../rl/index.js";
-import { chooseRenderer, findContextLength, KeptLines } from "../runs/index.js";
-import { train, type TrainOptions, type TrainResult } from "../supervised/index.js";
+import {
+  checkOptionNames,
+  chooseRenderer,
+  enoughEpochs,
+  findContextLength,
+  inRunFolder,
+  KeptLines,
+  pickOptions,
+} from "../runs/index.js";
+import { distillOptionNames } from "./option-names.js";
+import {
+  defaultBatchSize,
+  train,
+  trainOptionNames,
+  type TrainOptions,
+  type TrainResult,
+} from "../supervised/index.js";
 
 /** The file of a run's folder that keeps what the teacher answered, in the form that `train sft` reads. */
 export const distilledFile = "distilled.jsonl";
 
-/** What prompt distillation takes when nothing is said. */
-export const promptDefaults = { learningRate: 1e-4, numEpochs: 4 } as const;
+/** The default number of passes over the answers. */
+export function promptEpochs(batchesPerEpoch: number): number {
+  return Math.max(4, enoughEpochs(batchesPerEpoch));
+}
 
 /** Answers conversations in text; any model and any server can. */
 export type AnswerMessages = (
@@ -18,14 +35,14 @@ export type AnswerMessages = (
   options: { readonly seed: number; readonly signal?: AbortSignal | undefined },
 ) => Promise<string>;
 
-/** How an instruction is made part of a model. */
+/** Options of prompt distillation. */
 export interface PromptDistillationOptions extends Omit<TrainOptions, "data"> {
   /**
-   * What the teacher is told and the student is not: a text, which becomes a system message in front of every
-   * query; or everything that the teacher reads for a query.
+   * The instruction for the teacher: a text, which becomes a system message in front of every query; or a function that
+   * returns the teacher's whole prompt for a query.
    */
   readonly instruction: string | ((query: readonly Message[]) => readonly Message[]);
-  /** What is asked. */
+  /** The queries. */
   readonly queries: readonly (string | readonly Message[])[];
   /** Who answers with the instruction in front. @default the model itself, as it is */
   readonly teacher?: AnswerMessages | undefined;
@@ -38,33 +55,35 @@ export interface PromptDistillationOptions extends Omit<TrainOptions, "data"> {
   /** Queries that are asked at once. @default 64 */
   readonly concurrency?: number | undefined;
   /**
-   * Which answers are learned, and as what: undefined leaves one out, a text replaces it.
-   * @default all, as they are
+   * Selects and edits answers: undefined drops one, a text replaces it.
+   * @default all, unchanged
    */
   readonly keep?: ((answer: string, query: readonly Message[]) => string | undefined) | undefined;
-  /** The highest rate; `auto` takes the one recommended for the model. @default 1e-4 */
+  /** The peak learning rate. @default "auto": the rate recommended for the model; 1e-4 for families without one */
   readonly learningRate?: number | "auto" | undefined;
-  /** How often the answers are gone through. @default 4 */
+  /** Passes over the answers. @default 4, or as many as give 30 steps */
   readonly numEpochs?: number | undefined;
 }
 
-/** How a run ended, and what it learned from. */
+/** The result of prompt distillation. */
 export interface PromptDistillationResult extends TrainResult {
   /** Answers that were learned. */
   readonly examples: number;
 }
 
 /**
- * Teaches a model to behave as if it had read an instruction: a teacher answers queries with the instruction in
- * front, the student learns the answers without it. Answers are kept in the run's folder as they come, so a run
- * that goes on asks for none twice.
+ * Teaches a model to follow an instruction without reading it: a teacher answers queries with the instruction in front, the
+ * student learns the answers without it. Answers are stored in the run's folder at once, so a resumed run repeats none.
  */
 export async function distillPrompt(
-  options: PromptDistillationOptions,
+  given: PromptDistillationOptions,
 ): Promise<PromptDistillationResult> {
-  const { queries, folder, samplesPerQuery = 1, keep = (answer) => answer } = options;
+  const { queries, samplesPerQuery = 1, keep = (answer) => answer } = given;
   if (queries.length === 0) throw new ArgumentError("queries", "there are none");
-  const answers = await askTeacher(options, path.join(folder, distilledFile), samplesPerQuery);
+  checkOptionNames(given, distillOptionNames.prompt);
+  const options = await inRunFolder(given);
+  const file = path.join(options.folder, distilledFile);
+  const answers = await askTeacher(options, file, samplesPerQuery);
   const conversations = answers.flatMap(({ query, answer }) => {
     const kept = keep(answer, query);
     if (kept === undefined) return [];
@@ -73,13 +92,15 @@ export async function distillPrompt(
   if (conversations.length === 0) {
     throw new ArgumentError("keep", `left none of the ${answers.length} answers of the teacher`);
   }
+  const { length: examples } = conversations;
+  const { batchSize = defaultBatchSize(examples) } = options;
   const result = await train({
     recipeName: "prompt_distillation",
-    ...promptDefaults,
-    ...options,
+    ...pickOptions(options, trainOptionNames),
+    numEpochs: options.numEpochs ?? promptEpochs(Math.floor(examples / batchSize)),
     data: conversations,
   });
-  return { ...result, examples: conversations.length };
+  return { ...result, examples };
 }
 
 interface Answered {
@@ -99,11 +120,11 @@ async function askTeacher(
       : (query: readonly Message[]) => [{ role: "system", content: instruction }, ...query];
   const asked = queries.flatMap((given, index) => {
     const query = asMessages(given);
-    const told = promptOf(query);
+    const prompt = promptOf(query);
     return Array.from({ length: samplesPerQuery }, (_, sample) => ({
       query,
-      told,
-      key: JSON.stringify([told, sample]),
+      prompt,
+      key: JSON.stringify([prompt, sample]),
       seed: mixSeeds(seed, index, sample),
     }));
   });
@@ -116,9 +137,9 @@ async function askTeacher(
   const missing = asked.filter(({ key }) => !known.has(key));
   if (missing.length > 0) {
     const teacher = options.teacher ?? (await modelItself(options));
-    await inParallel(missing, concurrency, async ({ query, told, key, seed: own }) => {
+    await inParallel(missing, concurrency, async ({ query, prompt, key, seed: own }) => {
       signal?.throwIfAborted();
-      const answer = await teacher(told, { seed: own, signal });
+      const answer = await teacher(prompt, { seed: own, signal });
       const messages = [...query, { role: "assistant", content: answer }];
       await kept.append({ messages, key, answer });
       known.set(key, answer);

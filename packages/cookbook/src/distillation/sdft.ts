@@ -10,13 +10,26 @@ import {
   groupDataset,
   maskedMean,
   penalizeTeacherDistance,
+  rlOptionNames,
   train,
   type DataAdjuster,
   type PolicyDatum,
   type PolicyLoss,
   type RlTrainOptions,
 } from "../rl/index.js";
-import { chooseRenderer, needWhole, runDefaults, type RunResult } from "../runs/index.js";
+import {
+  checkOptionNames,
+  chooseRenderer,
+  contentHash,
+  defaultLearningRate,
+  enoughEpochs,
+  inRunFolder,
+  needWhole,
+  pickOptions,
+  runDefaults,
+  type RunResult,
+} from "../runs/index.js";
+import { distillOptionNames } from "./option-names.js";
 import { promptGroup, teacherPrompts, teacherView } from "./on-policy.js";
 import { OwnTeacher } from "./own-teacher.js";
 import { knownTargets, spread, targetDatum, type TeacherTopK } from "./soft-targets.js";
@@ -53,7 +66,7 @@ export interface SdftOptions extends Omit<
   readonly groupSize?: number | undefined;
   /** Questions per step. @default as many as there are, up to 32 */
   readonly groupsPerBatch?: number | undefined;
-  /** How often the demonstrations are gone through. @default 1 */
+  /** Passes over the demonstrations. @default 1, or as many as give 30 steps */
   readonly numEpochs?: number | undefined;
   /** First tokens of answers that are not learned: there the teacher still speaks of the example. @default 3 */
   readonly skipTokens?: number | undefined;
@@ -61,7 +74,7 @@ export interface SdftOptions extends Omit<
   readonly maxContextLength?: number | undefined;
   /** Most tokens of an answer. @default 2048 */
   readonly maxTokens?: number | undefined;
-  /** The rate of every update; a small adapter wants 5e-4 and more. @default 2e-5 */
+  /** Learning rate of every update. @default a fifth of the rate recommended for the model; 2e-5 for families without one */
   readonly learningRate?: number | undefined;
 }
 
@@ -75,23 +88,28 @@ export async function trainSdft(options: SdftOptions): Promise<RunResult> {
 }
 
 /** Self-distillation as a run of the reinforcement loop. */
-export async function sdftRun(options: SdftOptions): Promise<RlTrainOptions> {
+export async function sdftRun(given: SdftOptions): Promise<RlTrainOptions> {
+  checkOptionNames(given, distillOptionNames.sdft);
+  const options = await inRunFolder(given);
   const { service, model, folder, signal, demonstrations, topK = 20, reverse = false } = options;
   const { teacherSyncEvery, ttlSeconds = runDefaults.ttlSeconds } = options;
   if (teacherSyncEvery !== undefined) needWhole("teacherSyncEvery", teacherSyncEvery, 1);
-  const { groupSize: size = 1, maxTokens = 2048, learningRate = 2e-5, numEpochs, seed } = options;
+  const { groupSize: size = 1, maxTokens = 2048, seed } = options;
+  const { learningRate = defaultLearningRate(model, { share: 0.2, otherwise: 2e-5 }) } = options;
   if (demonstrations.length === 0) throw new ArgumentError("demonstrations", "there are none");
   const base = await service.createSamplingClient({ baseModel: model, signal });
   const tokenizer = await base.getTokenizer({ signal });
   const checkpointPath = options.loadCheckpointPath;
   const renderer = await chooseRenderer({ ...options, tokenizer, checkpointPath });
   const { groupsPerBatch = Math.min(32, demonstrations.length) } = options;
+  const perEpoch = Math.floor(demonstrations.length / groupsPerBatch);
+  const { numEpochs = enoughEpochs(perEpoch) } = options;
   const first = toTeacher(options.teacher ?? base);
   const teacher = new OwnTeacher({ service, folder, first, every: teacherSyncEvery, ttlSeconds });
   const classroom = new Classroom(teacher, renderer, options);
   return {
     recipeName: "sdft",
-    ...options,
+    ...pickOptions(options, rlOptionNames),
     maxTokens,
     learningRate,
     dataset: groupDataset(
@@ -99,7 +117,11 @@ export async function sdftRun(options: SdftOptions): Promise<RlTrainOptions> {
       ({ question }) => promptGroup(question, { renderer, size, tags: ["sdft"] }),
       { groupsPerBatch, numEpochs, seed },
     ),
+    notCompared: ["teacher", "teacherMessages"].filter((name) => name in options),
     config: {
+      data_hash: contentHash(demonstrations),
+      skip_tokens: options.skipTokens,
+      max_context_length: options.maxContextLength,
       topk: topK,
       reverse,
       teacher_sync_every: teacherSyncEvery,

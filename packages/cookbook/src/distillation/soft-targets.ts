@@ -2,7 +2,7 @@ import { ArgumentError, Datum, TensorData, type ModelInput } from "tinker-ts";
 import { shift } from "../data/index.js";
 import type { SupervisedExample } from "../renderers/index.js";
 
-/** What a teacher says of a sequence: the most probable tokens at each place, the first missing. */
+/** A teacher's most probable tokens at each position of a sequence; the first position has none. */
 export type TeacherTopK = readonly (
   | readonly (readonly [token: number, logprob: number])[]
   | null
@@ -27,7 +27,7 @@ export function spread(row: NonNullable<TeacherTopK[number]>): number[] {
 }
 
 /**
- * A datum whose targets are the teacher's own distribution over its K best tokens, for `cross_entropy`. Its
+ * A datum with the teacher's distribution over its K most probable tokens as targets, for `cross_entropy`. Its
  * gradient is that of KL(teacher over K, student). Weights of the example are kept, so that a long example does
  * not count more than it did.
  */
@@ -45,7 +45,7 @@ export function softTargetDatum(example: SupervisedExample, teacher: TeacherTopK
   return targetDatum(input, rows, example.weights.subarray(1));
 }
 
-/** Targets of shape [T, K] whose weights are a teacher's probabilities, times the weight of their place. */
+/** Targets of shape [T, K]; the weights are the teacher's probabilities times the weight of the position. */
 export function targetDatum(
   modelInput: ModelInput,
   rows: TeacherTopK,

@@ -1,3 +1,4 @@
+import { thinkingState } from "@tinker-ts/hub";
 import { ArgumentError, ModelInput, type SamplingClient } from "tinker-ts";
 import { textOf, type Message, type Renderer } from "../renderers/index.js";
 import { wantedText } from "./graders.js";
@@ -45,6 +46,7 @@ export async function answerExample(
   const startedAt = performance.now();
   const messages = withSystem(example, options);
   const prompt = renderer.buildGenerationPrompt(messages);
+  const promptEnd = endOf(renderer, prompt);
   const maxTokens = roomFor(prompt, options);
   if (maxTokens <= 0) return overflow(numSamples, prompt);
   const { sequences } = await sampling.sample({
@@ -64,15 +66,28 @@ export async function answerExample(
       const answer = { text: textOf(message).trim(), message, termination };
       const grade = await grader(answer, example, signal);
       const isCut = stopReason === "length";
+      const thinks = () =>
+        thinkingState(promptEnd + renderer.tokenizer.decode(tokens)) === "inside";
       return {
         turns: [...messages.map((asked) => turnOf(asked, 0)), turnOf(message, tokens.length)],
         reward: grade.reward,
-        metrics: { ...grade.metrics, ...(isCut && { max_tokens_reached: 1 }) },
+        metrics: {
+          ...grade.metrics,
+          ...(isCut && { max_tokens_reached: 1, ...(thinks() && { thinking_cut_off: 1 }) }),
+        },
         logs: grade.logs ?? {},
         seconds: (performance.now() - startedAt) / 1000,
       };
     }),
   );
+}
+
+/** Where a think block that a prompt opens would be. */
+function endOf(renderer: Renderer, prompt: ModelInput): string {
+  const last = prompt.chunks.at(-1);
+  return last !== undefined && "tokens" in last
+    ? renderer.tokenizer.decode([...last.tokens].slice(-16))
+    : "";
 }
 
 /** Takes the choice that the model finds most probable, by the mean over its tokens. */

@@ -1,45 +1,62 @@
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { appendFile, mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { ArgumentError, type SamplingClient } from "tinker-ts";
+import { ArgumentError, checkOptions, type SamplingClient } from "tinker-ts";
 import { fileNameOf, readJsonLines, type Line } from "tinker-ts/run-log";
 import { textOf, type Message, type Renderer } from "../renderers/index.js";
 import { answerExample, chooseAnswer, type Attempt } from "./ask.js";
 import { inParallel } from "./in-parallel.js";
+import { untilAborted } from "./until-aborted.js";
 import { isRight, summarize, toResultLine, type EvalResult } from "./result.js";
 import type { EvalExample, EvalTask } from "./task.js";
 
-/** How a task is carried out. */
+/** Options of `evaluate`. */
 export interface EvaluateOptions {
   readonly task: EvalTask;
-  /** The model that is asked. */
+  /** The model to evaluate. */
   readonly sampling: SamplingClient;
   readonly renderer: Renderer;
-  /** The first so many examples only. */
+  /** The maximum number of examples. */
   readonly maxExamples?: number | undefined;
-  /** Examples under way at a time. @default 64 */
+  /** The maximum number of examples in flight. @default 64 */
   readonly concurrency?: number | undefined;
   /** Milliseconds until an example counts as failed. @default 300000 */
   readonly timeoutMs?: number | undefined;
-  /** Longest answer. @default 1024 */
+  /** The maximum number of tokens of an answer. @default 1024 */
   readonly maxTokens?: number | undefined;
   /** @default 0 */
   readonly temperature?: number | undefined;
-  /** Positions of prompt and answer together; answers are made shorter to fit. */
+  /** The context length of the model; answers are shortened to fit. */
   readonly contextWindow?: number | undefined;
-  /** Answers per example; with more than one, pass@k is told. @default 1 */
+  /** Answers per example; with more than one, the result has pass@k. @default 1 */
   readonly numSamples?: number | undefined;
-  /** Makes answers repeatable. @default 0 */
+  /** Random seed for sampling. @default 0 */
   readonly seed?: number | undefined;
-  /** Where every answer is kept; what is there is not asked again. */
+  /** The folder for answers; answered examples are not asked again. */
   readonly folder?: string | undefined;
   /** Called after every example. */
   readonly onProgress?: ((progress: EvalProgress) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How far an evaluation is. */
+const optionNames: Readonly<Record<keyof EvaluateOptions, true>> = {
+  task: true,
+  sampling: true,
+  renderer: true,
+  maxExamples: true,
+  concurrency: true,
+  timeoutMs: true,
+  maxTokens: true,
+  temperature: true,
+  contextWindow: true,
+  numSamples: true,
+  seed: true,
+  folder: true,
+  onProgress: true,
+  signal: true,
+};
+
+/** The progress of an evaluation. */
 export interface EvalProgress {
   readonly done: number;
   readonly total: number;
@@ -47,7 +64,7 @@ export interface EvalProgress {
   readonly correct: number;
 }
 
-/** An example with the name that files know it by. */
+/** An example with its name in files. */
 interface NamedExample {
   readonly id: string;
   readonly index: number;
@@ -55,13 +72,13 @@ interface NamedExample {
 }
 
 /**
- * Asks a model everything of a task and judges the answers.
+ * Asks a model all examples of a task and grades the answers.
  *
- * - An example that fails, or takes too long, counts as wrong and is told apart; the rest goes on.
- * - With a folder every answer is written when it is there. Started again, only what is missing or had failed
- *   is asked.
+ * - An example that fails or takes too long counts as wrong and as an error; the others continue.
+ * - With a folder every answer is stored at once. A second call asks only missing and failed examples.
  */
 export async function evaluate(options: EvaluateOptions): Promise<EvalResult> {
+  checkOptions(options, [optionNames]);
   const { task, numSamples = 1, concurrency = 64, folder, signal, onProgress } = options;
   const { maxExamples = task.examples.length } = options;
   if (task.examples.length === 0) throw new ArgumentError("task", `${task.name} has no examples`);
@@ -105,8 +122,7 @@ async function attempt(
       task.grader === "choice"
         ? chooseAnswer(example, options, bound)
         : answerExample(example, index, options, task.grader, bound);
-    // A grader that does not listen to the signal is left behind.
-    return await Promise.race([asking, rejection(bound)]);
+    return await untilAborted(bound, asking);
   } catch (cause) {
     signal?.throwIfAborted();
     const error = late.aborted ? `took longer than ${timeoutMs} ms` : String(cause);
@@ -116,12 +132,7 @@ async function attempt(
   }
 }
 
-async function rejection(signal: AbortSignal): Promise<never> {
-  await once(signal, "abort");
-  throw signal.reason;
-}
-
-/** Equal questions get numbers, so that each has a name of its own. */
+/** Equal questions get numbers, so that every example has a unique name. */
 function nameExamples(task: string, examples: readonly EvalExample[]): NamedExample[] {
   const seen = new Map<string, number>();
   return examples.map((example, index) => {

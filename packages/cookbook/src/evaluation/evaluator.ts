@@ -1,20 +1,20 @@
 import type { SamplingClient, TrainingClient } from "tinker-ts";
 import type { RunLog } from "tinker-ts/run-log";
 
-/** What an evaluator may use while a model is being trained. */
+/** The context of an evaluation during training. */
 export interface EvaluationContext {
   /** The model; passes without gradients leave it as it is. */
   readonly training: TrainingClient;
-  /** A sampler of the weights as they are now: made when first asked for, shared by all evaluators. */
+  /** A sampler of the current weights, created on first use and shared by all evaluators. */
   readonly sampler: () => Promise<SamplingClient>;
   /** Steps done. */
   readonly step: number;
-  /** Where the run keeps what it does; files of an evaluation belong to its step. */
+  /** The log of the run, for files of the evaluation. */
   readonly log?: RunLog | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Something that is found out about a model from time to time; the names of its metrics are used as they are. */
+/** An evaluation during training; the names of its metrics are used unchanged. */
 export interface Evaluator {
   readonly name: string;
   evaluate(context: EvaluationContext): Promise<Readonly<Record<string, number>>>;

@@ -3,19 +3,19 @@ import type { Renderer } from "../renderers/index.js";
 import { textOf } from "../renderers/index.js";
 import type { EvalExample, Grade, Grader } from "./task.js";
 
-/** Right when the texts are the same, but for white space around them. */
+/** Right when the texts are equal, except for surrounding white space. */
 export function exactMatch({ ignoreCase = false } = {}): Grader {
   const normal = (text: string): string => (ignoreCase ? text.trim().toLowerCase() : text.trim());
   return ({ text }, example) => verdict(normal(text) === normal(wantedText(example)));
 }
 
-/** Right when the wanted text is somewhere in the answer. */
+/** Right when the answer contains the expected text. */
 export function includesMatch({ ignoreCase = true } = {}): Grader {
   const normal = (text: string): string => (ignoreCase ? text.toLowerCase() : text);
   return ({ text }, example) => verdict(normal(text).includes(normal(wantedText(example)).trim()));
 }
 
-/** Right when the last number of the answer is the wanted one, give or take. */
+/** Right when the last number of the answer equals the expected one within a tolerance. */
 export function numericMatch({ tolerance = 1e-6, relative = 1e-6 } = {}): Grader {
   return ({ text }, example) => {
     const wanted = lastNumber(wantedText(example));
@@ -80,11 +80,11 @@ const judgePrompt = `A question was: {question}
 
 The right answer is: {wanted}
 
-Somebody answered: {answer}
+The given answer is: {answer}
 
 Is that answer right? Say yes or no.`;
 
-/** Right when another model says so. */
+/** Right when another model accepts the answer. */
 export function modelJudge(options: JudgeOptions): Grader {
   const {
     sampling,

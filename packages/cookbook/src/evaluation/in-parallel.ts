@@ -1,4 +1,4 @@
-/** Works through a list with so many at a time; the first failure ends it, when those under way have ended. */
+/** Processes a list with limited concurrency; after a failure it waits for the work in flight and rejects. */
 export async function inParallel<T, R>(
   items: readonly T[],
   concurrency: number,

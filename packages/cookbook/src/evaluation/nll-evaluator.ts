@@ -13,7 +13,7 @@ import type { Evaluator } from "./evaluator.js";
 export interface NllEvaluatorOptions {
   /** Goes before the names of the metrics. @default "test" */
   readonly name?: string | undefined;
-  /** Also tells bits per byte. */
+  /** Adds bits per byte to the metrics. */
   readonly tokenizer?: ByteTokenizer | undefined;
 }
 

@@ -11,7 +11,7 @@ export function passAtK(samples: number, correct: number, k: number): number {
   return 1 - allWrong;
 }
 
-/** The values of `k` that are worth telling for a number of samples. */
+/** The values of `k` to report for a number of samples. */
 export function passAtKValues(samples: number): number[] {
   return [...new Set([...usualK.filter((k) => k <= samples), samples])];
 }

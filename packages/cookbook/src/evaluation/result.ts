@@ -17,7 +17,9 @@ export interface EvalResult {
   readonly numErrors: number;
   /** Answers that were cut off, and questions that did not fit. */
   readonly numTruncated: number;
-  /** What graders told, averaged. */
+  /** Those of them that were still thinking, so that there is no answer at all. */
+  readonly numThinkingCutOff: number;
+  /** The means of the metrics of graders. */
   readonly metrics: Readonly<Record<string, number>>;
   /** By k: the chance that one of k answers is right; empty with one answer per example. */
   readonly passAtK: ReadonlyMap<number, number>;
@@ -36,6 +38,7 @@ export function summarize(
   const numCorrect = all.filter(isRight).length;
   const numErrors = all.filter(({ error }) => error !== undefined).length;
   const numTruncated = all.filter(isCut).length;
+  const numThinkingCutOff = all.filter(({ metrics }) => "thinking_cut_off" in metrics).length;
   const answered = all.length - numErrors - numTruncated;
   const samples = Math.max(0, ...attempts.map(({ length }) => length));
   const ks = samples > 1 ? passAtKValues(samples) : [];
@@ -48,6 +51,7 @@ export function summarize(
     numCorrect,
     numErrors,
     numTruncated,
+    numThinkingCutOff,
     metrics: averages(all.map(({ metrics }) => metrics)),
     passAtK: new Map(
       ks.map((k) => [
@@ -71,6 +75,7 @@ export function toResultLine(result: EvalResult): Line {
     num_correct: result.numCorrect,
     num_errors: result.numErrors,
     num_truncated: result.numTruncated,
+    num_thinking_cut_off: result.numThinkingCutOff,
     metrics: result.metrics,
     time_seconds: result.seconds,
     pass_at_k: Object.fromEntries([...result.passAtK].map(([k, share]) => [String(k), share])),

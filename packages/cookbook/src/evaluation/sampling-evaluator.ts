@@ -27,7 +27,7 @@ export function samplingEvaluator(task: EvalTask, options: SamplingEvaluatorOpti
   };
 }
 
-/** The share of held-out conversations whose last message the model writes word for word, told as a task "exact". */
+/** The share of held-out conversations that the model completes word for word, as a task "exact". */
 export function exactMatchEvaluator(
   conversations: readonly { readonly messages: readonly Message[] }[],
   options: SamplingEvaluatorOptions & { readonly renderer: Renderer; readonly name?: string },

@@ -2,7 +2,7 @@ import type { Message, Termination } from "../renderers/index.js";
 
 /** Something to ask a model, and what is wanted. */
 export interface EvalExample {
-  /** Tells examples apart in files. @default made from the question */
+  /** Identifies the example in files. @default made from the question */
   readonly id?: string | undefined;
   /** The conversation up to where the model answers. */
   readonly messages: readonly Message[];
@@ -49,7 +49,7 @@ export interface EvalTask {
   readonly system?: string | undefined;
 }
 
-/** A task from conversations whose last message is the wanted answer. */
+/** A task from conversations; the last message of each is the expected answer. */
 export function taskFromConversations(
   name: string,
   conversations: readonly {

@@ -1,5 +1,6 @@
+import path from "node:path";
 import { ArgumentError } from "tinker-ts";
-import { modelSizes } from "./model-sizes.js";
+import { modelSizes, readModelFolder, typeOfConfig } from "./model-sizes.js";
 
 /** What a learning rate is recommended for. */
 export interface LearningRateOptions {
@@ -12,10 +13,12 @@ export interface LearningRateOptions {
   readonly hiddenSize?: number | undefined;
 }
 
-/** How quickly the rate falls with the hidden size, by what the model's name contains. */
+/** How quickly the rate falls with the hidden size, by what the name or the `model_type` of a model contains. */
 const exponents = [
-  ["llama", 0.781],
-  ["qwen", 0.0775],
+  // Not calibrated: the flatter of the two that are, whose rates are the lower ones for small models.
+  [/minicpm5|lfm2|granite-4|granitemoehybrid|olmo-?3|ministral-?3/, 0.0775],
+  [/llama/, 0.781],
+  [/qwen/, 0.0775],
 ] as const;
 
 /** Small models that were tried out one by one; their sizes are far from what the formula was made for. */
@@ -30,13 +33,15 @@ const notCalibrated = [
   /^nvidia\/NVIDIA-Nemotron-3/,
 ];
 
-/** A learning rate to start with; it does not depend on the rank. */
+/** A learning rate to start with, for a model by its name or its folder; it does not depend on the rank. */
 export function recommendedLearningRate(model: string, options: LearningRateOptions = {}): number {
   const { isLora = true } = options;
   const known = Object.hasOwn(measured, model) ? measured[model] : undefined;
   if (known !== undefined) return isLora ? known : known / 10;
-  const name = model.toLowerCase();
-  const exponent = exponents.find(([part]) => name.includes(part))?.[1];
+  const folder = readModelFolder(model);
+  // Of a folder the last name counts: others may be called after anything.
+  const name = folder ? `${path.basename(model)} ${typeOfConfig(folder)}` : model;
+  const exponent = exponents.find(([pattern]) => pattern.test(name.toLowerCase()))?.[1];
   if (exponent === undefined) {
     const isKnown = notCalibrated.some((pattern) => pattern.test(model));
     throw new ArgumentError(

@@ -1,3 +1,7 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { isObject, parseJson } from "@tinker-ts/hub/files";
+
 /** Sizes of a model that learning rates and adapters depend on. */
 export interface ModelSizes {
   /** Width of the hidden states. */
@@ -24,6 +28,7 @@ const rows: Readonly<Record<string, Row>> = {
   "Qwen/Qwen3-8B-Base": [4096, 1_769_472, 958_464, 156_032],
   "Qwen/Qwen3-VL-235B-A22B-Instruct": [4096, 56_598_528, 3_176_448, 156_032],
   "Qwen/Qwen3-VL-30B-A3B-Instruct": [2048, 14_450_688, 835_584, 153_984],
+  "Qwen/Qwen3.5-0.8B": [1024, 331_776, 344_064, 249_344],
   "Qwen/Qwen3.5-27B": [5120, 4_325_376, 2_965_504, 253_440],
   "Qwen/Qwen3.5-35B-A3B": [2048, 16_281_600, 1_013_760, 250_368],
   "Qwen/Qwen3.5-35B-A3B-Base": [2048, 16_281_600, 1_013_760, 250_368],
@@ -54,20 +59,75 @@ const rows: Readonly<Record<string, Row>> = {
   "thinkingmachines/Inkling": [6144, 154_705_920, 3_424_256, 207_168],
 };
 
-/** The sizes of a model by its name, or undefined when they are not known here. */
+/** Widths of models that the service does not offer: their adapters are counted by the engine. */
+const hiddenSizes: Readonly<Record<string, number>> = {
+  "LiquidAI/LFM2-350M": 1024,
+  "LiquidAI/LFM2-700M": 1536,
+  "LiquidAI/LFM2-1.2B": 2048,
+  "LiquidAI/LFM2-2.6B": 2048,
+  "LiquidAI/LFM2.5-350M": 1024,
+  "LiquidAI/LFM2.5-1.2B-Base": 2048,
+  "LiquidAI/LFM2.5-1.2B-Instruct": 2048,
+  "LiquidAI/LFM2.5-1.2B-Thinking": 2048,
+  "LiquidAI/LFM2.5-2.6B": 2048,
+  "Qwen/Qwen3.5-2B": 2048,
+  "Qwen/Qwen3.5-2B-Base": 2048,
+  "allenai/Olmo-3-7B-Instruct": 4096,
+  "allenai/Olmo-3-7B-Think": 4096,
+  "allenai/Olmo-3-32B-Think": 5120,
+  "ibm-granite/granite-4.0-1b": 2048,
+  "ibm-granite/granite-4.0-350m": 1024,
+  "ibm-granite/granite-4.0-h-1b": 1536,
+  "ibm-granite/granite-4.0-h-350m": 768,
+  "ibm-granite/granite-4.0-h-micro": 2048,
+  "ibm-granite/granite-4.0-micro": 2560,
+  "mistralai/Ministral-3-3B-Instruct-2512": 3072,
+  "mistralai/Ministral-3-3B-Instruct-2512-BF16": 3072,
+  "mistralai/Ministral-3-8B-Instruct-2512": 4096,
+  "mistralai/Ministral-3-8B-Instruct-2512-BF16": 4096,
+  "mistralai/Ministral-3-14B-Instruct-2512": 5120,
+  "mistralai/Ministral-3-14B-Instruct-2512-BF16": 5120,
+  "openbmb/MiniCPM5-1B": 1536,
+  "thinkingmachines/Inkling-Small": 4096,
+};
+
+/** The sizes of a model by its name or its folder, or undefined when they are not known. */
 export function modelSizes(model: string): ModelSizes | undefined {
-  if (model === "thinkingmachines/Inkling-Small") return { hiddenSize: 4096, perRank: null };
   const row = Object.hasOwn(rows, model) ? rows[model] : undefined;
-  if (!row) return undefined;
-  const [hiddenSize, mlp, attention, unembedding] = row;
-  return { hiddenSize, perRank: { mlp, attention, unembedding } };
+  if (row) {
+    const [hiddenSize, mlp, attention, unembedding] = row;
+    return { hiddenSize, perRank: { mlp, attention, unembedding } };
+  }
+  const listed = Object.hasOwn(hiddenSizes, model) ? hiddenSizes[model] : undefined;
+  const hiddenSize = listed ?? hiddenSizeOfConfig(readModelFolder(model) ?? {});
+  return hiddenSize === undefined ? undefined : { hiddenSize, perRank: null };
 }
 
-/** The hidden size that a model's `config.json` tells, also where it is one of the text model inside. */
+/** The `config.json` of a model that is given by its folder; undefined where the name means none. */
+export function readModelFolder(model: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const config = parseJson(readFileSync(path.join(model, "config.json"), "utf8"));
+    return isObject(config) ? config : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The hidden size of a model by its `config.json`, also where it is that of the text model inside. */
 export function hiddenSizeOfConfig(config: {
   readonly [key: string]: unknown;
 }): number | undefined {
-  const inner = config["text_config"] as Readonly<Record<string, unknown>> | undefined;
-  const size = config["hidden_size"] ?? inner?.["hidden_size"];
+  const size = config["hidden_size"] ?? textOf(config)["hidden_size"];
   return typeof size === "number" ? size : undefined;
+}
+
+/** What the kind of a model is called in its `config.json`. */
+export function typeOfConfig(config: { readonly [key: string]: unknown }): string {
+  const type = textOf(config)["model_type"] ?? config["model_type"];
+  return typeof type === "string" ? type : "";
+}
+
+function textOf(config: { readonly [key: string]: unknown }): Readonly<Record<string, unknown>> {
+  const inner = config["text_config"];
+  return isObject(inner) ? inner : {};
 }

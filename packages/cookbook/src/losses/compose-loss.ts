@@ -16,7 +16,7 @@ export interface WeightedTerm {
   readonly weight?: number | WeightSchedule;
 }
 
-/** Hears of each term as it runs; what it throws is ignored. */
+/** Called for each term as it runs; errors that it throws are ignored. */
 export type TermListener = (event: TermEvent) => void;
 
 /** One term's start, end or failure. */
@@ -41,9 +41,9 @@ export interface LossParts {
   readonly base?: Term;
   /** Regularizers. */
   readonly terms?: readonly WeightedTerm[];
-  /** Which positions count, per datum; by default those whose `weights` are not zero. */
+  /** The counted positions, per datum; by default those with weights other than zero. */
   readonly masks?: SideData | ((data: readonly Datum[]) => SideData);
-  /** Hears of each term as it runs. */
+  /** Called for each term as it runs. */
   readonly onTerm?: TermListener;
 }
 
@@ -70,7 +70,7 @@ export function composeLoss({ base, terms = [], masks, onTerm }: LossParts): Com
   return {
     at: (step) => {
       if (!Number.isInteger(step) || step < 0) {
-        throw new ArgumentError("step", `must be a whole number from 0 on, got ${String(step)}`);
+        throw new ArgumentError("step", `must be an integer of at least 0, not ${String(step)}`);
       }
       const parts = terms.map(({ name, term, weight = 1 }) => ({
         name,
@@ -128,11 +128,11 @@ function run(
   onTerm?: TermListener,
 ): TermResult {
   const started = performance.now();
-  tell(onTerm, { type: "start", name, weight });
+  notify(onTerm, { type: "start", name, weight });
   try {
     const result = term.evaluate(batch, prepared);
     checkResult(result, batch);
-    tell(onTerm, {
+    notify(onTerm, {
       type: "stop",
       name,
       durationMs: performance.now() - started,
@@ -140,7 +140,7 @@ function run(
     });
     return result;
   } catch (error) {
-    tell(onTerm, { type: "error", name, durationMs: performance.now() - started, error });
+    notify(onTerm, { type: "error", name, durationMs: performance.now() - started, error });
     throw named(name, error);
   }
 }
@@ -239,7 +239,7 @@ function named(name: string, error: unknown): Error {
   return new ArgumentError(`terms.${name}`, message, { cause: error });
 }
 
-function tell(listener: TermListener | undefined, event: TermEvent): void {
+function notify(listener: TermListener | undefined, event: TermEvent): void {
   try {
     listener?.(event);
   } catch {

@@ -4,7 +4,7 @@ import { splitThinking, type Message } from "../renderers/index.js";
 
 /** Two completions of one prompt. */
 export interface Comparison {
-  /** What both answer. */
+  /** The prompt of both completions. */
   readonly prompt: readonly Message[];
   /** The first. */
   readonly completionA: readonly Message[];
@@ -15,19 +15,19 @@ export interface Comparison {
 /** Which completion is better. */
 export type PreferenceLabel = "A" | "B" | "Tie";
 
-/** A comparison that somebody decided. */
+/** A comparison with its result. */
 export interface LabeledComparison extends Comparison {
   /** The better one. */
   readonly label: PreferenceLabel;
 }
 
-/** A completion that somebody liked or not, without another to compare it with. */
+/** A single completion with a judgement. */
 export interface JudgedCompletion {
-  /** What it answers. */
+  /** The prompt. */
   readonly prompt: readonly Message[];
   /** The answer. */
   readonly completion: readonly Message[];
-  /** Whether it is a wanted one. */
+  /** True for a desirable completion. */
   readonly desirable: boolean;
 }
 
@@ -58,7 +58,7 @@ export async function loadComparisons(
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Forms of rows that are known, each by the fields that it cannot do without. */
+/** The known forms of rows, each with its required fields. */
 const shapes: readonly {
   readonly fields: readonly string[];
   readonly read: (row: Fields) => LabeledComparison;
@@ -76,25 +76,25 @@ const shapes: readonly {
   },
 ];
 
-/** Reads a row in one of the known forms; what is missing or wrong is named with its field. */
+/** Reads a row in one of the known forms; errors name the field. */
 export function toComparison(row: unknown): LabeledComparison {
   const fields = fieldsOf(row);
   const shape = shapes.find((entry) => entry.fields.every((name) => fields[name] !== undefined));
   if (!shape) {
     const found = Object.keys(fields).join(", ") || "none";
     const known = shapes.map((entry) => entry.fields.join(" + ")).join("; ");
-    throw new DataError(`has none of the known forms (${known}); its fields are: ${found}`);
+    throw new DataError(`unknown row format with the fields ${found}; expected one of: ${known}`);
   }
   const comparison = shape.read(fields);
   if (comparison.prompt.length === 0) {
-    throw new DataError("has no prompt: its completions share no first messages");
+    throw new DataError("no prompt: the completions share no first messages");
   }
   const sides = [comparison.completionA, comparison.completionB];
   if (sides.some((side) => !side.some(({ role }) => role === "assistant"))) {
-    throw new DataError("has a completion without an answer of the assistant");
+    throw new DataError('a completion has no message of the role "assistant"');
   }
   if (comparison.label !== "Tie" && JSON.stringify(sides[0]) === JSON.stringify(sides[1])) {
-    throw new DataError("has two completions that are the same, and one is said to be better");
+    throw new DataError("identical completions cannot be ranked");
   }
   return comparison;
 }
@@ -114,7 +114,7 @@ export function toJudged(row: unknown): readonly JudgedCompletion[] {
   return [{ prompt, completion, desirable: Boolean(label) }];
 }
 
-/** Both sides of a comparison for themselves; a tie has none. */
+/** Both sides of a comparison as single completions; none for a tie. */
 export function judgedOf(comparison: LabeledComparison): readonly JudgedCompletion[] {
   const pair = toPair(comparison);
   if (!pair) return [];
@@ -125,7 +125,7 @@ export function judgedOf(comparison: LabeledComparison): readonly JudgedCompleti
   ];
 }
 
-/** A comparison by its result; undefined for a tie, which says nothing about either. */
+/** A comparison as a chosen and a rejected completion; undefined for a tie. */
 export function toPair({ prompt, completionA, completionB, label }: LabeledComparison):
   | {
       readonly prompt: readonly Message[];
@@ -189,7 +189,7 @@ function readSide(row: Fields, field: string, role: string): Message[] {
   if (Array.isArray(value)) return toMessages(value, field).map(splitThinking);
   if (typeof value !== "string") {
     throw new DataError(
-      `${field}: is ${value === undefined ? "missing" : typeof value}, neither a text nor a list of messages`,
+      `${field}: expected text or a list of messages, got ${value === undefined ? "nothing" : typeof value}`,
     );
   }
   return readTurns(value) ?? [splitThinking({ role, content: value })];
@@ -222,5 +222,5 @@ function withSystem({ system }: Fields, messages: readonly Message[]): readonly 
 
 function fieldsOf(value: unknown, field?: string): Fields {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Fields;
-  throw new DataError(`${field === undefined ? "" : `${field}: `}is not an object`);
+  throw new DataError(`${field === undefined ? "" : `${field}: `}expected an object`);
 }

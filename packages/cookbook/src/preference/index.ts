@@ -41,7 +41,7 @@ export {
   type TournamentGroupOptions,
   type WinRateOptions,
 } from "./tournament-group.js";
-export { isUnpaired, train, type PreferenceTrainOptions } from "./train.js";
+export { isUnpaired, preferenceLoop, train, type PreferenceTrainOptions } from "./train.js";
 export {
   dpo,
   ipo,

@@ -2,13 +2,18 @@ import path from "node:path";
 import type { ServiceClient } from "tinker-ts";
 import type { CheckpointRow, RunSink } from "tinker-ts/run-log";
 import type { Message, Renderer } from "../renderers/index.js";
-import { groupDataset, train as trainByRewards, type RlTrainOptions } from "../rl/index.js";
-import { chooseRenderer, type RunResult } from "../runs/index.js";
+import {
+  groupDataset,
+  rlOptionNames,
+  train as trainByRewards,
+  type RlTrainOptions,
+} from "../rl/index.js";
+import { chooseRenderer, pickOptions, type RunResult } from "../runs/index.js";
 import { train as trainOnExamples, type TrainOptions } from "../supervised/index.js";
 import { chatPreferenceModel, trainRewardModel, type RewardModelOptions } from "./reward-model.js";
 import { tournamentGroup, type TournamentGroupOptions } from "./tournament-group.js";
 
-/** What the pipeline decides for all of its stages. */
+/** Options that the pipeline sets for all stages. */
 type Shared = "service" | "model" | "folder" | "ifExists" | "signal" | "sinks" | "renderer";
 
 /** A model that learns from examples, then a judge that learns from comparisons, then the model from the judge. */
@@ -17,7 +22,7 @@ export interface PreferencePipelineOptions {
   readonly service: ServiceClient;
   /** The name of a model that the server supports. */
   readonly model: string;
-  /** Holds a folder for each stage: `sft`, `reward_model`, `rl`. Stages that are done are not done again. */
+  /** The parent of the folders of the stages: `sft`, `reward_model`, `rl`. Finished stages are not repeated. */
   readonly folder: string;
   /** The chat format: a renderer or its name. @default the one recommended for the model */
   readonly renderer?: Renderer | string | undefined;
@@ -39,7 +44,7 @@ export interface PreferencePipelineOptions {
       /** The rate of every update. @default 1e-5 */
       readonly learningRate?: number | undefined;
     };
-  /** Where the stages are told to besides their folders. */
+  /** Further destinations of the logs of the stages. */
   readonly sinks?: ((stage: PipelineStage) => readonly RunSink[]) | undefined;
   /** Ends the stage under way with a checkpoint to go on from. */
   readonly signal?: AbortSignal | undefined;
@@ -61,8 +66,8 @@ export interface PipelineResult {
 }
 
 /**
- * The three stages of learning from human feedback, each in a folder of its own. Called again it goes on with
- * the stage that was interrupted; a stage that is done costs nothing.
+ * The three stages of learning from human feedback, each in a folder of its own. Called again, it resumes the
+ * interrupted stage and skips finished ones.
  */
 export async function trainFromPreferences(
   options: PreferencePipelineOptions,
@@ -103,8 +108,7 @@ export async function trainFromPreferences(
   );
   const start = rl.loadCheckpointPath ?? stages.sft?.checkpoint?.statePath;
   stages.rl = await trainByRewards({
-    ...rl,
-    ...placeOf("rl"),
+    ...pickOptions({ ...rl, ...placeOf("rl") }, rlOptionNames),
     loadCheckpointPath: start,
     maxTokens,
     learningRate,

@@ -13,9 +13,16 @@ import {
   type RowOptions,
   type RowSource,
 } from "../data/index.js";
-import type { Message, Renderer } from "../renderers/index.js";
-import { chooseRenderer, findContextLength } from "../runs/index.js";
-import { defaultBatchSize } from "../supervised/index.js";
+import { textOf, type Message, type Renderer } from "../renderers/index.js";
+import {
+  checkOptionNames,
+  chooseRenderer,
+  contentHash,
+  enoughEpochs,
+  findContextLength,
+} from "../runs/index.js";
+import { defaultBatchSize, fewRowsWarning } from "../supervised/index.js";
+import { preferenceOptionNames } from "./option-names.js";
 import {
   judgedOf,
   toComparison,
@@ -25,7 +32,7 @@ import {
   type LabeledComparison,
 } from "./comparison.js";
 
-/** What is preferred, and how it becomes batches. */
+/** The preferences to train on, and how they become batches. */
 export interface PreferenceDataOptions extends RowOptions {
   /** The name of a model that the server supports. */
   readonly model: string;
@@ -37,49 +44,49 @@ export interface PreferenceDataOptions extends RowOptions {
   readonly data: RowSource;
   /** Turns a row into a comparison; undefined leaves the row out. @default the known forms */
   readonly map?: ((row: never) => LabeledComparison | undefined) | undefined;
-  /** Rows that are not trained; what the loss says of them is told as `test/…`. */
+  /** Rows to evaluate on; their loss and its metrics are logged as `test/…`. */
   readonly evalData?: RowSource | undefined;
-  /** Takes this many rows out of `data` instead. @default 0 */
+  /** The number of rows of `data` to hold out for evaluation instead. @default 0 */
   readonly testSize?: number | undefined;
   /** The chat format: a renderer or its name. @default the one recommended for the model */
   readonly renderer?: Renderer | string | undefined;
-  /** Comparisons, or single completions, per step. @default up to 128, so that a run has a hundred steps */
+  /** Comparisons, or single completions, per step. @default up to 128, so that an epoch has a hundred steps */
   readonly batchSize?: number | undefined;
-  /** Longest sequence; what is beyond is cut off. @default what the model takes */
+  /** The maximum length of a sequence in tokens; longer ones are cut. @default the model's context length */
   readonly maxLength?: number | undefined;
-  /** Decides the order of rows and the adapter's first weights. @default 0 */
+  /** Random seed for data order and initial weights. @default 0 */
   readonly seed?: number | undefined;
 }
 
-/** How preferences are prepared. */
+/** Options of `preparePreferences`. */
 export interface PreparePreferencesOptions extends PreferenceDataOptions {
-  /** Where the model is; asked for its tokenizer and its longest context. */
+  /** The server of the model, for its tokenizer and its context length. */
   readonly service: ServiceClient;
   /** Whether rows are single completions instead of pairs. @default false */
   readonly unpaired?: boolean | undefined;
-  /** Weights to begin with; their run may tell the renderer. */
+  /** Weights to start from; their run may have stored its renderer. */
   readonly loadCheckpointPath?: string | undefined;
-  /** How often the data is gone through; decides the batch size where none is given. @default 1 */
+  /** Passes over the data. @default 1, or as many as give 30 steps */
   readonly numEpochs?: number | undefined;
-  /** Gives the work up. */
+  /** Aborts the preparation. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Data to compare: a chosen and a rejected datum, or one datum that is wanted or not. */
+/** Data to compare: a chosen and a rejected datum, or a single desirable or undesirable one. */
 export interface PreferenceRow extends Placed {
-  /** What both answer. */
+  /** The prompt of both completions. */
   readonly prompt: readonly Message[];
   /** The chosen datum and the rejected one; or the only one. */
   readonly data: readonly Datum[];
-  /** Of each datum, whether it is wanted. */
+  /** For each datum, true for a desirable one. */
   readonly desirable: readonly boolean[];
 }
 
-/** What there is to learn. */
+/** The size of the data. */
 export interface PreferenceReport {
   /** Comparisons, or single completions. */
   readonly rows: number;
-  /** Comparisons that nobody won; they are left out. */
+  /** Ties, which are left out. */
   readonly ties: number;
   /** Positions that the model reads in an epoch. */
   readonly tokens: number;
@@ -89,13 +96,13 @@ export interface PreferenceReport {
   readonly truncatedRows: number;
 }
 
-/** Preferences that are ready to be trained on. */
+/** Preferences that are ready for training. */
 export interface PreparedPreferences {
-  /** In batches. */
+  /** The training rows in batches. */
   readonly dataset: PreferenceDataset;
-  /** Rows that are not trained; empty when there are none. */
+  /** Held-out rows; empty when there are none. */
   readonly test: readonly PreferenceRow[];
-  /** What there is to learn. */
+  /** The size of the data. */
   readonly report: PreferenceReport;
   /** Rows that were left out, with `badRows: "skip"`. */
   readonly badRows: readonly BadRow[];
@@ -105,11 +112,17 @@ export interface PreparedPreferences {
   readonly tokenizer: Tokenizer;
   /** Rows per step. */
   readonly batchSize: number;
-  /** The names of the files, where the data came from some. */
+  /** Hash of the rows by their content. */
+  readonly dataHash?: string | undefined;
+  /** Passes over the data: as chosen, or as many as give enough steps. */
+  readonly numEpochs?: number | undefined;
+  /** Problems of the data that do not stop a run. */
+  readonly warnings?: readonly string[] | undefined;
+  /** The names of the files that the data came from. */
   readonly files: { readonly data?: string | undefined; readonly test?: string | undefined };
 }
 
-/** Preferences in batches, shuffled anew for every epoch. */
+/** Preferences in batches, in another order every epoch. */
 export class PreferenceDataset implements Dataset {
   /** Full batches of an epoch. */
   readonly batchesPerEpoch: number;
@@ -123,7 +136,7 @@ export class PreferenceDataset implements Dataset {
     if (rows.length < batchSize) {
       throw new ArgumentError(
         "batchSize",
-        `${batchSize} is more than the ${rows.length} rows there are`,
+        `${batchSize} exceeds the number of rows (${rows.length})`,
       );
     }
     this.rows = rows;
@@ -138,7 +151,7 @@ export class PreferenceDataset implements Dataset {
     return shuffledBatch(this.rows, { batchSize, seed, epoch, index: batch });
   }
 
-  /** The data of a batch: of each row the chosen one before the rejected one. */
+  /** The data of a batch: for each row the chosen one before the rejected one. */
   batch(epoch: number, batch: number): readonly Datum[] {
     return this.rowsOf(epoch, batch).flatMap(({ data }) => data);
   }
@@ -150,10 +163,11 @@ interface Candidate extends Placed {
   readonly desirable: readonly boolean[];
 }
 
-/** Reads, renders and checks all preferences before anything is trained. */
+/** Reads, renders and checks all preferences before training. */
 export async function preparePreferences(
   options: PreparePreferencesOptions,
 ): Promise<PreparedPreferences> {
+  checkOptionNames(options, preferenceOptionNames);
   const { data, evalData, testSize = 0, seed = 0, service, model, signal } = options;
   if (evalData !== undefined && testSize > 0) {
     throw new ArgumentError("testSize", "choose evalData or testSize");
@@ -169,10 +183,14 @@ export async function preparePreferences(
   const rendering = { renderer, contextLength, maxLength: options.maxLength };
   const train = renderAll(split.train, rendering, options.badRows);
   const test = renderAll(loadedTest?.candidates ?? split.test, rendering, options.badRows);
-  const { batchSize = defaultBatchSize(train.rows.length, options.numEpochs) } = options;
+  const { batchSize = defaultBatchSize(train.rows.length) } = options;
   const all = train.rows.flatMap((row) => row.data);
+  const dataset = new PreferenceDataset(train.rows, { batchSize, seed });
   return {
-    dataset: new PreferenceDataset(train.rows, { batchSize, seed }),
+    dataset,
+    dataHash: contentHash(loaded.candidates),
+    numEpochs: options.numEpochs ?? enoughEpochs(dataset.batchesPerEpoch),
+    warnings: fewRowsWarning(train.rows.length),
     test: test.rows,
     report: {
       rows: train.rows.length,
@@ -205,7 +223,7 @@ async function loadCandidates(
   const { rows, badRows } = await loadRows(source, read, options, "comparisons");
   const candidates = rows.flatMap(({ found, place }) => found.map((row) => ({ ...row, place })));
   const ties = rows.filter(({ found }) => found.length === 0).length;
-  if (candidates.length === 0) throw new DataError("has ties only", { place: nameOf(source) });
+  if (candidates.length === 0) throw new DataError("only ties", { place: nameOf(source) });
   return { candidates, ties, badRows };
 }
 
@@ -234,6 +252,7 @@ function renderAll(
   for (const [index, { prompt, completions, desirable, place }] of candidates.entries()) {
     try {
       const rendered = completions.map((completion) => render(prompt, completion, rendering));
+      checkCompletions(completions, rendered);
       rows.push({ prompt, data: rendered.map(({ datum }) => datum), desirable, place });
       if (rendered.some(({ isCut }) => isCut)) truncatedRows++;
     } catch (error) {
@@ -246,7 +265,25 @@ function renderAll(
   return { rows, badRows, truncatedRows };
 }
 
-/** One completion behind its prompt; all its answers count, every token the same. */
+/** Refuses empty completions, and pairs that are the same after rendering and cutting. */
+function checkCompletions(
+  completions: readonly (readonly Message[])[],
+  rendered: readonly { readonly datum: Datum }[],
+): void {
+  const isEmpty = ({ role, content, toolCalls }: Message): boolean =>
+    role === "assistant" && !toolCalls?.length && textOf({ content }).trim() === "";
+  if (completions.some((completion) => completion.some(isEmpty))) {
+    throw new DataError("a completion is empty");
+  }
+  const [first, second] = rendered.map(({ datum: { modelInput, lossFnInputs } }) =>
+    JSON.stringify([modelInput, Number(lossFnInputs["target_tokens"]!.data.at(-1))]),
+  );
+  if (first === second) {
+    throw new DataError("both completions are the same after rendering and cutting");
+  }
+}
+
+/** One completion after its prompt; every token of its answers has the same weight. */
 function render(
   prompt: readonly Message[],
   completion: readonly Message[],
@@ -262,14 +299,14 @@ function render(
   const { length } = example.input;
   if (maxLength === undefined && length - 1 > contextLength) {
     throw new DataError(
-      `has ${length} tokens, but the model takes ${contextLength}; set a maximal length to cut it`,
+      `${length} tokens exceed the model's context length (${contextLength}); set maxLength to cut the row`,
     );
   }
   const datum = toDatum(example, { maxLength, reduction: "none" });
   const isCut = length > (maxLength ?? length);
   if (countTrained(datum) === 0) {
     const where = isCut ? ` within its first ${maxLength}` : "";
-    throw new DataError(`has a completion with no token to learn${where}`);
+    throw new DataError(`a completion has no token to learn${where}`);
   }
   return { datum, isCut };
 }

@@ -25,8 +25,10 @@ export interface PairSlope {
 
 /** A loss on pairs of completions, of which one is preferred. */
 export interface PreferenceLoss {
-  /** Its value is told as `NAME_loss`. */
+  /** Its value is logged as `NAME_loss`. */
   readonly name: string;
+  /** Settings besides `beta`; a resumed run must have the same. */
+  readonly settings?: Readonly<Record<string, number>> | undefined;
   /** Whether the loss compares with a reference model. */
   readonly needsReference: boolean;
   /** Strength; rewards are reported as `beta` times a shift. */
@@ -77,6 +79,7 @@ export function simpo({ beta = 2, margin: target = 0.5 }: SimpoOptions = {}): Pr
   positive("beta", beta);
   return {
     name: "simpo",
+    settings: { margin: target },
     needsReference: false,
     beta,
     at({ chosen, rejected, chosenTokens, rejectedTokens }) {
@@ -91,11 +94,11 @@ export function simpo({ beta = 2, margin: target = 0.5 }: SimpoOptions = {}): Pr
   };
 }
 
-/** What is known of a completion without a partner. */
+/** A single completion and how much its probability has changed. */
 export interface UnpairedShift {
   /** How much more probable than under the reference. */
   readonly shift: number;
-  /** Whether it is a wanted one. */
+  /** True for a desirable completion. */
   readonly desirable: boolean;
 }
 
@@ -103,16 +106,18 @@ export interface UnpairedShift {
 export interface KtoOptions {
   /** Strength. @default 0.1 */
   readonly beta?: number;
-  /** Weight of wanted completions. @default 1 */
+  /** Weight of desirable completions. @default 1 */
   readonly desirableWeight?: number;
-  /** Weight of unwanted completions. @default 1 */
+  /** Weight of undesirable completions. @default 1 */
   readonly undesirableWeight?: number;
 }
 
-/** A loss on single completions, each of which is wanted or not. */
+/** A loss on single completions, each desirable or undesirable. */
 export interface UnpairedLoss {
-  /** Its value is told as `NAME_loss`. */
+  /** Its value is logged as `NAME_loss`. */
   readonly name: string;
+  /** Settings besides `beta`; a resumed run must have the same. */
+  readonly settings?: Readonly<Record<string, number>> | undefined;
   /** Whether the loss compares with a reference model. */
   readonly needsReference: boolean;
   /** Strength; rewards are reported as `beta` times a shift. */
@@ -126,7 +131,7 @@ export interface UnpairedLoss {
 }
 
 /**
- * Values single completions as prospect theory does (KTO): wanted ones should gain, and unwanted ones lose,
+ * Values single completions as prospect theory does (KTO): desirable ones should gain, and undesirable ones lose,
  * against the batch's mean shift, which is a constant and never below 0.
  */
 export function kto({
@@ -137,6 +142,7 @@ export function kto({
   positive("beta", beta);
   return {
     name: "kto",
+    settings: { desirableWeight, undesirableWeight },
     needsReference: true,
     beta,
     atAll(completions) {
@@ -154,7 +160,7 @@ export function kto({
   };
 }
 
-/** What a reference model says of a datum: of every token, or already summed up by the weights. */
+/** Log-probabilities of a datum under a reference model: one per token, or their sum by the weights. */
 export type Reference = ArrayLike<number> | number;
 
 /**
@@ -201,8 +207,8 @@ export function pairLoss(
 }
 
 /**
- * The loss of a batch of single completions; `desirable` says of each whether it is wanted. `accuracy` is the
- * share of those that are on their side of the origin.
+ * The loss of a batch of single completions; `desirable` has a flag for each. `accuracy` is the share of completions on
+ * the right side of the origin.
  */
 export function unpairedLoss(
   loss: UnpairedLoss,

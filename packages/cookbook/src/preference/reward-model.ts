@@ -12,10 +12,18 @@ import {
 } from "../data/index.js";
 import type { Evaluator } from "../evaluation/index.js";
 import type { Message, Renderer } from "../renderers/index.js";
-import { chooseRenderer, findContextLength } from "../runs/index.js";
+import {
+  checkOptionNames,
+  chooseRenderer,
+  contentHash,
+  enoughEpochs,
+  findContextLength,
+  inRunFolder,
+} from "../runs/index.js";
 import {
   completeLoopOptions,
   defaultBatchSize,
+  fewRowsWarning,
   nextTokens,
   trainBatches,
   type BatchLoopOptions,
@@ -28,9 +36,10 @@ import {
   type LabeledComparison,
   type PreferenceLabel,
 } from "./comparison.js";
+import { rewardOptionNames } from "./option-names.js";
 import type { PreferenceDataOptions } from "./preference-data.js";
 
-/** Says which of two completions is better: from -1, the first, over 0 to 1, the second. */
+/** Compares two completions: from -1 for the first, over 0, to 1 for the second. */
 export type PreferenceModel = (
   comparison: Comparison,
   options?: { readonly signal?: AbortSignal | undefined },
@@ -38,7 +47,7 @@ export type PreferenceModel = (
 
 const labels = ["A", "B", "Tie"] as const satisfies readonly PreferenceLabel[];
 
-/** The conversation in which a model is asked to compare; its answer is a label. */
+/** The conversation that asks a model to compare; its answer is a label. */
 export function comparisonMessages({ prompt, completionA, completionB }: Comparison): Message[] {
   const title = (text: string): Message => ({ role: "system", content: `==== ${text} ====` });
   return [
@@ -51,7 +60,7 @@ export function comparisonMessages({ prompt, completionA, completionB }: Compari
   ];
 }
 
-/** The tokens that stand for labels: the first of each, because one token is what a reward model answers with. */
+/** The first token of each label, because a reward model answers with one token. */
 export function labelTokens({ tokenizer }: Renderer): Readonly<Record<PreferenceLabel, number>> {
   const [A, B, Tie] = labels.map(
     (label) => tokenizer.encode(label, { addSpecialTokens: false })[0]!,
@@ -62,7 +71,7 @@ export function labelTokens({ tokenizer }: Renderer): Readonly<Record<Preference
   return { A: A!, B: B!, Tie: Tie! };
 }
 
-/** A decided comparison to learn from; its label is the one token that is trained. */
+/** A labeled comparison as a datum; the label is its only trained token. */
 export function comparisonDatum(comparison: LabeledComparison, renderer: Renderer): Datum {
   const modelInput = renderer.buildGenerationPrompt(comparisonMessages(comparison));
   const target = labelTokens(renderer)[comparison.label];
@@ -76,7 +85,7 @@ export function comparisonDatum(comparison: LabeledComparison, renderer: Rendere
   });
 }
 
-/** A reward model as a judge: how much more probable it finds the label of the second than that of the first. */
+/** A reward model as a judge: the probability of the second label less that of the first. */
 export function chatPreferenceModel(sampling: SamplingClient, renderer: Renderer): PreferenceModel {
   const tokens = labelTokens(renderer);
   return async (comparison, { signal } = {}) => {
@@ -95,21 +104,24 @@ export function chatPreferenceModel(sampling: SamplingClient, renderer: Renderer
   };
 }
 
-/** How a reward model is trained. */
+/** Options of training a reward model. */
 export interface RewardModelOptions
   extends Omit<PreferenceDataOptions, "model" | "seed" | "maxLength">, BatchLoopOptions {
-  /** Whether every comparison is learned in both orders; otherwise in one that chance decides. @default false */
+  /** Whether every comparison is learned in both orders, instead of in a random one. @default false */
   readonly bothOrders?: boolean | undefined;
-  /** The highest rate; `auto` takes the one recommended for the model. @default 3e-4 */
+  /** The peak learning rate. @default "auto": the rate recommended for the model; 3e-4 for families without one */
   readonly learningRate?: number | "auto" | undefined;
 }
 
 /**
- * Trains a chat model to say which of two completions is better. `test/accuracy` is how often the most
- * probable label is the right one, on rows that are not trained.
+ * Trains a chat model to compare two completions. `test/accuracy` is the share of held-out rows with the right label as the
+ * most probable one.
  */
 export async function trainRewardModel(options: RewardModelOptions): Promise<TrainResult> {
-  const complete = completeLoopOptions(options, { recipeName: "reward_model", learningRate: 3e-4 });
+  checkOptionNames(options, rewardOptionNames);
+  const complete = await inRunFolder(
+    completeLoopOptions(options, { recipeName: "reward_model" }, { otherwise: 3e-4 }),
+  );
   const { service, model, signal, seed, data, evalData, testSize = 0 } = complete;
   const { bothOrders = false, badRows: policy = "fail" } = options;
   const loaded = await loadComparisons(data, options);
@@ -128,15 +140,19 @@ export async function trainRewardModel(options: RewardModelOptions): Promise<Tra
   const rendering = { renderer, contextLength, policy };
   const rows = renderComparisons(ordered, rendering);
   const test = renderComparisons(loadedTest?.rows ?? split.test, rendering);
-  const { batchSize = defaultBatchSize(rows.length, options.numEpochs) } = options;
+  const { batchSize = defaultBatchSize(rows.length) } = options;
+  const dataset = inBatches(rows, batchSize, seed);
   return trainBatches(complete, {
-    dataset: inBatches(rows, batchSize, seed),
+    dataset,
+    numEpochs: enoughEpochs(dataset.batchesPerEpoch),
+    warnings: fewRowsWarning(split.train.length),
     objective: nextTokens(tokenizer),
     evaluators: test.length === 0 ? [] : [labelEvaluator(test, renderer)],
     rendererName: renderer.name,
     config: {
       renderer_name: renderer.name,
       data: nameOf(data),
+      data_hash: contentHash(loaded.rows),
       eval_data: evalData === undefined ? undefined : nameOf(evalData),
       test_size: testSize,
       batch_size: batchSize,
@@ -162,7 +178,7 @@ function renderComparisons(
       // The label stands at the end: cutting would cut it off.
       if (length <= contextLength) return [datum];
       throw new DataError(
-        `has ${length} tokens with both completions, but the model takes ${contextLength}`,
+        `${length} tokens with both completions exceed the model's context length (${contextLength})`,
       );
     } catch (error) {
       const problem = error instanceof DataError ? error.problem : (error as Error).message;
@@ -179,7 +195,7 @@ function inBatches(data: readonly Datum[], batchSize: number, seed: number): Dat
   if (data.length < batchSize) {
     throw new ArgumentError(
       "batchSize",
-      `${batchSize} is more than the ${data.length} rows there are`,
+      `${batchSize} exceeds the number of rows (${data.length})`,
     );
   }
   return {

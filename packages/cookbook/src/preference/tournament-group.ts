@@ -30,8 +30,8 @@ export interface TournamentGroupOptions {
 }
 
 /**
- * Answers to one prompt whose reward is what they won less what they lost against each other, per match. What
- * has no clean end is judged all the same, and pays for it.
+ * Answers to one prompt; the reward of each is its wins less its losses against the others, per match. An answer without a
+ * clean end is judged too, with a penalty.
  */
 export function tournamentGroup(
   prompt: string | readonly Message[],

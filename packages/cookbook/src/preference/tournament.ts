@@ -9,7 +9,7 @@ export function tournamentPairs(
   { pattern, chunkSize }: { readonly pattern: TournamentPattern; readonly chunkSize: number },
 ): [first: number, second: number][] {
   if (!Number.isInteger(chunkSize) || chunkSize < 1) {
-    throw new ArgumentError("chunkSize", `must be a whole number from 1 on, got ${chunkSize}`);
+    throw new ArgumentError("chunkSize", `must be an integer of at least 1, not ${chunkSize}`);
   }
   const pairs: [number, number][] = [];
   for (let first = 0; first < members; first++) {

@@ -1,5 +1,6 @@
 import { type CustomLoss, type Datum, type SamplingClient, type TensorData } from "tinker-ts";
 import type { Evaluator } from "../evaluation/index.js";
+import { checkOptionNames, inRunFolder } from "../runs/index.js";
 import {
   completeLoopOptions,
   trainBatches,
@@ -22,30 +23,31 @@ import {
   type PreferenceLoss,
   type UnpairedLoss,
 } from "./preference-loss.js";
+import { preferenceOptionNames } from "./option-names.js";
 import { ReferenceLogprobs } from "./reference-logprobs.js";
 
-/** How a model is trained on preferences. */
+/** Options of training on preferences. */
 export interface PreferenceTrainOptions
   extends Omit<PreferenceDataOptions, "data" | "model" | "seed">, BatchLoopOptions {
-  /** What is preferred: as in `preparePreferences`, or what that made. */
+  /** The preferences: as in `preparePreferences`, or its result. */
   readonly data: PreferenceDataOptions["data"] | PreparedPreferences;
-  /** What is made small: `dpo()`, `ipo()`, `simpo()` or `kto()`, each with its settings. @default dpo() */
+  /** The loss: `dpo()`, `ipo()`, `simpo()` or `kto()`, each with its settings. @default dpo() */
   readonly loss?: PreferenceLoss | UnpairedLoss | undefined;
-  /** The model to compare with: a path of weights to sample from, or a base model. @default what training begins with */
+  /** The reference model: a path of sampler weights, or a base model. @default the weights that training starts from */
   readonly reference?: string | undefined;
-  /** The highest rate; `auto` takes the one recommended for the model. @default 1e-5 */
+  /** The peak learning rate. @default "auto": a tenth of the rate recommended for the model; 1e-5 for families without one */
   readonly learningRate?: number | "auto" | undefined;
 }
 
 /**
- * Trains a model to prefer what people preferred (DPO and its relatives): everything from a file of
- * comparisons to saved weights.
+ * Trains a model on preferences (DPO and similar losses): everything from a file of comparisons to saved weights.
  *
- * What the reference model says is asked once and kept in the run's folder. A folder that holds a run is gone
- * on with; the result is the same as if it had never stopped.
+ * Log-probabilities of the reference model are computed once and kept in the run's folder. A folder that holds a run with
+ * the same data and settings is resumed; the result is the same as without the interruption.
  */
 export async function train(options: PreferenceTrainOptions): Promise<TrainResult> {
-  const complete = completeLoopOptions(options, { recipeName: "preference", learningRate: 1e-5 });
+  checkOptionNames(options, preferenceOptionNames);
+  const complete = await inRunFolder(preferenceLoop(options));
   const { data, loss = dpo() } = options;
   const prepared =
     typeof data === "object" && "dataset" in data
@@ -63,31 +65,45 @@ export async function train(options: PreferenceTrainOptions): Promise<TrainResul
         return batch;
       },
     },
+    numEpochs: prepared.numEpochs,
+    warnings: prepared.warnings,
+    notCompared: prepared.dataHash === undefined ? ["data"] : [],
     objective: judge.objectiveOn(dataset),
     evaluators: test.length === 0 ? [] : [judge.evaluator(test)],
     rendererName: renderer.name,
     config: {
       renderer_name: renderer.name,
       data: files.data ?? "(given by the program)",
+      data_hash: prepared.dataHash,
       eval_data: files.test,
       test_size: options.testSize,
       batch_size: batchSize,
       max_length: options.maxLength,
       loss: loss.name,
       [`${loss.name}_beta`]: loss.beta,
+      loss_settings: loss.settings,
       reference: identityOf(complete),
     },
   });
 }
 
-/** Whether a loss is on single completions. */
+/** The options of the loop with their defaults. */
+export function preferenceLoop(options: PreferenceTrainOptions): Options {
+  return completeLoopOptions(
+    options,
+    { recipeName: "preference" },
+    { share: 0.1, otherwise: 1e-5 },
+  );
+}
+
+/** True for a loss on single completions. */
 export function isUnpaired(loss: PreferenceLoss | UnpairedLoss): loss is UnpairedLoss {
   return "atAll" in loss;
 }
 
 type Options = CompleteLoopOptions<PreferenceTrainOptions>;
 
-/** What training begins with, whatever has been trained since. */
+/** The reference by name: as chosen, else the weights that training starts from. */
 function identityOf({ reference, loadCheckpointPath, model }: Options): string {
   return reference ?? loadCheckpointPath ?? model;
 }
@@ -114,7 +130,7 @@ async function openReference(options: Options): Promise<SamplingClient> {
   return service.createSamplingClient({ baseModel: reference ?? model, signal });
 }
 
-/** What a loss says of data, in training and in tests. */
+/** Computes a loss and its metrics on data, in training and in evaluation. */
 class Judge {
   readonly #loss: PreferenceLoss | UnpairedLoss;
   readonly #references: ReferenceLogprobs | undefined;
@@ -126,18 +142,19 @@ class Judge {
 
   objectiveOn(dataset: PreferenceDataset): Objective {
     return {
+      lossMetric: `${this.#loss.name}_loss`,
       submit: (training, data, { epoch, batch }) =>
         training.forwardBackwardCustom(data, async (datums, logprobs) =>
           this.#judge(datums, logprobs, dataset.rowsOf(epoch, batch)),
         ),
       metrics: (_data, { metrics }, { epoch, batch }) => {
         const { length } = dataset.rowsOf(epoch, batch);
-        return { ...ownMetrics(metrics), ...this.#countOf(length) };
+        return { ...lossMetrics(metrics), ...this.#countOf(length) };
       },
     };
   }
 
-  /** The loss and its metrics on rows that are not trained. */
+  /** The loss and its metrics on held-out rows. */
   evaluator(rows: readonly PreferenceRow[]): Evaluator {
     const data = rows.flatMap((row) => row.data);
     return {
@@ -170,6 +187,6 @@ class Judge {
 }
 
 /** Metrics of the loss, without those of the server, which has another loss. */
-function ownMetrics(metrics: Readonly<Record<string, number>>): Record<string, number> {
+function lossMetrics(metrics: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(Object.entries(metrics).filter(([name]) => !name.includes(":")));
 }

@@ -29,7 +29,7 @@ export interface RewardTask extends Pick<
   readonly maxTokens: number;
   /** The rate by rewards. */
   readonly learningRate: number;
-  /** Hears how the exam went before anything was learned by rewards. */
+  /** Called with the exam before training by rewards. */
   readonly onBefore: (before: Exam) => void;
 }
 

@@ -15,7 +15,7 @@ export const recipe: Recipe = {
   summary:
     "Keeps answers different from each other, where rewards alone would make them all the same",
   teaches:
-    "A regularizer: rewards alone make one good answer ever more probable until nothing else is said. A term of the loss " +
+    "A regularizer: rewards alone make one good answer ever more probable until it is the only answer. A term of the loss " +
     "that rewards uncertainty keeps many good answers. Both runs are the same but for that term.",
   async run(context) {
     const { say } = context;
@@ -97,7 +97,7 @@ async function runWith(context: RecipeContext, name: string, loss: PolicyLoss): 
   return { good: exam.rate("correct"), samplerPath: samplerPath!, ...variety(context, exam) };
 }
 
-/** A good answer tells of weather in which one can fly a kite. */
+/** A good answer describes weather for flying a kite. */
 function weather({ renderer }: RecipeContext, count: number, size: number): EnvironmentGroup[] {
   const prompts = ["Tell me something about the weather.", "Describe the weather."];
   return Array.from({ length: count }, (_, index) => ({

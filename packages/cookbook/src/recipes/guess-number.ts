@@ -18,7 +18,7 @@ const maxGuesses = 2;
 /** Two guesses are enough for three numbers, if the first is in the middle and the second listens. */
 export const recipe: Recipe = {
   name: "guess-number",
-  summary: "Finds a number in several turns, by what it is told about its guesses",
+  summary: "Finds a number in several turns, by the answers to its guesses",
   teaches:
     "An episode of several turns: a guess is worth nothing in itself, and what made it good shows only at the end. " +
     "The form of the game is shown first by examples that guess at random; to begin in the middle and to listen is found by rewards alone.",
@@ -85,7 +85,7 @@ function numbers({ renderer }: RecipeContext, times: number, size: number): Envi
   );
 }
 
-/** Games of somebody who does not listen. */
+/** Games of a player that ignores the answers. */
 function randomGames(seed: number, count: number): { messages: Message[] }[] {
   const random = seededRandom(seed, 7);
   const draw = (): number => 1 + Math.floor(random() * largest);

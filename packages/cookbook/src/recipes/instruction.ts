@@ -29,9 +29,12 @@ export const recipe: Recipe = {
   ].join(" "),
   async run(context) {
     const { service, model, folder, seed, maxSteps, say, show, signal } = context;
-    const [told, untold] = await Promise.all([follows(context, undefined, true), follows(context)]);
+    const [withIt, withoutIt] = await Promise.all([
+      follows(context, undefined, true),
+      follows(context),
+    ]);
     say(
-      `With the instruction ${percent(told)} of answers are right, without it ${percent(untold)}.`,
+      `With the instruction ${percent(withIt)} of answers are right, without it ${percent(withoutIt)}.`,
     );
     const batchSize = 8;
     const steps = epochs * Math.floor((queries.length * samplesPerQuery) / batchSize);
@@ -64,9 +67,9 @@ export const recipe: Recipe = {
     return {
       samplerPath,
       checks: [
-        { what: "follows it when it is told", value: told },
-        { what: "knows it untold, before", value: untold },
-        { what: "follows it untold", value: after, atLeast: 0.9 },
+        { what: "follows it when it reads it", value: withIt },
+        { what: "follows it without reading it, before", value: withoutIt },
+        { what: "follows it without reading it, after", value: after, atLeast: 0.9 },
       ],
     };
   },

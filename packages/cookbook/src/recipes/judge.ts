@@ -15,9 +15,9 @@ export const recipe: Recipe = {
   name: "judge",
   summary: "A reward model learns from comparisons; the model learns to please it",
   teaches: [
-    "Somebody likes weather in which kites fly, and says so by comparing answers. A copy of the model learns to",
+    "A person likes weather for kites, and shows it by comparing answers. A copy of the model learns to",
     "compare as they do. Then the model's answers compete against each other, the copy says who wins, and",
-    "what wins becomes more probable. Nobody ever writes down what is good.",
+    "what wins becomes more probable. No rule for good answers is ever written down.",
   ].join(" "),
   async run(context) {
     const { service, model, folder, renderer, seed, maxSteps, say, show, signal } = context;

@@ -10,7 +10,7 @@ const epochs = 3;
 /** A little below 1, where so small a model garbles hardly any sentence. */
 const temperature = 0.7;
 
-/** The last sentence tells of somebody and gives no orders. */
+/** True when the last sentence is a statement about a person, not an order. */
 const isPreferred = (answer: string): boolean =>
   / stays [a-z ]+\.$/.test(answer) && !answer.includes("Take your");
 

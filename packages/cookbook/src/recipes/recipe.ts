@@ -16,9 +16,9 @@ export interface RecipeContext {
   readonly maxSteps?: number | undefined;
   /** Decides what is sampled and the first weights. */
   readonly seed: number;
-  /** Says something to who is watching. */
+  /** Prints a note. */
   readonly say: (text: string) => void;
-  /** Shows a run of so many steps to who is watching. */
+  /** Sinks that show a run of so many steps. */
   readonly show: (totalSteps: number) => readonly RunSink[];
   /** Gives the recipe up. */
   readonly signal?: AbortSignal | undefined;
@@ -40,9 +40,9 @@ export interface Check {
 
 /** What a recipe found out. */
 export interface RecipeResult {
-  /** What must hold; a value without bounds is told and not judged. */
+  /** What must hold; a value without bounds is reported and not judged. */
   readonly checks: readonly Check[];
-  /** The weights that it ends with, for whoever wants to talk to them. */
+  /** The final weights, for sampling. */
   readonly samplerPath?: string | undefined;
 }
 

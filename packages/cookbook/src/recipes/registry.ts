@@ -1,7 +1,7 @@
 import { ArgumentError } from "tinker-ts";
 import type { Recipe } from "./recipe.js";
 
-/** A recipe that can be had, as far as a list tells of it. */
+/** A recipe as a list shows it. */
 export interface RecipeEntry {
   /** What it is called by. */
   readonly name: string;
@@ -20,7 +20,7 @@ export const recipes: readonly RecipeEntry[] = [
   },
   {
     name: "guess-number",
-    summary: "Finds a number in several turns, by what it is told about its guesses",
+    summary: "Finds a number in several turns, by the answers to its guesses",
     load: async () => (await import("./guess-number.js")).recipe,
   },
   {

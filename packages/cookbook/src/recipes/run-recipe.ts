@@ -7,7 +7,7 @@ import { holds, type Check, type Recipe, type RecipeResult } from "./recipe.js";
 export interface RunRecipeOptions {
   /** Where the model is trained. */
   readonly service: ServiceClient;
-  /** Holds the folders of the recipe's runs; what is there is gone on with. */
+  /** The parent of the folders of the recipe's runs; existing runs are resumed. */
   readonly folder: string;
   /** The name of a model that the server supports. @default "tinker-ts/sprout" */
   readonly model?: string | undefined;
@@ -15,7 +15,7 @@ export interface RunRecipeOptions {
   readonly maxSteps?: number | undefined;
   /** Decides what is sampled and the first weights. @default 0 */
   readonly seed?: number | undefined;
-  /** Hears what the recipe has to say. @default nobody */
+  /** Called with notes of the recipe. */
   readonly say?: ((text: string) => void) | undefined;
   /** Shows a run of so many steps. @default nowhere */
   readonly show?: ((totalSteps: number) => readonly RunSink[]) | undefined;

@@ -15,7 +15,7 @@ export const recipe: Recipe = {
   summary: "Careless with sums becomes careful, by rewards alone",
   teaches: [
     "The model knows how to add and mostly miscounts by one, as the people did whom it learned from.",
-    "A program tells right from wrong and nothing else; what went better than the other tries at the same",
+    "A program checks answers as right or wrong; what went better than the other tries at the same",
     "sum becomes more probable.",
   ].join(" "),
   async run(context) {

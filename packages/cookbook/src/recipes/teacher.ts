@@ -8,7 +8,7 @@ import { drawAnswers, weatherPrompts, weatherTokens } from "./weather-talk.js";
 
 const lessons = 24;
 const steps = 24;
-/** Steps at either end whose mean is compared. */
+/** Steps at either end for the compared means. */
 const ends = 3;
 
 /** A student answers, and a teacher says of every token what it thinks of it. */

@@ -37,7 +37,7 @@ export const recipe: Recipe = {
 
 const prompt = (left: number): string => `${left} sticks. How many do you take?`;
 
-/** Each takes one or two sticks in turn; who takes the last one wins. `seat` is whose win is reported. */
+/** Each takes one or two sticks in turn; the player who takes the last one wins. `seat` is the reported winner. */
 function nim(sticks: number, seat?: number): Game {
   let left = sticks;
   let turn = 0;
@@ -80,16 +80,16 @@ function againstChance({ renderer, seed }: RecipeContext, games: number): Enviro
       opponent: (seat) =>
         seat === own
           ? undefined
-          : (heard) => String(1 + Math.floor(random() * Math.min(2, sticksIn(heard)))),
+          : (messages) => String(1 + Math.floor(random() * Math.min(2, sticksIn(messages)))),
     });
   });
 }
 
-function sticksIn(heard: readonly Message[]): number {
-  return Number.parseInt(heard.at(-1)!.content as string, 10);
+function sticksIn(messages: readonly Message[]): number {
+  return Number.parseInt(messages.at(-1)!.content as string, 10);
 }
 
-/** Moves of somebody who only knows what is allowed. */
+/** Random moves that are allowed. */
 function randomGames(seed: number, count: number): { messages: Message[] }[] {
   const random = seededRandom(seed, 17);
   return Array.from({ length: count }, (_, index) => {

@@ -3,7 +3,7 @@ import { mixSeeds, problemGroup, type EnvironmentGroup } from "../rl/index.js";
 import { examine, examSize, openSampler } from "./exam.js";
 import type { RecipeContext } from "./recipe.js";
 
-/** Two ways to ask the same; the model tells of eight kinds of weather, and gives advice in two of three answers. */
+/** Two prompts for the same; the model describes eight kinds of weather, and gives advice in two of three answers. */
 export const weatherPrompts = ["Tell me something about the weather.", "Describe the weather."];
 
 /** Most tokens that are needed to answer. */

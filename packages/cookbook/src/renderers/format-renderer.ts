@@ -1,4 +1,3 @@
-import { ModelInput, type ModelInputChunkInput } from "tinker-ts";
 import type { ChatFormat, MessagePlace, OutputPiece, RenderedMessage } from "./chat-format.js";
 import { checkMessages, checkRole, checkTrainable } from "./check-messages.js";
 import { findMarks, MarkupEncoder } from "./markup.js";
@@ -7,7 +6,6 @@ import { toOpenAIMessage } from "./openai-messages.js";
 import { MarkSigns } from "./parsing/marked-text.js";
 import { readResponse, type ReadingContext } from "./parsing/read-response.js";
 import { StreamingReader } from "./parsing/streaming-reader.js";
-import { readUntilText } from "./parsing/text-stop.js";
 import { RendererError } from "./renderer-error.js";
 import type {
   GenerationPromptOptions,
@@ -17,6 +15,7 @@ import type {
   RendererTokenizer,
   StreamingParser,
   SupervisedExample,
+  Termination,
 } from "./renderer.js";
 import { splitConversation } from "./split-conversation.js";
 import {
@@ -26,6 +25,7 @@ import {
   type WeightedChunk,
 } from "./supervised-example.js";
 import type { TrainOnWhat } from "./train-on-what.js";
+import { ModelInput, type ModelInputChunkInput } from "tinker-ts";
 
 /** The renderer of a chat format with a model's tokenizer. */
 export class FormatRenderer implements Renderer {
@@ -299,4 +299,27 @@ function isBoundary(
 ): boolean {
   if (trainOnWhat === "last_assistant_message") return index === messages.length - 1;
   return trainOnWhat === "last_assistant_turn" && index === lastUserIndex(messages) + 1;
+}
+
+/**
+ * Reads an answer that ends with a text such as `\n\nUser:`. Base models may end with the end-of-text token
+ * instead; both at once, or the text more than once, is not as it should be.
+ */
+function readUntilText(
+  tokenizer: RendererTokenizer,
+  stop: string,
+  tokens: readonly number[],
+): ParsedResponse {
+  const { eos } = tokenizer.namedTokens;
+  const hasEos = eos !== null && tokens.at(-1) === eos.id;
+  const pieces = tokenizer.decode(hasEos ? tokens.slice(0, -1) : tokens).split(stop);
+  const content = pieces[0]!.replace(/^ /, "").replace(/\n\n$/, "");
+  const terminations: Readonly<Record<string, Termination>> = {
+    "1 true": "eos",
+    "2 false": "stop_sequence",
+  };
+  return {
+    message: { role: "assistant", content },
+    termination: terminations[`${pieces.length} ${hasEos}`] ?? "malformed",
+  };
 }

@@ -52,12 +52,61 @@ const renderersOf: Readonly<Record<string, readonly string[]>> = {
       "Qwen/Qwen3.6-35B-A3B",
     ],
   ),
+  // The small ones do not reason unless they are asked to.
+  ...each(["qwen3_5_disable_thinking", "qwen3_5"], ["Qwen/Qwen3.5-0.8B", "Qwen/Qwen3.5-2B"]),
   "Qwen/Qwen3.8-27B": [
     "qwen3_8_xhigh_reasoning",
     "qwen3_8_disable_thinking",
     "qwen3_8_medium_reasoning",
     "qwen3_8_low_reasoning",
   ],
+  ...each(
+    ["lfm2"],
+    ["LiquidAI/LFM2-350M", "LiquidAI/LFM2-700M", "LiquidAI/LFM2-1.2B", "LiquidAI/LFM2-2.6B"],
+  ),
+  ...each(
+    ["lfm2_5"],
+    [
+      "LiquidAI/LFM2.5-350M",
+      "LiquidAI/LFM2.5-1.2B-Instruct",
+      "LiquidAI/LFM2.5-1.2B-Thinking",
+      "LiquidAI/LFM2.5-2.6B",
+    ],
+  ),
+  ...each(
+    ["granite4"],
+    [
+      "ibm-granite/granite-4.0-350m",
+      "ibm-granite/granite-4.0-1b",
+      "ibm-granite/granite-4.0-micro",
+      "ibm-granite/granite-4.0-h-350m",
+      "ibm-granite/granite-4.0-h-1b",
+      "ibm-granite/granite-4.0-h-micro",
+    ],
+  ),
+  ...each(["granite4_1"], ["ibm-granite/granite-4.1-3b", "ibm-granite/granite-4.1-8b"]),
+  "allenai/Olmo-3-7B-Instruct": ["olmo3"],
+  ...each(["olmo3_thinking"], ["allenai/Olmo-3-7B-Think", "allenai/Olmo-3-32B-Think"]),
+  ...each(
+    ["ministral3"],
+    [
+      "mistralai/Ministral-3-3B-Instruct-2512",
+      "mistralai/Ministral-3-8B-Instruct-2512",
+      "mistralai/Ministral-3-14B-Instruct-2512",
+    ],
+  ),
+  ...each(
+    ["ministral3_reasoning"],
+    [
+      "mistralai/Ministral-3-3B-Reasoning-2512",
+      "mistralai/Ministral-3-8B-Reasoning-2512",
+      "mistralai/Ministral-3-14B-Reasoning-2512",
+    ],
+  ),
+  ...each(
+    ["minicpm5", "minicpm5_disable_thinking", "minicpm5_thinking"],
+    ["openbmb/MiniCPM5-1B", "openbmb/MiniCPM5-2B"],
+  ),
   "deepseek-ai/DeepSeek-V3.1": ["deepseekv3", "deepseekv3_thinking"],
   ...each(
     ["gpt_oss_no_sysprompt", "gpt_oss_medium_reasoning"],

@@ -60,13 +60,13 @@ export function computeAdvantages(
   return estimator(groups.map(totalRewards));
 }
 
-/** Whether all episodes of a group earned the same, so that they have nothing to teach. */
+/** True for a group with equal rewards, which teaches nothing. */
 export function isConstant(group: TrajectoryGroup): boolean {
   const [first, ...others] = totalRewards(group);
   return others.every((reward) => reward === first);
 }
 
-/** The groups without those whose rewards are all equal; the first when nothing else is left. */
+/** The groups with different rewards; the first group when there is none. */
 export function withoutConstantGroups(groups: readonly TrajectoryGroup[]): TrajectoryGroup[] {
   const kept = groups.filter((group) => !isConstant(group));
   return kept.length > 0 ? kept : groups.slice(0, 1);

@@ -25,11 +25,11 @@ interface ReadyGroup extends NumberedGroup {
 /**
  * Plays groups while others are trained, from a step to the end of the data or to an abort.
  *
- * One loop drives everything, so nothing waits for a signal that was lost:
- * - Groups are drawn when there is room for them, as many as can be trained before they are too old.
- * - A group that is too old goes to the front of the line and is played again with the policy as it is then.
- * - An update takes as many groups as a batch has; the last one takes what is left.
- * - A checkpoint knows which groups have not been trained, so a run that goes on plays those, and no other twice.
+ * One loop drives everything, so no wakeup can be lost:
+ * - Groups are drawn when there is room, as many as can be trained before they are too old.
+ * - A group that is too old goes to the front of the queue and is played again with the current policy.
+ * - An update takes a batch of groups; the last one takes the rest.
+ * - A checkpoint lists the groups that are not trained, so a resumed run plays those, and no other twice.
  */
 export async function trainAsynchronously(
   run: RlRun,
@@ -43,18 +43,26 @@ export async function trainAsynchronously(
   let { step, tokens } = start;
   let policy = await run.currentPolicy();
   let evaluatedStep = -1;
-  let found = {};
+  let evaluated = {};
 
-  const play = (next: NumberedGroup, by: Policy, samplerStep: number): Promise<void> =>
-    run.player
-      .play(by, next.group, { seeds: [seed, next.id, samplerStep], signal: stop.signal })
-      .then((played) => pipeline.played(next, played, samplerStep));
+  // Groups that failed since the last one that did not.
+  let failed = 0;
+  const play = async (next: NumberedGroup, by: Policy, samplerStep: number): Promise<void> => {
+    const how = { seeds: [seed, next.id, samplerStep], signal: stop.signal };
+    const played = await run.player.play(by, next.group, how);
+    failed = played ? 0 : failed + 1;
+    const { maxFailedSteps } = options;
+    if (maxFailedSteps > 0 && failed >= maxFailedSteps * mode.groupsPerBatch) {
+      run.check.fail(`every episode of ${failed} groups in a row failed`);
+    }
+    pipeline.played(next, played, samplerStep);
+  };
 
   try {
     while (step < run.totalSteps) {
       if (signal?.aborted) break;
       if (evaluatedStep < step) {
-        found = await run.evaluateBefore(step);
+        evaluated = await run.evaluateBefore(step);
         evaluatedStep = step;
       }
       for (let next = await pipeline.draw(); next; next = await pipeline.draw()) {
@@ -92,7 +100,7 @@ export async function trainAsynchronously(
         batch.map(({ samplerStep }) => samplerStep),
       );
       const metrics = {
-        ...found,
+        ...evaluated,
         ...prepared.metrics,
         ...trained,
         ...posted,
@@ -100,8 +108,9 @@ export async function trainAsynchronously(
         ...ages(batch, step),
         ...samplingTimes(batch.map(({ played }) => played)),
       };
-      found = {};
-      run.finishStep(step, prepared.groups, metrics, spans);
+      evaluated = {};
+      const { data } = update;
+      run.finishStep({ step, groups: prepared.groups, data, skipped: 0 }, metrics, spans);
       tokens += update.data.reduce((sum, { targets }) => sum + targets.length, 0);
       step++;
     }

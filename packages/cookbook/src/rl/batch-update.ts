@@ -4,7 +4,7 @@ import type {
   OptimStepResponse,
   TrainingClient,
 } from "tinker-ts";
-import { sampleTrainMetrics } from "./metrics.js";
+import { mergeMetrics, prefixed, sampleTrainMetrics } from "./metrics.js";
 import type { PolicyDatum } from "./policy-datum.js";
 import { readyForLoss, submitPolicyPass, type PolicyLoss } from "./policy-loss.js";
 import type { Numbers } from "./types.js";
@@ -56,26 +56,23 @@ export class BatchUpdate {
     this.#steps.push(this.#training.optimStep(this.#options.adamParams));
   }
 
-  /** Waits for everything and says what it found: means over updates, sums of losses. */
+  /** Waits for all passes and updates and returns their metrics: means over updates, sums of losses. */
   async settle(): Promise<Numbers> {
     const outputs = await Promise.all(this.#passes.map(({ result }) => result));
     const steps = await Promise.all(this.#steps);
     const losses = outputs.map(({ metrics }) => metrics["loss/total"] ?? metrics["loss:sum"] ?? 0);
     return {
       ...this.#passMetrics(outputs),
-      ...meansOf(
-        steps.map(({ metrics }) => metrics ?? {}),
-        "optim/",
-      ),
+      ...prefixed("optim/", mergeMetrics(steps.map(({ metrics }) => metrics ?? {}))),
       "optim/updates": steps.length,
       "optim/loss": losses.reduce((sum, loss) => sum + loss, 0),
       "optim/lr": this.#options.adamParams.learningRate ?? 0,
     };
   }
 
-  /** How the model differs from the sampler; of targets that were not sampled, what their loss tells itself. */
+  /** The distance of the model from the sampler; for targets that were not sampled, the metrics of their loss. */
   #passMetrics(outputs: readonly ForwardBackwardOutput[]): Numbers {
-    if (this.#options.loss.name === "own_targets") return ownMetrics(outputs);
+    if (this.#options.loss.name === "own_targets") return targetMetrics(outputs);
     const logprobs = outputs.flatMap(({ lossFnOutputs }) =>
       lossFnOutputs.map((output) => output["logprobs"]!.data as Float32Array),
     );
@@ -83,18 +80,8 @@ export class BatchUpdate {
   }
 }
 
-/** Means of what the passes tell, without the server's own metrics. */
-function ownMetrics(outputs: readonly ForwardBackwardOutput[]): Numbers {
-  const means = meansOf(outputs.map(({ metrics }) => metrics));
+/** Means of the metrics of the passes, without those of the server. */
+function targetMetrics(outputs: readonly ForwardBackwardOutput[]): Numbers {
+  const means = mergeMetrics(outputs.map(({ metrics }) => metrics));
   return Object.fromEntries(Object.entries(means).filter(([name]) => !name.includes(":")));
-}
-
-function meansOf(records: readonly Numbers[], prefix = ""): Record<string, number> {
-  const names = new Set(records.flatMap((record) => Object.keys(record)));
-  return Object.fromEntries(
-    [...names].map((name) => {
-      const values = records.map((record) => record[name]).filter((value) => value !== undefined);
-      return [`${prefix}${name}`, values.reduce((sum, value) => sum + value, 0) / values.length];
-    }),
-  );
 }

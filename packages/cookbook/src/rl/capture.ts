@@ -1,24 +1,25 @@
-import { ModelInput } from "tinker-ts";
+import { ArgumentError, ModelInput, TinkerError } from "tinker-ts";
 import type { Trajectory, Transition } from "./types.js";
 
-/** Requests of a program that go to OpenAI's routes, and what was sampled for them. */
+/** Captured requests to OpenAI's routes, with the sampled tokens. */
 export interface Capture {
-  /** Put in place of `fetch` in the options of a client. */
+  /** Replaces `fetch` in the options of a client. */
   readonly fetch: (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
   /**
-   * The turns since the last call as one episode, in the order of their requests, all with reward 0 but the
-   * last, which gets `reward`; waits for streams that have not ended.
+   * Returns the turns since the last call as one episode, in the order of their requests. The last turn gets `reward`, the
+   * others 0. Waits for open streams. Throws a `CaptureError` when the last request failed, a stream broke off, or there was
+   * none.
    */
   take(reward: number): Promise<Trajectory>;
 }
 
-/** How requests are captured. */
+/** Options of `captureRequests`. */
 export interface CaptureOptions {
   /** Sends the requests. @default the global fetch */
   readonly fetch?: Capture["fetch"] | undefined;
 }
 
-/** An answer as far as it is needed, whole or as a part of a stream. */
+/** The used fields of an answer, whole or as an event of a stream. */
 interface Answer {
   readonly prompt_token_ids?: readonly number[];
   readonly choices?: readonly {
@@ -33,32 +34,41 @@ interface Answer {
 }
 
 /**
- * Listens to what an agent framework samples at a server of this project, so that one can train on exactly
- * those tokens: every chat completion and completion becomes a turn. The program sees the same answers as
- * without, with tokens and log-probabilities in addition.
+ * Captures the tokens that an agent framework samples from a server of this project, to train on exactly those tokens:
+ * every chat completion and completion becomes a turn. The program receives the same answers, with tokens and
+ * log-probabilities in addition.
  */
 export function captureRequests(options: CaptureOptions = {}): Capture {
   const send = options.fetch ?? ((input, init) => fetch(input, init));
-  let turns: Promise<Transition | null>[] = [];
+  let turns: Promise<Transition>[] = [];
   return {
     async fetch(input, init) {
       const request = new Request(input, init);
       const { pathname } = new URL(request.url);
       const isChat = pathname.endsWith("/chat/completions");
+      if (request.method === "POST" && pathname.endsWith("/responses")) {
+        throw new ArgumentError(
+          "fetch",
+          "/v1/responses cannot be captured; use chat completions (useResponses or a similar option of the framework)",
+        );
+      }
       if (request.method !== "POST" || !(isChat || pathname.endsWith("/completions"))) {
         return send(request);
       }
       const body = (await request.json()) as Record<string, unknown>;
       if ((body["n"] ?? 1) !== 1) {
-        throw new RangeError("n: only one answer per request can be captured as a turn");
+        throw new ArgumentError("n", "must be 1: only one answer per request can be captured");
       }
       const headers = new Headers(request.headers);
       headers.delete("content-length");
       const { method, signal, url } = request;
       const asked = JSON.stringify({ ...body, ...wanted(body, isChat) });
       const answer = send(new Request(url, { method, headers, signal, body: asked }));
-      // Kept in the order of the requests, whenever their answers come.
-      const turn = answer.then((response) => (response.ok ? turnOf(response.clone()) : null));
+      // In the order of the requests, whatever the order of the answers.
+      const turn = answer.then((response) => {
+        if (response.ok) return turnOf(response.clone());
+        throw new Error(`the server answered with status ${response.status}`);
+      });
       turn.catch(() => {});
       turns.push(turn);
       return answer;
@@ -67,25 +77,36 @@ export function captureRequests(options: CaptureOptions = {}): Capture {
       const taken = turns;
       turns = [];
       const settled = await Promise.allSettled(taken);
-      const transitions = settled.flatMap((one) => {
-        // A request that failed or was given up is no turn.
-        if (one.status === "rejected")
-          return one.reason instanceof MissingTokens ? fail(one.reason) : [];
-        return one.value ?? [];
-      });
+      // A failed request that the program repeated is no part of the episode; a lost answer always is.
+      const failed = settled.find(
+        (one, at) =>
+          one.status === "rejected" &&
+          (one.reason instanceof CaptureError || at === settled.length - 1),
+      );
+      if (failed?.status === "rejected") throw asCaptureError(failed.reason);
+      const transitions = settled.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
       const last = transitions.at(-1);
-      if (last) transitions[transitions.length - 1] = { ...last, reward };
-      return { transitions, stopReason: last?.action.stopReason ?? "completed" };
+      if (!last) throw new CaptureError("no request was captured");
+      transitions[transitions.length - 1] = { ...last, reward };
+      return { transitions, stopReason: last.action.stopReason };
     },
   };
 }
 
-class MissingTokens extends Error {
-  override readonly name = "MissingTokens";
+/** An episode that is not complete: a request failed, a stream broke off, or the server sent no tokens. */
+export class CaptureError extends TinkerError {
+  override readonly name = "CaptureError";
+  readonly blamesUser = true;
+
+  constructor(message: string, options: { readonly cause?: unknown } = {}) {
+    super(`The episode is incomplete: ${message}.`, { ...options, code: "capture" });
+  }
 }
 
-function fail(error: Error): never {
-  throw error;
+function asCaptureError(reason: unknown): CaptureError {
+  if (reason instanceof CaptureError) return reason;
+  const text = reason instanceof Error ? reason.message : String(reason);
+  return new CaptureError(`a request failed: ${text}`, { cause: reason });
 }
 
 function wanted(body: Readonly<Record<string, unknown>>, isChat: boolean): object {
@@ -100,7 +121,7 @@ async function turnOf(response: Response): Promise<Transition> {
   const prompt: number[] = [];
   const tokens: number[] = [];
   const logprobs: number[] = [];
-  let stopReason = "completed";
+  let stopReason: string | undefined;
   for (const { prompt_token_ids: ids = [], choices = [] } of answers) {
     prompt.push(...ids);
     const [choice] = choices;
@@ -111,8 +132,9 @@ async function turnOf(response: Response): Promise<Transition> {
     stopReason = choice?.finish_reason ?? stopReason;
   }
   if (prompt.length === 0 || logprobs.length !== tokens.length) {
-    throw new MissingTokens("the server gave no token ids; captures need a tinker-ts server");
+    throw new CaptureError("the server sent no token ids; capturing needs a tinker-ts server");
   }
+  if (stopReason === undefined) throw new CaptureError("a stream ended before the answer did");
   return {
     observation: ModelInput.from(prompt),
     action: { tokens: Int32Array.from(tokens), logprobs: Float32Array.from(logprobs), stopReason },

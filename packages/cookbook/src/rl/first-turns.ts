@@ -17,8 +17,8 @@ interface Asked {
  * The first turns of members that begin with the same prompt, sampled in one request: the prompt is read once and there is
  * one answer to wait for instead of one per member.
  *
- * - Nothing is asked before every member has asked or is known not to; so who is asked for together does not depend on time.
- * - Members whose prompt is another one, by a hook for instance, are asked for by themselves.
+ * - Sampling starts when every member has asked or left, so that the grouping does not depend on time.
+ * - Members with another prompt, from a hook for instance, are sampled separately.
  */
 export class FirstTurns {
   readonly #policy: Policy;
@@ -47,7 +47,7 @@ export class FirstTurns {
     };
   }
 
-  /** Says that nobody has to wait for a member any longer. */
+  /** Removes a member; the others no longer wait for it. */
   leave(member: number): void {
     if (this.#missing.delete(member) && this.#missing.size === 0) this.#ask();
   }

@@ -26,7 +26,7 @@ export function groupDataset<T>(
   ) {
     throw new ArgumentError(
       "groupsPerBatch",
-      `must be a whole number from 1 to the ${items.length} tasks there are, not ${groupsPerBatch}`,
+      `must be an integer from 1 to ${items.length} (the number of tasks), not ${groupsPerBatch}`,
     );
   }
   const perEpoch = Math.floor(items.length / groupsPerBatch);

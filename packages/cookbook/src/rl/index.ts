@@ -11,7 +11,7 @@ export {
   type AdvantageEstimator,
 } from "./advantages.js";
 export { agentic } from "./agentic.js";
-export { captureRequests, type Capture, type CaptureOptions } from "./capture.js";
+export { CaptureError, captureRequests, type Capture, type CaptureOptions } from "./capture.js";
 export { gameGroup, type Game, type GameGroupOptions, type Opponent } from "./environments/game.js";
 export { groupDataset, type GroupDatasetOptions } from "./group-dataset.js";
 export { groupOf, type GroupOfOptions } from "./environments/group-of.js";
@@ -113,6 +113,7 @@ export {
   type RlSetup,
   type RlSetupContext,
 } from "./rl-setup.js";
+export { rlOptionNames } from "./option-names.js";
 export { mixSeeds } from "./seeds.js";
 export { train } from "./train.js";
 export type { RlDataset, RlMode, RlTrainOptions } from "./train-options.js";

@@ -69,14 +69,20 @@ function summary(groups: readonly TrajectoryGroup[]): Record<string, number> {
     total_ac_tokens: actionTokens,
     total_ob_tokens: observedTokens,
     "reward/total": rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length,
-    ...means([...turns.map(({ metrics }) => metrics), ...groups.flatMap(({ metrics }) => metrics)]),
+    ...mergeMetrics([
+      ...turns.map(({ metrics }) => metrics),
+      ...groups.flatMap(({ metrics }) => metrics),
+    ]),
     ...stopRates(groups),
     ...groupShares(groups),
   };
 }
 
-/** Means over the records that have a name; reasons to stop are counted per episode instead. */
-function means(records: readonly Numbers[]): Record<string, number> {
+/** Means over the records that have a name; counts, which `isCount` finds by their name, are added up. */
+export function mergeMetrics(
+  records: readonly Numbers[],
+  isCount: (name: string) => boolean = () => false,
+): Record<string, number> {
   const sums = new Map<string, { sum: number; count: number }>();
   for (const record of records) {
     for (const [name, value] of Object.entries(record)) {
@@ -84,7 +90,9 @@ function means(records: readonly Numbers[]): Record<string, number> {
       sums.set(name, { sum: entry.sum + value, count: entry.count + 1 });
     }
   }
-  return Object.fromEntries([...sums].map(([name, { sum, count }]) => [name, sum / count]));
+  return Object.fromEntries(
+    [...sums].map(([name, { sum, count }]) => [name, isCount(name) ? sum : sum / count]),
+  );
 }
 
 /** The share of episodes that ended for each reason. */
@@ -128,6 +136,7 @@ function hasTrainedTokens(data: readonly PolicyDatum[]): boolean {
   return data.some(({ mask }) => mask.includes(1));
 }
 
-function prefixed(prefix: string, metrics: Numbers): Record<string, number> {
+/** Metrics with a prefix in front of every name. */
+export function prefixed(prefix: string, metrics: Numbers): Record<string, number> {
   return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [prefix + name, value]));
 }

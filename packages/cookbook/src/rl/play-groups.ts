@@ -1,20 +1,25 @@
 import type { Policy } from "./policy.js";
-import { rolloutGroup, type ErrorTolerance, type RolloutGroupOptions } from "./rollout-group.js";
+import {
+  GroupFailedError,
+  rolloutGroup,
+  type ErrorTolerance,
+  type RolloutGroupOptions,
+} from "./rollout-group.js";
 import { mixSeeds } from "./seeds.js";
 import type { EnvironmentGroup, TrajectoryGroup } from "./types.js";
 
-/** How the groups of a run are played. */
+/** Options of playing the groups of a run. */
 export interface PlayOptions extends Pick<
   RolloutGroupOptions,
-  "limits" | "hooks" | "termination" | "signal"
+  "limits" | "hooks" | "termination" | "signal" | "onError"
 > {
-  /** What happens when episodes fail. */
+  /** The handling of failed episodes. */
   readonly tolerance: ErrorTolerance;
-  /** Groups under way at once. */
+  /** The maximum number of groups in flight. */
   readonly maxConcurrentGroups: number;
 }
 
-/** A group that was played, with what is known of it. */
+/** A group that was played, and how long that took. */
 export interface PlayedGroup {
   /** The episodes. */
   readonly trajectories: TrajectoryGroup;
@@ -22,7 +27,7 @@ export interface PlayedGroup {
   readonly seconds: number;
 }
 
-/** Plays groups, no more at once than allowed, and counts what fails. */
+/** Plays groups with limited concurrency, and counts failures. */
 export class GroupPlayer {
   readonly #options: PlayOptions;
   readonly #waiting: (() => void)[] = [];
@@ -51,11 +56,13 @@ export class GroupPlayer {
         ...this.#options,
         seed: mixSeeds(...how.seeds),
         signal,
-        onError: (error) => this.#count(error),
+        onError: (error) => this.#failed(error),
       });
       return { trajectories, seconds: (performance.now() - started) / 1000 };
     } catch (error) {
       if (signal.aborted || !tolerance.skipsGroup) throw error;
+      // A group that could not be played or graded has reported its error already.
+      if (!(error instanceof GroupFailedError)) this.#failed(error);
       this.#skipped++;
       return undefined;
     } finally {
@@ -63,7 +70,7 @@ export class GroupPlayer {
     }
   }
 
-  /** Failures so far, by the class of the error; what never happened is absent. */
+  /** Failures so far, by the class of the error; classes without failures are absent. */
   metrics(): Record<string, number> {
     const total = [...this.#errors.values()].reduce((sum, count) => sum + count, 0);
     const byType = [...this.#errors].map(([type, count]) => [`rollout_errors/${type}`, count]);
@@ -74,7 +81,8 @@ export class GroupPlayer {
     };
   }
 
-  #count(error: unknown): void {
+  #failed(error: unknown): void {
+    this.#options.onError?.(error);
     const type = error instanceof Error ? error.name : typeof error;
     this.#errors.set(type, (this.#errors.get(type) ?? 0) + 1);
   }

@@ -42,9 +42,9 @@ export function batchToData(
 }
 
 /**
- * Data of one episode. A prompt that begins with everything read and sampled before it goes on in the same
- * datum; one that rewrites history begins another. A datum that nothing was sampled in is left out; one whose
- * turns are all masked stays, and trains nothing.
+ * Data of one episode. A prompt that starts with everything read and sampled before it continues the datum; a prompt that
+ * rewrites history starts another. A datum without sampled tokens is left out; one with masked turns only stays, and trains
+ * nothing.
  */
 export function trajectoryToData(
   trajectory: Pick<Trajectory, "transitions">,

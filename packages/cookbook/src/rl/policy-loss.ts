@@ -1,7 +1,7 @@
 import type { CustomLossFn, ForwardBackwardOutput, TrainingClient } from "tinker-ts";
 import { toTrainingDatum, type PolicyDatum } from "./policy-datum.js";
 
-/** A loss on sampled tokens: one of the service's, with its settings, or one of one's own. */
+/** A loss on sampled tokens: one of the service with its settings, or a custom one. */
 export type PolicyLoss =
   | { readonly name: "importance_sampling" }
   | {
@@ -23,7 +23,7 @@ export type PolicyLoss =
     }
   | {
       readonly name: "own_targets";
-      /** Submits the pass itself, with targets other than the sampled tokens; metrics of its result are told. */
+      /** Submits the pass itself, with targets other than the sampled tokens; metrics of its result are logged. */
       readonly submit: (
         training: TrainingClient,
         data: readonly PolicyDatum[],

@@ -4,13 +4,13 @@ import { penalizeDistance, scoreData, type Penalized, type PenaltyOptions } from
 import { batchToData, type PolicyDatum } from "./policy-datum.js";
 import type { Numbers, TrajectoryGroup } from "./types.js";
 
-/** What an adjuster may use. */
+/** The context of an adjuster. */
 export interface AdjustContext {
   /** The step that the data are for. */
   readonly step: number;
   /** The model; what is asked of it here comes before the step's own update. */
   readonly training: TrainingClient;
-  /** Gives the work up. */
+  /** Aborts the work. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -21,23 +21,23 @@ export type DataAdjuster = (
   context: AdjustContext,
 ) => Promise<Penalized>;
 
-/** How episodes become data. */
+/** Options of `prepareBatch`. */
 export interface PrepareOptions {
   /** How rewards become advantages. */
   readonly advantages: AdvantageEstimator;
-  /** Whether groups whose rewards are all equal are left out. */
+  /** Whether groups of equal rewards are left out. */
   readonly removeConstantRewardGroups: boolean;
   /** Applied one after the other. */
   readonly adjusters: readonly DataAdjuster[];
 }
 
-/** Data that are ready to be trained. */
+/** Data that are ready for training. */
 export interface PreparedBatch {
   /** The data; `group` counts the groups that were kept. */
   readonly data: readonly PolicyDatum[];
   /** The groups that were kept. */
   readonly groups: readonly TrajectoryGroup[];
-  /** What was found on the way. */
+  /** Metrics of the preparation. */
   readonly metrics: Numbers;
 }
 

@@ -1,10 +1,10 @@
 import type { SamplingClient, TrainingClient } from "tinker-ts";
-import { type RunLog, type StepSpans } from "tinker-ts/run-log";
+import type { RunLog, StepSpans } from "tinker-ts/run-log";
 import { runEvaluators } from "../evaluation/index.js";
 import { adamDefaults } from "../hyperparameters/index.js";
-import type { CheckpointKeeper } from "../runs/index.js";
-
+import { failUnlessFinite, type CheckpointKeeper, type OpenRun } from "../runs/index.js";
 import { BatchUpdate } from "./batch-update.js";
+import { LearningCheck, type CheckedStep } from "./learning-check.js";
 import { prePostMetrics, trajectoryMetrics } from "./metrics.js";
 import { scoreData } from "./penalties.js";
 import { GroupPlayer } from "./play-groups.js";
@@ -14,34 +14,41 @@ import { rolloutSummaries, shownRollouts, transcripts } from "./records.js";
 import type { CompleteRlOptions } from "./train-options.js";
 import type { Numbers, TrajectoryGroup } from "./types.js";
 
-/** What all modes share: the model, the log, the player, and what is done around an update. */
+/** The common part of all modes: the model, the log, the player, and the work before and after an update. */
 export class RlRun {
   readonly options: CompleteRlOptions;
   readonly training: TrainingClient;
   readonly log: RunLog;
   readonly keeper: CheckpointKeeper;
   readonly player: GroupPlayer;
+  readonly check: LearningCheck;
   readonly totalSteps: number;
   readonly #decode: ((tokens: Iterable<number>) => string) | undefined;
 
   constructor(parts: {
     readonly options: CompleteRlOptions;
-    readonly training: TrainingClient;
-    readonly log: RunLog;
-    readonly keeper: CheckpointKeeper;
+    readonly open: OpenRun;
     readonly totalSteps: number;
     readonly decode: ((tokens: Iterable<number>) => string) | undefined;
   }) {
-    this.options = parts.options;
-    this.training = parts.training;
-    this.log = parts.log;
-    this.keeper = parts.keeper;
-    this.totalSteps = parts.totalSteps;
-    this.player = new GroupPlayer(parts.options);
+    const { options, open, totalSteps } = parts;
+    this.options = options;
+    this.training = open.training;
+    this.log = open.log;
+    this.keeper = open.keeper;
+    this.totalSteps = totalSteps;
+    const { loss, maxTokens, maxFailedSteps } = options;
+    this.check = new LearningCheck({
+      warn: (text) => open.warn(text),
+      maxFailedSteps,
+      maxTokens,
+      learnsFromAdvantages: loss.name !== "own_targets" && loss.name !== "custom",
+    });
+    this.player = new GroupPlayer({ ...options, onError: (error) => this.check.failed(error) });
     this.#decode = parts.decode;
   }
 
-  /** A policy with the weights as they are at this point of the order. */
+  /** A policy with the current weights: requests run in the order of submission. */
   async currentPolicy(): Promise<Policy> {
     const sampling: SamplingClient = await this.training.saveWeightsAndGetSamplingClient();
     return samplingPolicy(sampling, this.options);
@@ -57,14 +64,14 @@ export class RlRun {
     });
   }
 
-  /** Evaluates when that is due before a step. */
+  /** Runs the evaluators when they are due before a step. */
   async evaluateBefore(step: number): Promise<Numbers> {
     const { evalEvery, evaluators = [], signal } = this.options;
     if (evaluators.length === 0 || evalEvery === 0 || step % evalEvery !== 0) return {};
     return runEvaluators(evaluators, { training: this.training, step, log: this.log, signal });
   }
 
-  /** How far the updated policy is from the one that sampled, where that is wanted. */
+  /** The distance of the updated policy from the one that sampled, where the options ask for it. */
   async postKl(data: readonly PolicyDatum[]): Promise<Numbers> {
     const { computePostKl, signal } = this.options;
     if (!computePostKl || data.length === 0) return {};
@@ -75,7 +82,7 @@ export class RlRun {
     return prePostMetrics(data, logprobs);
   }
 
-  /** Writes down which episodes a step was trained on. */
+  /** Logs the episodes that a step was trained on. */
   record(
     step: number,
     groups: readonly TrajectoryGroup[],
@@ -100,13 +107,10 @@ export class RlRun {
     }
   }
 
-  /** Logs a step that is done. */
-  finishStep(
-    step: number,
-    groups: readonly TrajectoryGroup[],
-    found: Numbers,
-    spans: StepSpans,
-  ): void {
+  /** Logs a finished step and checks that it learned something. */
+  finishStep(checked: CheckedStep, found: Numbers, spans: StepSpans): void {
+    const { step, groups } = checked;
+    this.check.add(checked);
     const metrics = {
       "progress/batch": step,
       "progress/done_frac": Math.min(1, (step + 1) / this.totalSteps),
@@ -118,5 +122,24 @@ export class RlRun {
     this.log.log(metrics, { step });
     this.log.logSpans(step, spans.spans);
     this.options.onProgress?.({ step: step + 1, totalSteps: this.totalSteps, metrics });
+    const { "optim/loss": loss, "optim/kl_sample_train_v1": drift } = found;
+    const watched = { "optim/loss": loss, "optim/kl_sample_train_v1": drift };
+    failUnlessFinite(step, watched, this.options.learningRate);
+  }
+
+  /**
+   * Ends the run as failed when all episodes of several steps failed. The steps before them are saved first, so that a
+   * resumed run plays the failed ones again.
+   */
+  async failAfterErrors(step: number, tokens: number): Promise<void> {
+    try {
+      this.check.failAfterErrors();
+    } catch (error) {
+      const first = step + 1 - this.check.failedSteps;
+      if (first > (this.keeper.savedStep ?? 0)) {
+        await this.keeper.saveNow({ step: first, batch: first }, tokens, {});
+      }
+      throw error;
+    }
   }
 }

@@ -1,7 +1,9 @@
 import { ArgumentError, TinkerError } from "tinker-ts";
+import { untilAborted } from "../evaluation/index.js";
 import { FirstTurns } from "./first-turns.js";
 import type { Policy } from "./policy.js";
-import { closeQuietly, rollout, untilAborted, type RolloutHooks } from "./rollout.js";
+import { checkReward } from "./reward.js";
+import { closeQuietly, rollout, type RolloutHooks } from "./rollout.js";
 import { mixSeeds } from "./seeds.js";
 import type {
   Environment,
@@ -12,7 +14,7 @@ import type {
   TrajectoryGroup,
 } from "./types.js";
 
-/** What happens when episodes fail. */
+/** The handling of failed episodes. */
 export interface ErrorTolerance {
   /** Episodes of a group that may be played again. */
   readonly maxRetries: number;
@@ -41,42 +43,45 @@ export const minViableGroup: ErrorTolerance = {
   skipsGroup: true,
 };
 
-/** What limits do to rewards. */
+/** The effect of limits on rewards. */
 export interface TerminationPolicy {
   /** Whether an episode that a limit ended may earn nothing above 0. @default false */
   readonly zeroRewardOnLimit?: boolean | undefined;
   /** Which reasons are limits. @default all limits of `RolloutLimits`, and `max_tool_calls` */
   readonly limitReasons?: readonly string[] | undefined;
   /**
-   * Whether a group all of whose episodes ran out of time is not graded; it earns nothing above 0 in any case, and
-   * this holds only where `zeroRewardOnLimit` does.
+   * Whether a group is left ungraded when all its episodes ran out of time; this needs `zeroRewardOnLimit`, with which it
+   * could earn nothing above 0.
    * @default false
    */
   readonly skipsGradingOnTimeout?: boolean | undefined;
-  /** Milliseconds for `rewards` of the group; more is a failure. */
+  /** The timeout of the group's `rewards` in milliseconds. */
   readonly gradingTimeoutMs?: number | undefined;
 }
 
-/** How a group is played. */
+/** Options of playing a group. */
 export interface RolloutGroupOptions {
   /** Bounds of every episode. */
   readonly limits?: RolloutLimits | undefined;
-  /** What a program does while episodes are played. */
+  /** Callbacks during episodes. */
   readonly hooks?: RolloutHooks | undefined;
-  /** What limits do to rewards. */
+  /** The effect of limits on rewards. */
   readonly termination?: TerminationPolicy | undefined;
-  /** What happens when episodes fail. @default retryOnFailure */
+  /** The handling of failed episodes. @default retryOnFailure */
   readonly tolerance?: ErrorTolerance | undefined;
   /** Makes the episodes repeatable as far as their environments are. */
   readonly seed?: number | undefined;
-  /** Gives the group up. */
+  /** Aborts the group. */
   readonly signal?: AbortSignal | undefined;
-  /** Hears of every failed episode. */
+  /** Called with the error of every failed episode, and of a failed grading. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-/** A group that could not be played. */
+/** A group that could not be played or graded. */
 export class GroupFailedError extends TinkerError {
+  override readonly name = "GroupFailedError";
+  readonly blamesUser = true;
+
   constructor(message: string, cause: unknown) {
     super(message, { code: "group_failed", cause });
   }
@@ -200,7 +205,7 @@ async function playAll(
 async function grade(
   group: EnvironmentGroup,
   played: readonly Played[],
-  { termination = {}, signal: outer }: RolloutGroupOptions,
+  { termination = {}, signal: outer, onError }: RolloutGroupOptions,
 ): Promise<TrajectoryGroup> {
   const trajectories = played.map(({ trajectory }) => trajectory);
   const signal = timed(outer, termination.gradingTimeoutMs);
@@ -210,8 +215,12 @@ async function grade(
     const isGraded = !skipsGrading(trajectories, termination);
     const graded = isGraded ? group.rewards?.(trajectories, environments, { signal }) : undefined;
     rewards = (await untilAborted(signal, graded)) ?? trajectories.map(() => ({ reward: 0 }));
+    for (const [member, { reward }] of rewards.entries()) {
+      checkReward(`rewards[${member}].reward`, reward);
+    }
   } catch (error) {
     outer?.throwIfAborted();
+    onError?.(error);
     throw new GroupFailedError(`The group could not be graded: ${messageOf(error)}`, error);
   }
   if (rewards.length !== trajectories.length) {

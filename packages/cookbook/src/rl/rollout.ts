@@ -1,5 +1,7 @@
 import { ModelInput } from "tinker-ts";
 import type { Policy } from "./policy.js";
+import { untilAborted } from "../evaluation/index.js";
+import { checkReward } from "./reward.js";
 import { mixSeeds } from "./seeds.js";
 import type {
   Environment,
@@ -12,7 +14,7 @@ import type {
   Transition,
 } from "./types.js";
 
-/** Where an episode is. */
+/** The state of an episode. */
 export interface RolloutState {
   /** The turns that were played. */
   readonly transitions: readonly Transition[];
@@ -26,7 +28,7 @@ export interface RolloutState {
   readonly elapsedMs: number;
 }
 
-/** What a program may do while an episode is played; what it throws fails the episode. */
+/** Callbacks during an episode; an error that one throws fails the episode. */
 export interface RolloutHooks {
   /** Called before every turn; may return another prompt, which then counts. */
   onTurn?(
@@ -42,15 +44,15 @@ export interface RolloutHooks {
   onEnd?(trajectory: Trajectory, end: { readonly byEnvironment: boolean }): void | Promise<void>;
 }
 
-/** How an episode is played. */
+/** Options of an episode. */
 export interface RolloutOptions {
   /** Bounds of the episode. @default the environment's own */
   readonly limits?: RolloutLimits | undefined;
-  /** What a program does meanwhile. */
+  /** Callbacks during the episode. */
   readonly hooks?: RolloutHooks | undefined;
   /** Makes the episode repeatable as far as its environment is. */
   readonly seed?: number | undefined;
-  /** Gives the episode up. */
+  /** Aborts the episode. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -134,7 +136,7 @@ export async function closeQuietly(
   try {
     await closable.close?.(failure);
   } catch {
-    // There is nobody left who could use it.
+    // The result is no longer needed.
   }
 }
 
@@ -207,6 +209,7 @@ function toTransition(
   action: Transition["action"],
   { reward, metrics = {}, logs = {}, masked = false }: StepResult,
 ): Transition {
+  checkReward("reward", reward);
   return { observation, action, reward, metrics, logs, masked };
 }
 
@@ -216,7 +219,7 @@ function overflowed({ reward, metrics, stopReason = "context_overflow" }: Overfl
   return { transitions: withEnd([transition], stopReason), stopReason };
 }
 
-/** The last turn also tells why there is no other. */
+/** The last turn also has the reason for the end. */
 function withEnd(
   transitions: readonly Transition[],
   stopReason: string,
@@ -236,19 +239,4 @@ async function sampleWithin<T>(
   if (timeoutMs === undefined) return untilAborted(signal, sample(signal));
   const both = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   return untilAborted(both, sample(both));
-}
-
-/** The value, or a rejection as soon as the signal is aborted, even when the work does not listen to it. */
-export async function untilAborted<T>(signal: AbortSignal, work: T | Promise<T>): Promise<T> {
-  let onAbort: (() => void) | undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason as Error);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort!);
-  }
 }

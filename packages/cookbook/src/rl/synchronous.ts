@@ -4,24 +4,24 @@ import { splitList } from "../data/index.js";
 import type { BatchUpdate } from "./batch-update.js";
 import type { PlayedGroup } from "./play-groups.js";
 import { prepareBatch, type PreparedBatch } from "./prepare-batch.js";
+import { mergeMetrics } from "./metrics.js";
 import type { RlRun } from "./rl-run.js";
 import type { EnvironmentGroup, Numbers, TrajectoryGroup } from "./types.js";
 
-/** How far a run is, and what a checkpoint must know besides. */
+/** The progress of a run, and the state of its mode. */
 export interface Progress {
   /** Steps done. */
   readonly step: number;
   /** Positions trained. */
   readonly tokens: number;
-  /** What the mode must know to go on. */
+  /** The state that the mode needs to resume. */
   readonly extra: Line;
 }
 
 /**
- * Plays and trains batch by batch with one policy per batch, from a step to the end or to an abort.
+ * Plays and trains batch by batch with one policy per batch, from a step to the last one or to an abort.
  *
- * What is sampled follows from the run's seed, the step and the place in the batch, so a run that was stopped
- * goes on as if it had not been.
+ * Samples depend on the run's seed, the step and the place in the batch only, so a resumed run samples the same.
  */
 export async function trainBatches(run: RlRun, start: Progress): Promise<Progress> {
   const { options, keeper, totalSteps } = run;
@@ -36,8 +36,18 @@ export async function trainBatches(run: RlRun, start: Progress): Promise<Progres
       const groups = await options.dataset.batch(step);
       const batch = await trainBatch(run, step, groups, spans);
       const posted = await spans.span("post_kl", () => run.postKl(batch.update.data));
-      run.finishStep(step, batch.groups, { ...found, ...batch.metrics, ...posted }, spans);
+      run.finishStep(
+        {
+          step,
+          groups: batch.groups,
+          data: batch.update.data,
+          skipped: groups.length - batch.groups.length,
+        },
+        { ...found, ...batch.metrics, ...posted },
+        spans,
+      );
       tokens += batch.update.data.reduce((sum, { targets }) => sum + targets.length, 0);
+      await run.failAfterErrors(step, tokens);
     } catch (error) {
       if (!signal?.aborted) throw error;
       break;
@@ -106,7 +116,14 @@ async function trainBatch(
   return {
     groups: played.map((group) => group.trajectories),
     update,
-    metrics: { ...mergedMetrics(prepared), ...trained, ...samplingTimes(played) },
+    metrics: {
+      ...mergeMetrics(
+        prepared.map((batch) => batch.metrics),
+        isCount,
+      ),
+      ...trained,
+      ...samplingTimes(played),
+    },
   };
 }
 
@@ -158,21 +175,11 @@ function renumbered(batches: readonly PreparedBatch[]): PreparedBatch["data"] {
   });
 }
 
-/** Counts add up; other numbers are means over the parts. */
-function mergedMetrics(batches: readonly PreparedBatch[]): Numbers {
-  const names = new Set(batches.flatMap(({ metrics }) => Object.keys(metrics)));
-  return Object.fromEntries(
-    [...names].map((name) => {
-      const values = batches
-        .map(({ metrics }) => metrics[name])
-        .filter((value) => value !== undefined);
-      const sum = values.reduce((total, value) => total + value, 0);
-      return [name, name.startsWith("rollouts/") ? sum : sum / values.length];
-    }),
-  );
+function isCount(name: string): boolean {
+  return name.startsWith("rollouts/");
 }
 
-/** How long groups took. */
+/** The time that groups took. */
 export function samplingTimes(played: readonly PlayedGroup[]): Numbers {
   if (played.length === 0) return {};
   const seconds = played.map((group) => group.seconds);

@@ -15,9 +15,9 @@ import { retryOnFailure, type ErrorTolerance, type TerminationPolicy } from "./r
 import type { RolloutHooks } from "./rollout.js";
 import type { EnvironmentGroup, RolloutLimits } from "./types.js";
 
-/** Groups to play, batch by batch. The same index gives groups that pose the same problems. */
+/** Groups to play, batch by batch. The same index must return groups with the same problems. */
 export interface RlDataset {
-  /** Batches there are. */
+  /** The number of batches. */
   readonly length: number;
   /** The groups of a batch. */
   batch(index: number): readonly EnvironmentGroup[] | Promise<readonly EnvironmentGroup[]>;
@@ -36,23 +36,23 @@ export type RlMode =
   /** Groups are played while others are trained; those played with too old a policy are played again. */
   | {
       readonly kind: "asynchronous";
-      /** Updates that may lie between playing a group and training it. */
+      /** The maximum number of updates between playing a group and training on it. */
       readonly maxStepsOffPolicy: number;
       /** Groups per update. */
       readonly groupsPerBatch: number;
     };
 
-/** How a model is trained by rewards. */
+/** Options of training by rewards. */
 export interface RlTrainOptions extends RunOptions {
-  /** What is played. */
+  /** The groups to play. */
   readonly dataset: RlDataset;
-  /** Most tokens of a turn. */
+  /** The maximum number of tokens of a turn. */
   readonly maxTokens: number;
-  /** @default 1 */
+  /** Sampling temperature. @default 1 */
   readonly temperature?: number | undefined;
-  /** Positions that the model can read; turns are cut so that they fit. @default what the server tells */
+  /** The model's context length; turns are cut to fit. @default as the server reports it */
   readonly contextWindow?: number | undefined;
-  /** The rate of every update. */
+  /** Learning rate of every update. */
   readonly learningRate: number;
   /** When groups are played and when the model is updated. @default synchronous */
   readonly mode?: RlMode | undefined;
@@ -60,7 +60,7 @@ export interface RlTrainOptions extends RunOptions {
   readonly loss?: PolicyLoss | undefined;
   /** How rewards become advantages. @default less the group's mean */
   readonly advantages?: AdvantageEstimator | undefined;
-  /** Whether groups whose rewards are all equal are left out. @default false */
+  /** Whether groups of equal rewards are left out. @default false */
   readonly removeConstantRewardGroups?: boolean | undefined;
   /** Updates per batch, each with whole groups; more than one only with `ppo`. @default 1 */
   readonly numSubsteps?: number | undefined;
@@ -70,20 +70,24 @@ export interface RlTrainOptions extends RunOptions {
   readonly computePostKl?: boolean | undefined;
   /** Bounds of every episode. */
   readonly limits?: RolloutLimits | undefined;
-  /** What a program does while episodes are played. */
+  /** Callbacks during episodes. */
   readonly hooks?: RolloutHooks | undefined;
-  /** What limits do to rewards. */
+  /** The effect of limits on rewards. */
   readonly termination?: TerminationPolicy | undefined;
-  /** What happens when episodes fail. @default retryOnFailure */
+  /** The handling of failed episodes. @default retryOnFailure */
   readonly tolerance?: ErrorTolerance | undefined;
-  /** Groups under way at once. @default 64 */
+  /** Steps in a row in which every episode failed until the run ends with an error; 0 means never. @default 3 */
+  readonly maxFailedSteps?: number | undefined;
+  /** The maximum number of groups in flight. @default 64 */
   readonly maxConcurrentGroups?: number | undefined;
-  /** Steps from one evaluation to the next, the first before step 0. @default 20 */
+  /** Steps between evaluations, the first before step 0; 0 means never. @default 20 */
   readonly evalEvery?: number | undefined;
-  /** Groups per step whose tokens are kept; 0 keeps none. @default 4 */
+  /** The number of groups per step to log with their tokens. @default 4 */
   readonly numGroupsToLog?: number | undefined;
-  /** More that `config.json` shall say, for instance of a loop around this one. */
+  /** Further settings for `config.json`, for instance of a loop around this one. */
   readonly config?: Line | undefined;
+  /** Names of inputs that cannot be compared when the run is resumed. @default the functions among the options */
+  readonly notCompared?: readonly string[] | undefined;
 }
 
 const defaults = {
@@ -97,22 +101,24 @@ const defaults = {
   adjusters: [],
   computePostKl: false,
   tolerance: retryOnFailure,
+  maxFailedSteps: 3,
   maxConcurrentGroups: 64,
   evalEvery: 20,
   numGroupsToLog: 4,
 } as const;
 
-/** Options with everything that has a default. */
+/** Options with their defaults. */
 export type CompleteRlOptions = Completed<RlTrainOptions, typeof runDefaults & typeof defaults>;
 
 const wholeNumbers = {
   maxTokens: 1,
+  maxFailedSteps: 0,
   numSubsteps: 1,
   maxConcurrentGroups: 1,
   numGroupsToLog: 0,
 } as const;
 
-/** Fills in what was left out and refuses what cannot be meant. */
+/** Options with their defaults; refuses values that make no sense. */
 export function completeRlOptions(options: RlTrainOptions): CompleteRlOptions {
   const complete: CompleteRlOptions = completeWith(options, defaults, wholeNumbers);
   const { learningRate, mode } = complete;
@@ -128,15 +134,30 @@ export function completeRlOptions(options: RlTrainOptions): CompleteRlOptions {
   return complete;
 }
 
-/** What `config.json` says. */
+/** The options that are functions, which cannot be compared. */
+export function functionsOf({ loss, adjusters, hooks }: CompleteRlOptions): string[] {
+  return [
+    "dataset",
+    ...(Object.values(loss).some((value) => typeof value === "function") ? ["loss"] : []),
+    ...(adjusters.length > 0 ? ["adjusters"] : []),
+    ...(hooks ? ["hooks"] : []),
+  ];
+}
+
+/** The settings of a run by rewards in `config.json`. */
 export function toRlConfig(options: CompleteRlOptions): Line {
   const { mode, loss } = options;
+  const { name, ...lossSettings } = loss;
   return {
     ...runConfig(options),
     learning_rate: options.learningRate,
     max_tokens: options.maxTokens,
     temperature: options.temperature,
-    loss_fn: loss.name,
+    loss_fn: name,
+    loss_settings: plain(lossSettings),
+    limits: plain(options.limits),
+    termination: plain(options.termination),
+    max_failed_steps: options.maxFailedSteps,
     num_substeps: options.numSubsteps,
     advantages: options.advantages.name,
     remove_constant_reward_groups: options.removeConstantRewardGroups,
@@ -154,4 +175,9 @@ export function toRlConfig(options: CompleteRlOptions): Line {
     num_groups_to_log: options.numGroupsToLog,
     ...options.config,
   };
+}
+
+/** Settings without the functions among them. */
+function plain(settings: object | undefined): Line | undefined {
+  return settings && (JSON.parse(JSON.stringify(settings)) as Line);
 }

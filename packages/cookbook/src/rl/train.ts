@@ -1,74 +1,66 @@
 import type { TrainingClient } from "tinker-ts";
-import type { CheckpointRow, RunLog } from "tinker-ts/run-log";
 import {
-  CheckpointKeeper,
+  checkOptionNames,
   findContextLength,
-  openTraining,
-  withRunLog,
+  inRunFolder,
+  learningRateWarning,
+  withRun,
+  type OpenRun,
   type RunResult,
 } from "../runs/index.js";
 import { trainAsynchronously } from "./asynchronous.js";
+import { rlOptionNames } from "./option-names.js";
 import { RlRun } from "./rl-run.js";
 import { trainBatches, type Progress } from "./synchronous.js";
 import {
   completeRlOptions,
+  functionsOf,
   toRlConfig,
   type CompleteRlOptions,
   type RlTrainOptions,
 } from "./train-options.js";
 
 /**
- * Trains a model by rewards: plays groups of episodes, compares them with each other, and makes what went
- * well more probable.
+ * Trains a model by rewards: plays groups of episodes, compares their rewards, and makes actions of better episodes more
+ * probable.
  *
- * A folder that holds a run is gone on with. Batch by batch the result is the same as if it had never stopped;
- * asynchronously every group is still trained once.
+ * A folder that holds a run with the same settings is resumed. Batch by batch the result is the same as without the
+ * interruption; asynchronously every group is still trained once.
  */
 export async function train(options: RlTrainOptions): Promise<RunResult> {
-  const complete = completeRlOptions(options);
-  const fixed = ["model_name", "lora_rank", "mode"];
-  return withRunLog(complete, toRlConfig(complete), fixed, async (log, signal) => {
+  checkOptionNames(options, rlOptionNames);
+  const complete = await inRunFolder(completeRlOptions(options));
+  const totalSteps = await countSteps(complete);
+  const plan = {
+    config: toRlConfig(complete),
+    totalSteps,
+    notCompared: complete.notCompared ?? functionsOf(complete),
+    warnings: [
+      learningRateWarning(complete.model, complete.learningRate) ?? [],
+      totalSteps === 1 ? "1 step: expect no change; pass a dataset with more batches" : [],
+    ].flat(),
+  };
+  return withRun(complete, plan, async (run) => {
     const contextWindow = complete.contextWindow ?? (await findContextLength(complete));
-    return trainRun({ ...complete, contextWindow, signal }, log);
+    return trainRun({ ...complete, contextWindow, signal: run.signal }, run, totalSteps);
   });
 }
 
-async function trainRun(options: CompleteRlOptions, log: RunLog): Promise<RunResult> {
-  const { service, mode, signal } = options;
-  const { training, row } = await openTraining({
-    ...options,
-    run: log,
-    rank: options.loraRank,
-    userMetadata: { recipe_name: options.recipeName },
-  });
+async function trainRun(
+  options: CompleteRlOptions,
+  open: OpenRun,
+  totalSteps: number,
+): Promise<RunResult> {
+  const { mode, signal } = options;
+  const { training, row, keeper } = open;
   const start: Progress = {
-    step: row?.batch ?? 0,
-    tokens: Number(row?.extra?.["elapsed_tokens"] ?? 0),
+    step: open.startStep,
+    tokens: open.startTokens,
     extra: row?.extra ?? {},
   };
-  const totalSteps = await countSteps(options);
-  const keeper = new CheckpointKeeper({
-    training,
-    rest: service.createRestClient(),
-    run: log,
-    options,
-    resumedFrom: row && { row, step: start.step },
-  });
+  if (row?.final === true && start.step >= totalSteps) return open.endUnchanged();
   const decode = await decoderOf(training);
-  const run = new RlRun({ options, training, log, keeper, totalSteps, decode });
-  const end = (
-    status: RunResult["status"],
-    step: number,
-    checkpoint: CheckpointRow | undefined,
-  ) => {
-    return { status, step, totalSteps, checkpoint, folder: log.folder };
-  };
-  options.onProgress?.({ step: start.step, totalSteps, metrics: {} });
-  if (row?.final === true && start.step >= totalSteps) {
-    await keeper.removeRolling();
-    return end("unchanged", start.step, row);
-  }
-
+  const run = new RlRun({ options, open, totalSteps, decode });
   const { step, tokens, extra } =
     mode.kind === "asynchronous"
       ? await trainAsynchronously(run, mode, start)
@@ -76,12 +68,13 @@ async function trainRun(options: CompleteRlOptions, log: RunLog): Promise<RunRes
   const position = { step, batch: step };
   if (signal?.aborted) {
     const saved = step === 0 ? undefined : await keeper.saveNow(position, tokens, extra);
-    return end("interrupted", step, saved);
+    return open.end("interrupted", step, saved);
   }
-  return end("completed", step, await keeper.finish(position, tokens, extra));
+  run.check.finish();
+  return open.end("completed", step, await keeper.finish(position, tokens, extra));
 }
 
-/** Updates that the data suffice for; the most there can be where groups are left out on the way. */
+/** The number of updates; for asynchronous runs the maximum, since groups may be left out. */
 async function countSteps({ dataset, mode, maxSteps }: CompleteRlOptions): Promise<number> {
   const most = maxSteps ?? Number.POSITIVE_INFINITY;
   if (mode.kind !== "asynchronous") return Math.min(dataset.length, most);
@@ -91,7 +84,7 @@ async function countSteps({ dataset, mode, maxSteps }: CompleteRlOptions): Promi
   return Math.min(Math.ceil(groups / mode.groupsPerBatch), most);
 }
 
-/** Transcripts have a text where the model's tokenizer can be had. */
+/** Decodes the texts of transcripts; undefined for a model without a tokenizer. */
 async function decoderOf(
   training: TrainingClient,
 ): Promise<((tokens: Iterable<number>) => string) | undefined> {

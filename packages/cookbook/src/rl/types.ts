@@ -1,6 +1,6 @@
 import type { ModelInput, ModelInputLike } from "tinker-ts";
 
-/** Bounds of an episode; what is absent does not bind. */
+/** Bounds of an episode; absent ones do not apply. */
 export interface RolloutLimits {
   /** Turns. */
   readonly maxTurns?: number | undefined;
@@ -19,7 +19,7 @@ export interface RolloutLimits {
 /** Where a sampled turn ends: texts or token ids. */
 export type StopCondition = readonly string[] | readonly number[];
 
-/** What the policy reads before it acts. */
+/** The input of the policy for a turn. */
 export interface Observation {
   /** The whole prompt of this turn. */
   readonly input: ModelInputLike;
@@ -42,7 +42,7 @@ export interface Overflow {
 /** Numbers by name; they are averaged over a batch. */
 export type Numbers = Readonly<Record<string, number>>;
 
-/** What the policy did in a turn. */
+/** The action of the policy in a turn. */
 export interface Action {
   /** The sampled tokens. */
   readonly tokens: Int32Array;
@@ -58,7 +58,7 @@ export interface StepContext {
   readonly signal: AbortSignal;
 }
 
-/** What an action led to. */
+/** The result of an action. */
 export interface StepResult {
   /** Reward of this turn. */
   readonly reward: number;
@@ -76,17 +76,17 @@ export interface StepResult {
 
 /** One episode; it is used once. */
 export interface Environment {
-  /** Bounds that hold where whoever plays gives none. */
+  /** Bounds that apply when the caller gives none. */
   readonly limits?: RolloutLimits | undefined;
   /** The first prompt. */
   start(context: StepContext): Observation | Overflow | Promise<Observation | Overflow>;
   /** Takes an action. */
   step(action: Action, context: StepContext): StepResult | Promise<StepResult>;
-  /** Gives back what the episode holds; called once, whatever happened, with what made the episode fail if it did. */
+  /** Releases the resources of the episode; always called once, with the error of a failed episode. */
   close?(failure?: unknown): void | Promise<void>;
 }
 
-/** What a group says about one of its episodes when all have ended. */
+/** The reward of an episode from its group, after all episodes ended. */
 export interface GroupReward {
   /** Added to the rewards of the episode's turns. */
   readonly reward: number;
@@ -94,7 +94,7 @@ export interface GroupReward {
   readonly metrics?: Numbers | undefined;
 }
 
-/** Episodes whose rewards are compared with each other, for instance tries at one problem. */
+/** Episodes with rewards to compare, for instance tries at one problem. */
 export interface EnvironmentGroup {
   /** Names by which metrics are also reported, for instance the data set. */
   readonly tags?: readonly string[] | undefined;
@@ -117,7 +117,7 @@ export interface EnvironmentGroup {
     environments: readonly Environment[],
     context: StepContext,
   ): readonly GroupReward[] | Promise<readonly GroupReward[]>;
-  /** Gives back what the group holds; called once per try, whatever happened. */
+  /** Releases the resources of the group; always called once per try. */
   close?(): void | Promise<void>;
 }
 
@@ -147,7 +147,7 @@ export interface Trajectory {
   readonly finalObservation?: ModelInput | undefined;
 }
 
-/** The episodes of a group and what they were worth. */
+/** The episodes of a group and their rewards. */
 export interface TrajectoryGroup {
   /** Those that were played to an end, in the order of their environments. */
   readonly trajectories: readonly Trajectory[];
@@ -159,13 +159,13 @@ export interface TrajectoryGroup {
   readonly tags: readonly string[];
 }
 
-/** Everything an episode earned. */
+/** The total reward of an episode. */
 export function totalReward(group: TrajectoryGroup, member: number): number {
   const { transitions } = group.trajectories[member]!;
   return transitions.reduce((sum, { reward }) => sum + reward, group.finalRewards[member] ?? 0);
 }
 
-/** What each episode of a group earned. */
+/** The total rewards of the episodes of a group. */
 export function totalRewards(group: TrajectoryGroup): number[] {
   return group.trajectories.map((_, member) => totalReward(group, member));
 }

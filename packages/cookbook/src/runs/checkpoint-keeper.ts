@@ -1,25 +1,25 @@
 import type { RestClient, TrainingClient } from "tinker-ts";
 import type { CheckpointRow, Line, RunLog } from "tinker-ts/run-log";
 
-/** When a run is saved; 0 means never. */
+/** Options of checkpoints; 0 means never. */
 export interface CheckpointOptions {
-  /** Steps from one checkpoint to the next. @default 20 */
+  /** Steps between checkpoints. @default 20 */
   readonly saveEvery?: number | undefined;
-  /** Trained positions from one checkpoint to the next. @default 0 */
+  /** Trained positions between checkpoints. @default 0 */
   readonly saveEveryTokens?: number | undefined;
-  /** Seconds from one checkpoint to the next. @default 0 */
+  /** Seconds between checkpoints. @default 0 */
   readonly saveEverySeconds?: number | undefined;
   /** Seconds until a periodic checkpoint expires; null keeps it. The final one is always kept. @default 604800 */
   readonly ttlSeconds?: number | null | undefined;
-  /** Steps between rolling checkpoints: state only, each replaces the one before. @default 0 */
+  /** Steps between rolling checkpoints, which hold the training state only; each replaces the previous one. @default 0 */
   readonly rollingSaveEvery?: number | undefined;
   /** Seconds until a rolling checkpoint expires. @default 7200 */
   readonly rollingTtlSeconds?: number | undefined;
-  /** A periodic checkpoint that fails is a warning, and only one is under way at a time. @default false */
+  /** Save periodic checkpoints one at a time in the background; a failed one is a warning. @default false */
   readonly asyncPeriodicSaves?: boolean | undefined;
 }
 
-/** Where a run is: the step that comes next, and how the loop finds its data. */
+/** The position of a run: its next step, and the data of that step. */
 export interface RunPosition {
   /** Steps done. */
   readonly step: number;
@@ -29,16 +29,16 @@ export interface RunPosition {
   readonly epoch?: number | undefined;
 }
 
-/** What the keeper works with. */
+/** Everything that the keeper uses. */
 export interface CheckpointKeeperParts {
   readonly training: TrainingClient;
   /** Deletes rolling checkpoints. */
   readonly rest: RestClient;
   readonly run: RunLog;
   readonly options: CheckpointOptions;
-  /** The row that the run goes on from, and the step that comes next there. */
+  /** The row that the run continues from, and its next step. */
   readonly resumedFrom?: { readonly row: CheckpointRow; readonly step: number } | undefined;
-  /** Milliseconds on a clock that never jumps. @default performance.now */
+  /** A monotonic clock in milliseconds. @default performance.now */
   readonly now?: (() => number) | undefined;
 }
 
@@ -46,13 +46,13 @@ type BackgroundKind = "periodic" | "rolling";
 type Kind = BackgroundKind | "final";
 
 /**
- * Saves a run while it goes on.
+ * Saves a run during training.
  *
- * - A save is submitted before the step that it is named after. Requests of a model run in order, so it holds
- *   exactly the state after the steps before, and nothing has to be waited for.
- * - Its row is written when the save is done and those steps are logged. A row is all that a run goes on from.
- * - A step is saved once: a periodic checkpoint takes the place of a rolling one.
- * - What a failed save means depends on its kind: periodic ones fail the run, others are a warning.
+ * - A save is submitted before the step that it is named after. Requests of a model run in order, so it holds the state
+ *   after the earlier steps, and the loop need not wait for it.
+ * - Its row is written when the save is done and those steps are logged. A run resumes from rows only.
+ * - A step is saved once: a periodic checkpoint replaces a rolling one.
+ * - A failed periodic save fails the run; other failed saves are warnings.
  */
 export class CheckpointKeeper {
   readonly #parts: CheckpointKeeperParts;
@@ -80,9 +80,14 @@ export class CheckpointKeeper {
     if (extra?.["rolling"] === true) this.#rollingPath = statePath;
   }
 
+  /** The step before which the run was saved last. */
+  get savedStep(): number | undefined {
+    return this.#savedStep;
+  }
+
   /**
-   * Submits a save when one is due before a step. `logged` resolves when the steps before are in the log;
-   * `tokens` were trained by them; `extra` goes into the row.
+   * Submits a save when one is due before a step. `logged` resolves when the earlier steps are in the log; `tokens` is
+   * the number of positions that they trained; `extra` goes into the row.
    */
   beforeStep(
     position: RunPosition,
@@ -96,7 +101,7 @@ export class CheckpointKeeper {
     this.#start(kind, position, tokens, logged, extra);
   }
 
-  /** Saves where the run is now, unless that has been done, and returns the row to go on from. */
+  /** Saves the current position, unless it is saved, and returns the row to resume from. */
   async saveNow(position: RunPosition, tokens: number, extra: Line): Promise<CheckpointRow> {
     await this.#settle();
     if (position.step === this.#savedStep && this.#lastRow) return this.#lastRow;
@@ -104,7 +109,7 @@ export class CheckpointKeeper {
     return this.#save("periodic", position, tokens, Promise.resolve(), extra);
   }
 
-  /** Saves the end of the run, waits for everything under way, and removes the last rolling checkpoint. */
+  /** Saves the end of the run, waits for saves in flight, and removes the last rolling checkpoint. */
   async finish(position: RunPosition, tokens: number, extra: Line): Promise<CheckpointRow> {
     await this.#settle();
     const row = await this.#save("final", position, tokens, Promise.resolve(), extra);
@@ -161,7 +166,7 @@ export class CheckpointKeeper {
     this.#underWay.add(work);
   }
 
-  /** Both requests are made before this returns for the first time; that is what fixes their place. */
+  /** Submits both requests before the first await: that fixes their place in the order. */
   async #save(
     kind: Kind,
     position: RunPosition,

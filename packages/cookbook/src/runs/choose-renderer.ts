@@ -1,22 +1,22 @@
 import { isUserError, type ServiceClient, type Tokenizer } from "tinker-ts";
 import { getRenderer, recommendedRenderer, type Renderer } from "../renderers/index.js";
 
-/** What decides on a chat format. */
+/** Options of `chooseRenderer`. */
 export interface ChooseRendererOptions {
   /** A renderer, or the name of one. */
   readonly renderer?: Renderer | string | undefined;
   /** The base model. */
   readonly model: string;
   readonly tokenizer: Tokenizer;
-  /** A checkpoint whose run may have kept the name of its renderer. */
+  /** A checkpoint; its run may have stored the name of its renderer. */
   readonly checkpointPath?: string | undefined;
   readonly service: ServiceClient;
   readonly signal?: AbortSignal | undefined;
-  /** Hears when another renderer is used than the checkpoint was trained with. */
+  /** Called when the checkpoint was trained with another renderer. */
   readonly onWarning?: ((text: string) => void) | undefined;
 }
 
-/** The renderer that was asked for, else the one that the checkpoint was trained with, else the recommended one. */
+/** The chosen renderer, else the one that the checkpoint was trained with, else the recommended one. */
 export async function chooseRenderer(options: ChooseRendererOptions): Promise<Renderer> {
   const { renderer, model, tokenizer, checkpointPath } = options;
   if (typeof renderer === "object") return renderer;
@@ -30,7 +30,7 @@ export async function chooseRenderer(options: ChooseRendererOptions): Promise<Re
   return getRenderer(name, tokenizer, { model });
 }
 
-/** Weights of somebody else, or of another kind of run, may tell nothing. */
+/** The renderer that the run stored; runs of other users or of other programs may have none. */
 async function storedRenderer(options: ChooseRendererOptions): Promise<string | undefined> {
   const { service, checkpointPath, signal } = options;
   try {

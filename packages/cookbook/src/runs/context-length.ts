@@ -1,6 +1,6 @@
 import type { ServiceClient } from "tinker-ts";
 
-/** How many positions a model takes, as far as the server tells. */
+/** The context length of a model, if the server reports it. */
 export async function findContextLength({
   service,
   model,

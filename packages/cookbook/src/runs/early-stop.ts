@@ -1,20 +1,20 @@
 import type { Line } from "tinker-ts/run-log";
 
-/** When training is not worth going on. */
+/** When to end a run that stops improving. */
 export interface EarlyStopOptions {
-  /** The metric of an evaluation that decides. @default "test/nll" */
+  /** The metric of an evaluation to watch. @default "test/nll" */
   readonly metric?: string | undefined;
-  /** Evaluations without a better value until the run ends. */
+  /** Evaluations without an improvement until the run ends. */
   readonly patience: number;
-  /** How much better a value must be to count. @default 0 */
+  /** The smallest improvement that counts. @default 0 */
   readonly minDelta?: number | undefined;
-  /** Whether small or large values are good. @default "min" */
+  /** Whether small or large values are better. @default "min" */
   readonly mode?: "min" | "max" | undefined;
 }
 
 const key = "early_stop";
 
-/** Counts evaluations since the best one; its state goes into rows, so that a resumed run counts on. */
+/** Counts evaluations since the best one; its state is stored in rows, so that a resumed run keeps counting. */
 export class EarlyStop {
   readonly #options: EarlyStopOptions;
   #best: number | undefined;
@@ -27,17 +27,17 @@ export class EarlyStop {
     if (typeof state?.["since"] === "number") this.#since = state["since"];
   }
 
-  /** Whether the run has had enough. */
+  /** True when the run should end. */
   get isDue(): boolean {
     return this.#since >= this.#options.patience;
   }
 
-  /** For the row of a checkpoint. */
+  /** The state for the row of a checkpoint. */
   get state(): Line {
     return { [key]: { best: this.#best ?? null, since: this.#since } };
   }
 
-  /** Takes the metrics of an evaluation. */
+  /** Adds the metrics of an evaluation. */
   add(metrics: Readonly<Record<string, number>>): void {
     const { metric = "test/nll", minDelta = 0, mode = "min" } = this.#options;
     const value = metrics[metric];

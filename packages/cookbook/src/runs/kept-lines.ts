@@ -2,12 +2,12 @@ import { appendFile, mkdir, stat } from "node:fs/promises";
 import path from "node:path";
 import { readJsonLines, type Line } from "tinker-ts/run-log";
 
-/** Lines that a loop keeps in a file of its own beside the log, so that a run that goes on finds them. */
+/** Lines that a loop stores in a file beside the log, for a resumed run. */
 export class KeptLines {
-  /** What was there when the file was opened; a line that a crash cut off is left out. */
+  /** The lines when the file was opened, without one that a crash cut off. */
   readonly lines: readonly Line[];
   readonly #file: string;
-  // A line that was cut off by a crash must not swallow the one behind it.
+  // Without a newline, the first new line would be appended to one that a crash cut off.
   #separator: string;
 
   private constructor(file: string, lines: readonly Line[], separator: string) {
@@ -16,14 +16,14 @@ export class KeptLines {
     this.#separator = separator;
   }
 
-  /** Reads a file; one that is not there has no lines. */
+  /** Reads a file; a missing one has no lines. */
   static async open(file: string): Promise<KeptLines> {
     const { lines } = await readJsonLines(file);
     const isThere = await stat(file).catch(() => undefined);
     return new KeptLines(file, lines, isThere ? "\n" : "");
   }
 
-  /** Adds lines; they are in the file when this resolves. */
+  /** Appends lines; they are in the file when this resolves. */
   async append(...lines: readonly object[]): Promise<void> {
     const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
     const separator = this.#separator;

@@ -6,32 +6,32 @@ import {
   type TrainingClient,
   type UserMetadata,
 } from "tinker-ts";
-import type { CheckpointRow, Line, RunLog } from "tinker-ts/run-log";
+import type { CheckpointRow, RunLog } from "tinker-ts/run-log";
 
-/** Which model is trained, and from where. */
+/** The model to train, and the weights to start from. */
 export interface OpenTrainingOptions {
   readonly service: ServiceClient;
   readonly run: RunLog;
   readonly model: string;
   readonly rank: number;
-  /** Makes the adapter's first weights repeatable. */
+  /** Random seed for the initial weights of the adapter. */
   readonly seed?: number | undefined;
-  /** Weights to begin with; a checkpoint of the run itself wins. */
+  /** Weights to start from; a checkpoint of the run itself takes precedence. */
   readonly loadCheckpointPath?: string | undefined;
   readonly userMetadata?: UserMetadata | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A client that trains, and the checkpoint it goes on from. */
+/** A training client, and the checkpoint it continues from. */
 export interface OpenedTraining {
   readonly training: TrainingClient;
-  /** Undefined when training begins. */
+  /** Undefined for a new run. */
   readonly row: CheckpointRow | undefined;
 }
 
 /**
- * Goes on with a run from its last checkpoint that is still there, with the optimizer as it was; or begins
- * from given weights with a fresh optimizer; or begins anew.
+ * Resumes a run from its last checkpoint that still exists, with its optimizer state. A new run starts from given
+ * weights with a new optimizer, or from a new adapter.
  */
 export async function openTraining(options: OpenTrainingOptions): Promise<OpenedTraining> {
   const opened = await openOrCreate(options);
@@ -53,7 +53,7 @@ async function openOrCreate(options: OpenTrainingOptions): Promise<OpenedTrainin
     } catch (error) {
       if (!isGone(error)) throw error;
       run.text(
-        `checkpoint ${row.name} (${row.statePath}) is gone; looking for an earlier one`,
+        `checkpoint ${row.name} (${row.statePath}) no longer exists; trying an earlier one`,
         "warning",
       );
     }
@@ -62,7 +62,7 @@ async function openOrCreate(options: OpenTrainingOptions): Promise<OpenedTrainin
     throw new ArgumentError(
       "folder",
       `none of the run's checkpoints in ${run.folder} is on this server; ` +
-        "choose the server it ran on, or another folder to begin anew",
+        "use the server it ran on, or another folder for a new run",
     );
   }
   if (loadCheckpointPath !== undefined) {
@@ -78,35 +78,7 @@ async function openOrCreate(options: OpenTrainingOptions): Promise<OpenedTrainin
   return { training, row: undefined };
 }
 
-/** Refuses settings that a run cannot change on its way, under the names that `config.json` has. */
-export function checkSameRun(run: RunLog, wanted: Readonly<Record<string, string | number>>): void {
-  for (const { key, was, is } of changesOf(run, wanted)) {
-    throw new ArgumentError(
-      "folder",
-      `${run.folder} holds a run with ${key} ${was}, not ${is}; ` +
-        "use its settings to go on with it, or another folder",
-    );
-  }
-}
-
-/** Tells of all other settings that differ, because what follows is not what it would have been. */
-export function warnOfChanges(run: RunLog, config: Line, except: readonly string[]): void {
-  for (const { key, was, is } of changesOf(run, config)) {
-    if (except.includes(key)) continue;
-    run.text(`${key} was ${was} when the run was begun and is ${is} now`, "warning");
-  }
-}
-
-function changesOf(run: RunLog, config: Line): { key: string; was: string; is: string }[] {
-  const { config: before, checkpoints } = run.previous;
-  if (!before || checkpoints.length === 0) return [];
-  return Object.keys(config).flatMap((key) => {
-    const [was, is] = [before[key], config[key]].map((value) => JSON.stringify(value ?? null));
-    return was === is || was === undefined || is === undefined ? [] : [{ key, was, is }];
-  });
-}
-
-/** A checkpoint that expired or was deleted; anything else, such as a server that is away, is no reason to go back. */
+/** True for a checkpoint that expired or was deleted; other errors, such as a lost connection, must not lose steps. */
 function isGone(error: unknown): boolean {
   const isMissing = error instanceof APIStatusError && [404, 410].includes(error.status);
   return (

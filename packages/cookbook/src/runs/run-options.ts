@@ -4,65 +4,73 @@ import type { Evaluator } from "../evaluation/index.js";
 import { adamDefaults } from "../hyperparameters/index.js";
 import type { CheckpointOptions } from "./checkpoint-keeper.js";
 
-/** What every training loop is told about its run. */
+/** Options of every training loop. */
 export interface RunOptions extends CheckpointOptions {
   /** Where the model is trained. */
   readonly service: ServiceClient;
   /** The name of a model that the server supports. */
   readonly model: string;
-  /** The run's folder. A folder that holds a run is gone on with, from its last checkpoint. */
+  /** The run's folder. */
   readonly folder: string;
-  /** What to do with a folder that holds a run. @default "resume" */
-  readonly ifExists?: "resume" | "delete" | "fail" | undefined;
-  /** Kept with the run. @default the name of the loop */
+  /**
+   * What to do with a folder that holds a run: resume it from its last checkpoint, delete it, fail, or use the next free
+   * of the numbered folders FOLDER-2, FOLDER-3. A run with other data or settings cannot be resumed.
+   * @default "resume"
+   */
+  readonly ifExists?: "resume" | "delete" | "fail" | "new" | undefined;
+  /** The name of the recipe, stored with the run. @default the name of the loop */
   readonly recipeName?: string | undefined;
-  /** Weights to begin with; the optimizer is fresh. */
+  /** Weights to start from, with a new optimizer. */
   readonly loadCheckpointPath?: string | undefined;
-  /** @default 32 */
+  /** The rank of the adapter. @default 32 */
   readonly loraRank?: number | undefined;
-  /** The rest of the optimizer. @default beta1 0.9, beta2 0.95, eps 1e-8 */
+  /** Settings of the optimizer besides its learning rate. @default beta1 0.9, beta2 0.95, eps 1e-8 */
   readonly adamParams?: Omit<AdamParamsInput, "learningRate"> | undefined;
-  /** Ends earlier; a schedule is that of the shorter run. */
+  /** The maximum number of steps; learning rate schedules end there. */
   readonly maxSteps?: number | undefined;
-  /** Steps from one evaluation to the next, the first before step 0; 0 means never. */
+  /** Steps between evaluations, the first before step 0; 0 means never. */
   readonly evalEvery?: number | undefined;
-  /** What is found out about the model from time to time. */
+  /** Evaluations of the model during training. */
   readonly evaluators?: readonly Evaluator[] | undefined;
-  /** Decides everything that is drawn: the order of data, what is sampled, the adapter's first weights. @default 0 */
+  /** Random seed for data order, sampling and initial weights. @default 0 */
   readonly seed?: number | undefined;
-  /** Where the run is told to besides its folder. */
+  /** Further destinations of the run's log. */
   readonly sinks?: readonly RunSink[] | undefined;
   /** Called at the start and after every step. */
   readonly onProgress?: ((progress: TrainProgress) => void) | undefined;
-  /** Ends the run after the steps under way, with a checkpoint to go on from. */
+  /** Ends the run after the steps in flight, with a checkpoint to resume from. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How far a run is. */
+/** The progress of a run. */
 export interface TrainProgress {
   /** Steps done. */
   readonly step: number;
-  /** Steps in all. */
+  /** Steps of the whole run. */
   readonly totalSteps: number;
-  /** Of the last step; empty at the start. */
+  /** Metrics of the last step; empty at the start. */
   readonly metrics: Metrics;
 }
 
-/** How a run ended. */
+/** The result of a run. */
 export interface RunResult {
-  /** `unchanged`: there was nothing left to do. */
+  /** `unchanged`: the run had already ended, and the result is its model. */
   readonly status: "completed" | "stopped_early" | "interrupted" | "unchanged";
-  /** Steps done, those of earlier attempts included. */
+  /** Steps done, including those of earlier attempts. */
   readonly step: number;
-  /** Steps in all. */
+  /** Steps of the whole run. */
   readonly totalSteps: number;
-  /** The last checkpoint: the final one, or the one to go on from. Undefined when nothing was trained. */
+  /** The last checkpoint: the final one, or the one to resume from. Undefined when nothing was trained. */
   readonly checkpoint: CheckpointRow | undefined;
   /** The run's folder. */
   readonly folder: string;
+  /** Problems that did not stop the run, such as a run that learned nothing. */
+  readonly warnings: readonly string[];
+  /** Inputs that were not compared with those of the earlier attempt, because they are functions or streams. */
+  readonly notCompared: readonly string[];
 }
 
-/** What every loop takes when nothing is said. */
+/** Defaults of every loop. */
 export const runDefaults = {
   loraRank: 32,
   seed: 0,
@@ -88,7 +96,7 @@ export type Completed<Options, Defaults> = Options & {
   readonly [K in keyof Defaults & keyof Options]-?: Exclude<Options[K], undefined>;
 };
 
-/** Fills in what was left out; `wholeNumbers` has the least value of every option that counts something. */
+/** Options with their defaults; `wholeNumbers` has the smallest value of every option that is an integer. */
 export function completeWith<Options extends RunOptions, const Defaults extends object>(
   options: Options,
   defaults: Defaults,
@@ -103,13 +111,20 @@ export function completeWith<Options extends RunOptions, const Defaults extends 
   return complete as unknown as Completed<Options, typeof runDefaults & Defaults>;
 }
 
-/** Refuses what is not a whole number, or too small. */
+/** Refuses a value that is not an integer or is below `least`. */
 export function needWhole(name: string, value: number, least: number): void {
   if (Number.isSafeInteger(value) && value >= least) return;
-  throw new ArgumentError(name, `must be a whole number from ${least}, not ${value}`);
+  throw new ArgumentError(name, `must be an integer of at least ${least}, not ${value}`);
 }
 
-/** What `config.json` says of every run; its names are those of the Python cookbook, which readers know. */
+const enoughSteps = 30;
+
+/** Passes over small data that give enough steps to change a model. */
+export function enoughEpochs(batchesPerEpoch: number): number {
+  return Math.ceil(enoughSteps / Math.max(1, batchesPerEpoch));
+}
+
+/** The settings of every run in `config.json`, under the names of the Python cookbook. */
 export function runConfig(options: Completed<RunOptions, typeof runDefaults>): Line {
   return {
     log_path: options.folder,

@@ -4,7 +4,7 @@ import type { CompleteLoopOptions } from "./train-options.js";
 
 type Numbers = Readonly<Record<string, number>>;
 
-/** Which evaluators run when, and what they found. The loop's own, on data kept for tests, come first. */
+/** The schedule of evaluators, and their latest metrics. Those of the loop itself, on held-out data, run first. */
 export class EvaluationPlan {
   readonly #training: TrainingClient;
   readonly #options: CompleteLoopOptions;
@@ -17,12 +17,12 @@ export class EvaluationPlan {
     this.#regular = [...own, ...(options.evaluators ?? [])];
   }
 
-  /** What every evaluator found when it last ran. */
+  /** The metrics of the last run of every evaluator. */
   get latest(): Numbers {
     return this.#latest;
   }
 
-  /** Runs what is due before a step; undefined when the signal ended it. */
+  /** Runs the evaluators that are due before a step; undefined when the signal aborted them. */
   async before(step: number): Promise<Numbers | undefined> {
     const { evalEvery, infrequentEvalEvery, infrequentEvaluators = [] } = this.#options;
     const isDue = (every: number): boolean => every > 0 && step % every === 0;
@@ -32,7 +32,7 @@ export class EvaluationPlan {
     ]);
   }
 
-  /** Runs the regular evaluators on the trained model; undefined when the signal ended it. */
+  /** Runs the regular evaluators on the trained model; undefined when the signal aborted them. */
   async atEnd(step: number): Promise<Numbers | undefined> {
     return this.#run(step, this.#regular);
   }
@@ -40,11 +40,11 @@ export class EvaluationPlan {
   async #run(step: number, evaluators: readonly Evaluator[]): Promise<Numbers | undefined> {
     const { signal } = this.#options;
     try {
-      const found = await runEvaluators(evaluators, { training: this.#training, step, signal });
-      this.#latest = { ...this.#latest, ...found };
-      return found;
+      const metrics = await runEvaluators(evaluators, { training: this.#training, step, signal });
+      this.#latest = { ...this.#latest, ...metrics };
+      return metrics;
     } catch (error) {
-      // What was trained before is saved all the same.
+      // The loop saves the steps before the abort.
       if (signal?.aborted) return undefined;
       throw error;
     }

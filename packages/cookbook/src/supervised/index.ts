@@ -1,11 +1,13 @@
 export { nextTokens, type BatchPlace, type Objective } from "./objective.js";
 export {
   defaultBatchSize,
+  fewRowsWarning,
   isPrepared,
   prepareData,
   type PrepareDataOptions,
   type PreparedData,
 } from "./prepare-data.js";
+export { loopOptionNames, trainOptionNames } from "./option-names.js";
 export { train } from "./train.js";
 export { trainBatches, type BatchParts, type TrainResult } from "./train-batches.js";
 export {

@@ -12,46 +12,60 @@ import {
   type RowSource,
 } from "../data/index.js";
 import type { Renderer } from "../renderers/index.js";
-import { chooseRenderer, findContextLength } from "../runs/index.js";
+import {
+  checkOptionNames,
+  chooseRenderer,
+  contentHash,
+  enoughEpochs,
+  findContextLength,
+} from "../runs/index.js";
+import { trainOptionNames } from "./option-names.js";
 import type { DataOptions } from "./train-options.js";
 
-/** Data that is ready to be trained on. */
+/** Data that is ready for training. */
 export interface PreparedData {
   readonly dataset: Dataset;
-  /** Data that is not trained; empty when there is none. */
+  /** Held-out data; empty when there is none. */
   readonly test: readonly Datum[];
-  /** What there is to learn; undefined for data that came in batches. */
+  /** The size of the data; undefined for data in batches. */
   readonly report?: DataReport | undefined;
+  /** Hash of the rows by their content; undefined for data in batches, which cannot be compared. */
+  readonly dataHash?: string | undefined;
+  /** Passes over the data: as chosen, or as many as give enough steps. */
+  readonly numEpochs?: number | undefined;
+  /** Problems of the data that do not stop a run. */
+  readonly warnings?: readonly string[] | undefined;
   /** Rows that were left out, with `badRows: "skip"`. */
   readonly badRows: readonly BadRow[];
   readonly renderer?: Renderer | undefined;
   readonly tokenizer: Tokenizer;
-  /** Rows per step; undefined for data that came in batches. */
+  /** Rows per step; undefined for data in batches. */
   readonly batchSize?: number | undefined;
   /** The conversations behind `dataset`, in their order. */
   readonly conversations: readonly PlacedConversation[];
   /** Those behind `test`. */
   readonly testConversations: readonly PlacedConversation[];
-  /** The names of the files, where the data came from some. */
+  /** The names of the files that the data came from. */
   readonly files: { readonly data?: string | undefined; readonly test?: string | undefined };
 }
 
-/** How data is prepared. */
+/** Options of `prepareData`. */
 export interface PrepareDataOptions extends DataOptions {
-  /** Where the model is; asked for its tokenizer and its longest context. */
+  /** The server of the model, for its tokenizer and its context length. */
   readonly service: ServiceClient;
-  /** Weights to begin with; their run may tell the renderer. */
+  /** Weights to start from; their run may have stored its renderer. */
   readonly loadCheckpointPath?: string | undefined;
-  /** How often the data is gone through; decides the batch size where none is given. @default 1 */
+  /** Passes over the data. @default 1, or as many as give 30 steps; 1 for data in batches */
   readonly numEpochs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Reads, renders and checks all data before anything is trained, so that a row that cannot be used is known
- * at once. Files are read before the server is asked for anything.
+ * Reads, renders and checks all data before training, so that a bad row is reported at once. Files are read before the
+ * first request to the server.
  */
 export async function prepareData(options: PrepareDataOptions): Promise<PreparedData> {
+  checkOptionNames(options, trainOptionNames);
   const { data, evalData, testSize = 0, seed = 0, service, model, signal } = options;
   if (evalData !== undefined && testSize > 0) {
     throw new ArgumentError("testSize", "choose evalData or testSize");
@@ -73,9 +87,14 @@ export async function prepareData(options: PrepareDataOptions): Promise<Prepared
   const train = loaded && checkRows(split.train, rendering, options.badRows);
   const testRows = loadedTest?.conversations ?? split.test;
   const test = testRows.length === 0 ? undefined : checkRows(testRows, rendering, options.badRows);
-  const { batchSize = defaultBatchSize(train?.rows.length ?? 0, options.numEpochs) } = options;
+  const { batchSize = defaultBatchSize(train?.rows.length ?? 0) } = options;
+  const dataset = train?.dataset.withBatchSize(batchSize) ?? (data as Dataset);
+  const { numEpochs = train ? enoughEpochs(dataset.batchesPerEpoch) : 1 } = options;
   return {
-    dataset: train?.dataset.withBatchSize(batchSize) ?? (data as Dataset),
+    dataset,
+    dataHash: loaded && contentHash(loaded.conversations),
+    numEpochs,
+    warnings: fewRowsWarning(train?.rows.length),
     test: test ? test.rows.flatMap((_, row) => test.dataset.row(row)) : [],
     report: train?.report,
     badRows: [loaded, loadedTest, train, test].flatMap((part) => part?.badRows ?? []),
@@ -88,27 +107,32 @@ export async function prepareData(options: PrepareDataOptions): Promise<Prepared
   };
 }
 
-/** A power of two up to 128 with which a run has a hundred steps, if there are enough rows. */
-export function defaultBatchSize(rows: number, numEpochs = 1): number {
-  const size = 2 ** Math.floor(Math.log2(Math.max(1, (rows * numEpochs) / 100)));
+/** A power of two up to 128 that gives an epoch a hundred steps, if there are enough rows. */
+export function defaultBatchSize(rows: number): number {
+  const size = 2 ** Math.floor(Math.log2(Math.max(1, rows / 100)));
   return Math.min(128, Math.max(size, 4), Math.max(1, rows));
+}
+
+/** A warning about a training set of one row. */
+export function fewRowsWarning(rows: number | undefined): string[] {
+  return rows === 1 ? ["only 1 row is left to train on"] : [];
 }
 
 function nameOf(source: unknown): string | undefined {
   return typeof source === "string" ? source : undefined;
 }
 
-/** Whether data comes in batches already. */
+/** True for data in batches. */
 function isDataset(data: RowSource | Dataset): data is Dataset {
   return typeof data === "object" && "batchesPerEpoch" in data;
 }
 
-/** Whether data has been prepared. */
+/** True for the result of `prepareData`. */
 export function isPrepared(data: RowSource | Dataset | PreparedData): data is PreparedData {
   return typeof data === "object" && "dataset" in data;
 }
 
-/** Rows that can be learned from, rendered. */
+/** Rendered rows that can be trained on. */
 interface CheckedRows {
   readonly rows: readonly PlacedConversation[];
   readonly dataset: ConversationDataset;
@@ -117,7 +141,7 @@ interface CheckedRows {
   readonly badRows: readonly BadRow[];
 }
 
-/** Renders rows; those of which nothing can be learned are an error, or are left out. */
+/** Renders rows; those without a token to learn are an error, or are left out. */
 function checkRows(
   rows: readonly PlacedConversation[],
   rendering: Omit<DatasetOptions, "batchSize">,

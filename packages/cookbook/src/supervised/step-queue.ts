@@ -1,23 +1,24 @@
 import type { Datum, ForwardBackwardOutput, OptimStepResponse } from "tinker-ts";
 import type { RunLog, StepSpans } from "tinker-ts/run-log";
-import type { RunOptions } from "../runs/index.js";
+import type { DivergenceCheck, RunOptions } from "../runs/index.js";
 import type { BatchPlace, Objective } from "./objective.js";
 
-/** A step that is submitted and whose results are to come. */
+/** A submitted step that has no results yet. */
 export interface SubmittedStep {
   readonly place: BatchPlace;
   readonly data: readonly Datum[];
   readonly pass: PromiseLike<ForwardBackwardOutput>;
   readonly update: PromiseLike<OptimStepResponse>;
   readonly spans: StepSpans;
-  /** Metrics that are known before the step has run. */
-  readonly known: Readonly<Record<string, number>>;
+  /** Metrics that do not depend on the results. */
+  readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** Where finished steps are told. */
+/** The log and the callbacks for finished steps. */
 export interface StepQueueParts {
   readonly log: RunLog;
   readonly objective: Objective;
+  readonly divergence: DivergenceCheck;
   readonly totalSteps: number;
   readonly onProgress: RunOptions["onProgress"];
 }
@@ -27,7 +28,7 @@ interface Waiting extends SubmittedStep {
   readonly settle: (failure?: { readonly error: unknown }) => void;
 }
 
-/** Steps under way, which keep the server busy; their results are logged in the order of submission. */
+/** Steps in flight, which keep the server busy; their results are logged in the order of submission. */
 export class StepQueue {
   readonly #parts: StepQueueParts;
   readonly #waiting: Waiting[] = [];
@@ -41,24 +42,24 @@ export class StepQueue {
     return this.#waiting.at(-1)?.logged ?? Promise.resolve();
   }
 
-  /** Takes a step that has been submitted. */
+  /** Adds a submitted step. */
   add(step: SubmittedStep): void {
     let settle!: Waiting["settle"];
     const logged = new Promise<void>((resolve, reject) => {
       settle = (failure) => (failure ? reject(failure.error) : resolve());
     });
-    // Nobody needs to listen: who drains the queue is told as well.
+    // Without a listener a rejection ends the process; the caller that drains the queue receives it too.
     logged.catch(() => {});
     this.#waiting.push({ ...step, logged, settle });
   }
 
-  /** Waits for the oldest steps until no more than `most` are under way. */
+  /** Waits for the oldest steps until at most `most` are in flight. */
   async drain(most: number): Promise<void> {
     while (this.#waiting.length > most) await this.#finish(this.#waiting.shift()!);
   }
 
   async #finish({ settle, ...submitted }: Waiting): Promise<void> {
-    const { log, objective, totalSteps, onProgress } = this.#parts;
+    const { log, objective, divergence, totalSteps, onProgress } = this.#parts;
     const { place, spans, data } = submitted;
     const { step } = place;
     try {
@@ -66,7 +67,7 @@ export class StepQueue {
         Promise.all([submitted.pass, submitted.update]),
       );
       const metrics = {
-        ...submitted.known,
+        ...submitted.metrics,
         ...objective.metrics(data, pass, place),
         ...update.metrics,
         ...spans.metrics(),
@@ -74,6 +75,8 @@ export class StepQueue {
       log.log(metrics, { step });
       log.logSpans(step, spans.spans);
       onProgress?.({ step: step + 1, totalSteps, metrics });
+      const { lossMetric } = objective;
+      divergence.add(step, lossMetric, metrics[lossMetric], submitted.metrics["learning_rate"]!);
       settle();
     } catch (error) {
       settle({ error });

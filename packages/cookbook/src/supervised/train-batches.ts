@@ -1,100 +1,109 @@
-import type { CheckpointRow, Line, RunLog } from "tinker-ts/run-log";
+import type { Line } from "tinker-ts/run-log";
 import type { Dataset } from "../data/index.js";
 import type { Evaluator } from "../evaluation/index.js";
 import {
-  CheckpointKeeper,
+  DivergenceCheck,
   EarlyStop,
-  openTraining,
-  warnOfChanges,
-  withRunLog,
+  learningRateWarning,
+  withRun,
+  type OpenRun,
   type RunResult,
 } from "../runs/index.js";
 import { EvaluationPlan } from "./evaluation-plan.js";
 import type { Objective } from "./objective.js";
 import { StepQueue } from "./step-queue.js";
 import { loopConfig, type CompleteLoopOptions } from "./train-options.js";
-import { placeOf, trainSteps, type Progress } from "./train-steps.js";
+import { placeOf, trainSteps } from "./train-steps.js";
 
-/** How a run over batches ended. */
+/** The result of a run over batches. */
 export interface TrainResult extends RunResult {
-  /** What the last evaluation found. */
+  /** Metrics of the last evaluation. */
   readonly evaluation: Readonly<Record<string, number>>;
 }
 
-/** What is trained. */
+/** What a run over batches trains. */
 export interface BatchParts {
   /** The batches. */
   readonly dataset: Dataset;
+  /** Passes over the data where the options have no number. @default 1 */
+  readonly numEpochs?: number | undefined;
   /** What is done with a batch. */
   readonly objective: Objective;
-  /** The loop's own evaluators, for instance on data that is kept for tests. */
+  /** Evaluators of the loop itself, for instance on held-out data. */
   readonly evaluators: readonly Evaluator[];
-  /** Kept with the run, for those who go on from its weights. */
+  /** The chat format, stored with the model for runs that start from its weights. */
   readonly rendererName?: string | undefined;
-  /** What `config.json` says besides what every loop does. */
+  /** Settings for `config.json` besides those of every loop. */
   readonly config: Line;
+  /** Inputs that have no content to compare when the run is resumed. */
+  readonly notCompared?: readonly string[] | undefined;
+  /** Problems of the data that do not stop the run. */
+  readonly warnings?: readonly string[] | undefined;
 }
 
-/** Goes through data in batches, with any objective: what all loops that learn from given data share. */
+const fewSteps = 5;
+
+/** Trains on batches with any objective: the common part of all loops that learn from given data. */
 export async function trainBatches(
   options: CompleteLoopOptions,
   parts: BatchParts,
 ): Promise<TrainResult> {
-  const config = { ...loopConfig(options), ...parts.config };
-  return withRunLog(options, config, ["model_name", "lora_rank"], async (log, signal) => {
-    warnOfChanges(log, config, ["log_path", "max_steps", "num_epochs"]);
-    return trainRun({ ...options, signal }, parts, log);
-  });
+  const { maxSteps = Number.POSITIVE_INFINITY, numEpochs = parts.numEpochs ?? 1 } = options;
+  const { batchesPerEpoch } = parts.dataset;
+  const totalSteps = Math.min(batchesPerEpoch * numEpochs, maxSteps);
+  const plan = {
+    config: { ...loopConfig({ ...options, numEpochs }), ...parts.config },
+    totalSteps,
+    batchesPerEpoch,
+    rendererName: parts.rendererName,
+    notCompared: [
+      ...(parts.notCompared ?? []),
+      ...(typeof options.lrSchedule === "function" ? ["lrSchedule"] : []),
+    ],
+    warnings: [
+      ...(parts.warnings ?? []),
+      learningRateWarning(options.model, options.learningRate) ?? [],
+      stepsWarning(totalSteps, options.maxSteps !== undefined),
+    ].flat(),
+  };
+  return withRun(options, plan, (run) => trainRun(options, parts, run, totalSteps));
+}
+
+function stepsWarning(totalSteps: number, isChosen: boolean): string[] {
+  if (totalSteps >= fewSteps || (isChosen && totalSteps > 1)) return [];
+  const steps =
+    totalSteps === 1 ? "1 step: expect no change" : `${totalSteps} steps: expect little`;
+  return [`${steps}; raise numEpochs or lower batchSize`];
 }
 
 async function trainRun(
-  options: CompleteLoopOptions,
-  { dataset, objective, evaluators, rendererName }: BatchParts,
-  log: RunLog,
+  given: CompleteLoopOptions,
+  { dataset, objective, evaluators }: BatchParts,
+  run: OpenRun,
+  totalSteps: number,
 ): Promise<TrainResult> {
-  const { numEpochs, maxSteps = Number.POSITIVE_INFINITY, onProgress } = options;
-  const totalSteps = Math.min(dataset.batchesPerEpoch * numEpochs, maxSteps);
-  const { training, row } = await openTraining({
-    ...options,
-    run: log,
-    rank: options.loraRank,
-    userMetadata: {
-      recipe_name: options.recipeName,
-      ...(rendererName !== undefined && { renderer_name: rendererName }),
-    },
-  });
-  const start: Progress = {
-    step: (row?.epoch ?? 0) * dataset.batchesPerEpoch + (row?.batch ?? 0),
-    tokens: Number(row?.extra?.["elapsed_tokens"] ?? 0),
-  };
+  const { log, training, keeper, row, startStep, signal } = run;
+  const options = { ...given, signal };
   const early = new EarlyStop(options.earlyStop ?? { patience: Number.POSITIVE_INFINITY }, row);
-  const rest = options.service.createRestClient();
-  const resumedFrom = row && { row, step: start.step };
-  const keeper = new CheckpointKeeper({ training, rest, run: log, options, resumedFrom });
   const evaluation = new EvaluationPlan(training, options, evaluators);
-  const queue = new StepQueue({ log, objective, totalSteps, onProgress });
-  const end = (
-    status: TrainResult["status"],
-    step: number,
-    checkpoint: CheckpointRow | undefined,
-  ) => {
-    const { folder } = log;
-    return { status, step, totalSteps, checkpoint, folder, evaluation: evaluation.latest };
-  };
-  onProgress?.({ step: start.step, totalSteps, metrics: {} });
-  if (start.step >= totalSteps || early.isDue) {
-    await keeper.removeRolling();
-    return end("unchanged", start.step, row);
+  if (startStep >= totalSteps || early.isDue) {
+    return { ...(await run.endUnchanged()), evaluation: evaluation.latest };
   }
-
-  const run = { options, training, dataset, objective, totalSteps };
-  const { step, tokens } = await trainSteps({ ...run, keeper, early, evaluation, queue }, start);
+  const divergence = new DivergenceCheck((text) => run.warn(text));
+  const { onProgress } = options;
+  const queue = new StepQueue({ log, objective, divergence, totalSteps, onProgress });
+  const { step, tokens } = await trainSteps(
+    { options, training, dataset, objective, totalSteps, keeper, early, evaluation, queue },
+    { step: startStep, tokens: run.startTokens },
+  );
   const position = placeOf(dataset, step);
   if (step < totalSteps && !early.isDue) {
-    return end("interrupted", step, await keeper.saveNow(position, tokens, early.state));
+    const saved = await keeper.saveNow(position, tokens, early.state);
+    return { ...run.end("interrupted", step, saved), evaluation: evaluation.latest };
   }
   const last = await evaluation.atEnd(step);
   if (last && Object.keys(last).length > 0) log.log(last, { step });
   const final = await keeper.finish(position, tokens, early.state);
-  return end(early.isDue ? "stopped_early" : "completed", step, final);
+  const status = early.isDue ? "stopped_early" : "completed";
+  return { ...run.end(status, step, final), evaluation: evaluation.latest };
 }

@@ -6,6 +6,7 @@ import { recommendedLearningRate, type LearningRateSchedule } from "../hyperpara
 import type { Renderer, TrainOnWhat } from "../renderers/index.js";
 import {
   completeWith,
+  defaultLearningRate,
   runConfig,
   type Completed,
   type EarlyStopOptions,
@@ -14,64 +15,62 @@ import {
 } from "../runs/index.js";
 import type { PreparedData } from "./prepare-data.js";
 
-/** What is learned, and how it becomes batches. */
+/** The training data, and how it becomes batches. */
 export interface DataOptions extends LoadOptions {
   /** The name of a model that the server supports. */
   readonly model: string;
-  /** Rows: a file (JSONL, JSON, CSV, Parquet), a list, a stream; or data in batches already. */
+  /** Rows: a file (JSONL, JSON, CSV, Parquet), a list or a stream; or a data set in batches. */
   readonly data: RowSource | Dataset;
-  /** Rows that are not trained; their loss is told as `test/nll` and `test/bpb`. */
+  /** Rows to evaluate on; their loss is logged as `test/nll` and `test/bpb`. */
   readonly evalData?: RowSource | undefined;
-  /** Takes this many rows out of `data` instead. @default 0 */
+  /** The number of rows of `data` to hold out for evaluation instead. @default 0 */
   readonly testSize?: number | undefined;
   /** The chat format: a renderer or its name. @default the one recommended for the model */
   readonly renderer?: Renderer | string | undefined;
-  /** Rows per step. @default up to 128, so that a run has a hundred steps */
+  /** Rows per step. @default up to 128, so that an epoch has a hundred steps */
   readonly batchSize?: number | undefined;
-  /** Longest sequence; what is beyond is cut off. @default what the model takes */
+  /** The maximum length of a sequence in tokens; longer ones are cut. @default the model's context length */
   readonly maxLength?: number | undefined;
-  /** @default "all_assistant_messages" */
+  /** The messages to learn. @default "all_assistant_messages" */
   readonly trainOnWhat?: TrainOnWhat | undefined;
-  /** @default "mean" */
+  /** How the weights of an example are normalized. @default "mean" */
   readonly reduction?: WeightReduction | undefined;
-  /** Decides the order of rows and the adapter's first weights. @default 0 */
+  /** Random seed for data order and initial weights. @default 0 */
   readonly seed?: number | undefined;
 }
 
-/** How a loop goes through data in batches. */
+/** Options of loops that learn from batches of given data. */
 export interface BatchLoopOptions extends RunOptions {
-  /** The highest rate; `auto` takes the one recommended for the model. @default 1e-4 */
+  /** The peak learning rate. @default "auto": the rate recommended for the model; 1e-4 for families without one */
   readonly learningRate?: number | "auto" | undefined;
-  /** @default "linear" */
+  /** Learning rate schedule. @default "linear" */
   readonly lrSchedule?: LearningRateSchedule | undefined;
-  /** Steps in which the rate rises to its highest. @default 0 */
+  /** Steps until the learning rate reaches its peak. @default 0 */
   readonly warmupSteps?: number | undefined;
-  /** How often the data is gone through. @default 1 */
+  /** Passes over the data. @default 1, or as many as give 30 steps; 1 for data in batches */
   readonly numEpochs?: number | undefined;
-  /** Steps from one evaluation to the next, the first before step 0. @default 10 */
+  /** Steps between evaluations, the first before step 0; 0 means never. @default 10 */
   readonly evalEvery?: number | undefined;
-  /** The same for those that take long. @default 100 */
+  /** Steps between slow evaluations. @default 100 */
   readonly infrequentEvalEvery?: number | undefined;
-  /** Those that take long. */
+  /** Slow evaluations. */
   readonly infrequentEvaluators?: readonly Evaluator[] | undefined;
-  /** Steps that are submitted before the one before them is done; they keep the server busy. @default 1 */
+  /** Steps to submit before the results of earlier ones arrive, which keeps the server busy. @default 1 */
   readonly submitAhead?: number | undefined;
-  /** Ends the run when an evaluation does not get better. */
+  /** Ends the run when an evaluation stops improving. */
   readonly earlyStop?: EarlyStopOptions | undefined;
 }
 
-/** How a model is trained on examples. */
+/** Options of supervised training. */
 export interface TrainOptions
   extends Omit<DataOptions, "data" | "model" | "seed">, BatchLoopOptions {
-  /** What is learned: as in `prepareData`, or what that made. */
+  /** The training data: as in `prepareData`, or its result. */
   readonly data: DataOptions["data"] | PreparedData;
 }
 
 const loopDefaults = {
-  learningRate: 1e-4,
   lrSchedule: "linear",
   warmupSteps: 0,
-  numEpochs: 1,
   evalEvery: 10,
   infrequentEvalEvery: 100,
   submitAhead: 1,
@@ -79,13 +78,13 @@ const loopDefaults = {
 
 type LoopDefaults = typeof runDefaults & typeof loopDefaults & { readonly recipeName: string };
 
-/** Options of a loop with everything that has a default, and a rate that is known. */
+/** Options of a loop with their defaults and the learning rate as a number. */
 export type CompleteLoopOptions<Options extends BatchLoopOptions = BatchLoopOptions> = Completed<
   Omit<Options, "learningRate">,
   LoopDefaults
 > & { readonly learningRate: number };
 
-/** Options with everything that has a default. */
+/** Options of supervised training with their defaults. */
 export type CompleteOptions = CompleteLoopOptions<TrainOptions>;
 
 const wholeNumbers = {
@@ -98,27 +97,30 @@ const wholeNumbers = {
   testSize: 0,
 } as const;
 
-/** Fills in what was left out and refuses what cannot be meant; `defaults` are the loop's own. */
+/** Options with the defaults of a loop. `rate` is the loop's share of the recommended learning rate. */
 export function completeLoopOptions<Options extends BatchLoopOptions>(
   options: Options,
   defaults: Partial<BatchLoopOptions> & { readonly recipeName: string },
+  rate: { readonly share?: number; readonly otherwise: number } = { otherwise: 1e-4 },
 ): CompleteLoopOptions<Options> {
   const all = { ...loopDefaults, ...defaults };
   const complete = completeWith(options, all, wholeNumbers) as Completed<Options, LoopDefaults>;
-  const given: number | "auto" = complete.learningRate;
-  const learningRate = given === "auto" ? recommendedLearningRate(complete.model) : given;
+  const { model } = complete;
+  const { share = 1 } = rate;
+  const { learningRate: given = defaultLearningRate(model, rate) } = complete;
+  const learningRate = given === "auto" ? recommendedLearningRate(model) * share : given;
   if (!(learningRate > 0 && Number.isFinite(learningRate))) {
     throw new ArgumentError("learningRate", `must be "auto" or a positive number`);
   }
   return { ...complete, learningRate };
 }
 
-/** What was left out of a supervised run's options. */
+/** Options of a supervised run with their defaults. */
 export function completeOptions(options: TrainOptions): CompleteOptions {
   return completeLoopOptions(options, { recipeName: "supervised" });
 }
 
-/** What `config.json` says of a loop over batches. */
+/** The settings of a loop over batches in `config.json`. */
 export function loopConfig(options: CompleteLoopOptions): Line {
   const { lrSchedule } = options;
   return {
@@ -133,14 +135,15 @@ export function loopConfig(options: CompleteLoopOptions): Line {
   };
 }
 
-/** What `config.json` says of the data. */
+/** The settings of the data in `config.json`. */
 export function dataConfig(
   options: CompleteOptions,
-  { files, renderer, batchSize }: PreparedData,
+  { files, renderer, batchSize, dataHash }: PreparedData,
 ): Line {
   return {
     renderer_name: renderer?.name,
     data: files.data ?? "(given by the program)",
+    data_hash: dataHash,
     eval_data: files.test,
     test_size: options.testSize,
     batch_size: batchSize,

@@ -8,7 +8,7 @@ import type { BatchPlace, Objective } from "./objective.js";
 import type { StepQueue } from "./step-queue.js";
 import type { CompleteLoopOptions } from "./train-options.js";
 
-/** What the loop works with. */
+/** Everything that the loop uses. */
 export interface BatchRun {
   readonly options: CompleteLoopOptions;
   readonly training: TrainingClient;
@@ -21,7 +21,7 @@ export interface BatchRun {
   readonly queue: StepQueue;
 }
 
-/** How far a run is. */
+/** The progress of a run. */
 export interface Progress {
   /** Steps done. */
   readonly step: number;
@@ -29,12 +29,12 @@ export interface Progress {
   readonly tokens: number;
 }
 
-/** Where a step finds its data. */
+/** The batch of a step. */
 export function placeOf({ batchesPerEpoch }: Dataset, step: number): BatchPlace {
   return { step, epoch: Math.floor(step / batchesPerEpoch), batch: step % batchesPerEpoch };
 }
 
-/** Trains from a step to the end, to an early stop or to an abort. */
+/** Trains from a step to the last one, to an early stop or to an abort. */
 export async function trainSteps(run: BatchRun, start: Progress): Promise<Progress> {
   const { options, training, dataset, objective, totalSteps, keeper, early, evaluation, queue } =
     run;
@@ -46,11 +46,11 @@ export async function trainSteps(run: BatchRun, start: Progress): Promise<Progre
     const { epoch, batch } = place;
     const spans = new StepSpans();
     const data = await spans.span("data", () => dataset.batch(epoch, batch));
-    // A save belongs before the step it is named after; requests run in the order they are made.
+    // A checkpoint is saved before the step that it is named after; requests run in the order of submission.
     keeper.beforeStep(place, { tokens, logged: queue.logged, extra: early.state });
-    const found = await spans.span("eval", () => evaluation.before(step));
-    if (!found) break;
-    early.add(found);
+    const evaluated = await spans.span("eval", () => evaluation.before(step));
+    if (!evaluated) break;
+    early.add(evaluated);
 
     const multiplier = scheduleMultiplier(lrSchedule, step, totalSteps, { warmupSteps });
     const learningRate = options.learningRate * multiplier;
@@ -59,8 +59,8 @@ export async function trainSteps(run: BatchRun, start: Progress): Promise<Progre
     const progress = Math.min(1, (step + 1) / totalSteps);
     const length = data.reduce((sum, { modelInput }) => sum + modelInput.length, 0);
     const size = { num_sequences: data.length, num_tokens: length };
-    const known = { epoch, progress, learning_rate: learningRate, ...size, ...found };
-    queue.add({ place, data, pass, update, spans, known });
+    const metrics = { epoch, progress, learning_rate: learningRate, ...size, ...evaluated };
+    queue.add({ place, data, pass, update, spans, metrics });
     tokens += length;
     await queue.drain(submitAhead);
   }

@@ -109,7 +109,7 @@ export async function mcpTools(client: McpClient, options: McpToolsOptions = {})
   return tools;
 }
 
-/** Texts as they are; of anything else the model hears that it was there. */
+/** Texts unchanged; other content as a note with its type. */
 function textOfContent(content: unknown): string {
   const parts = Array.isArray(content) ? (content as { type: string; text?: string }[]) : [];
   return parts.map(({ type, text }) => text ?? `[${type}]`).join("\n");

@@ -1,12 +1,13 @@
+import { untilAborted } from "../evaluation/index.js";
 import { ArgumentError } from "tinker-ts";
 import type { Message, ToolCall } from "../renderers/index.js";
-import { ToolInputError, ToolReply, type Tool } from "./tool.js";
+import { ToolInputError, type Tool } from "./tool.js";
 
 /** How calls are carried out. */
 export interface ToolLimits {
   /** Milliseconds that a call may take; more is a result that says so. @default 30000 */
   readonly timeoutMs?: number | undefined;
-  /** Characters of a result; what is beyond is cut off, and the model is told. @default 16384 */
+  /** Characters of a result; longer results are cut, with a note to the model. @default 16384 */
   readonly maxResultLength?: number | undefined;
   /** Whether calls run one after the other; results come in the order of the calls either way. @default false */
   readonly isSequential?: boolean | undefined;
@@ -51,7 +52,7 @@ export async function runToolCalls(
   return outcomes;
 }
 
-/** Tools by their names; two of one name cannot be told apart. */
+/** Tools by their names, which must be unique. */
 export function toolsByName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
   const byName = new Map<string, Tool>();
   for (const tool of tools) {
@@ -106,7 +107,7 @@ async function runCall(
   const timeout = AbortSignal.timeout(timeoutMs);
   const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout;
   try {
-    const reply = await settledBefore(signal, tool.call(args, { signal, callId: call.id }));
+    const reply = await untilAborted(signal, tool.call(args, { signal, callId: call.id }));
     const { content, stops, metrics } = reply;
     return { call, stops, metrics, message: resultOf(call, cut(content, options)) };
   } catch (error) {
@@ -125,7 +126,7 @@ function readArguments({
   try {
     value = JSON.parse(text.trim() === "" ? "{}" : text);
   } catch (error) {
-    return `The arguments are no JSON: ${(error as Error).message}`;
+    return `The arguments are not JSON: ${(error as Error).message}`;
   }
   if (typeof value === "object" && value !== null && !Array.isArray(value)) {
     return value as Record<string, unknown>;
@@ -145,18 +146,4 @@ function resultOf(call: ToolCall, content: string): Message {
 function cut(text: string, { maxResultLength = 16_384 }: ToolLimits): string {
   if (text.length <= maxResultLength) return text;
   return `${text.slice(0, maxResultLength)}… (the first ${maxResultLength} of ${text.length} characters)`;
-}
-
-/** The reply, or a rejection as soon as the signal is aborted, even when the tool does not listen to it. */
-async function settledBefore(signal: AbortSignal, work: Promise<ToolReply>): Promise<ToolReply> {
-  let onAbort = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason as Error);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
 }

@@ -1,12 +1,11 @@
+import type { ToolSpec } from "../renderers/index.js";
+import type { JsonSchema, SchemaIssue, SchemaOutput, StandardSchema } from "./standard-schema.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { ArgumentError } from "tinker-ts";
-import type { ToolSpec } from "../renderers/index.js";
-import { jsonSchemaOf } from "./json-schema.js";
-import type { JsonSchema, SchemaIssue, SchemaOutput, StandardSchema } from "./standard-schema.js";
 
 /** What a tool may use while it works. */
 export interface ToolContext {
-  /** Aborted when the call takes too long or nobody waits for it any more. */
+  /** Aborted when the call times out or is no longer needed. */
   readonly signal: AbortSignal;
   /** What ties the result to the call; null where the model's format has nothing. */
   readonly callId: string | null;
@@ -38,7 +37,7 @@ export class ToolReply {
 
 /** A function that a model may call. */
 export interface Tool {
-  /** What the model is told of it. */
+  /** The description for the model. */
   readonly spec: ToolSpec;
   /** Milliseconds that a call may take. @default what the caller allows */
   readonly timeoutMs?: number | undefined;
@@ -60,23 +59,23 @@ interface CommonOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** A tool whose arguments a schema checks and types. */
+/** A tool with arguments that a schema checks and types. */
 export interface TypedToolOptions<S extends StandardSchema> extends CommonOptions {
   /** Schema of the arguments: an object of zod, valibot, arktype or any library of Standard Schema. */
   readonly input: S;
   /** The same as JSON Schema. @default what the schema's own library makes of it */
   readonly parameters?: JsonSchema | undefined;
-  /** Does the work. A text is told as it is, a `ToolReply` as it says, anything else as JSON. */
+  /** Does the work. The model receives text unchanged, a `ToolReply` by its fields, other values as JSON. */
   readonly run: (input: SchemaOutput<S>, context: ToolContext) => unknown;
 }
 
-/** A tool whose arguments are described by JSON Schema alone. */
+/** A tool with arguments that JSON Schema describes. */
 export interface PlainToolOptions extends CommonOptions {
   /** There is no other schema. */
   readonly input?: undefined;
   /** JSON Schema of the arguments; they are checked by it. */
   readonly parameters: JsonSchema;
-  /** Does the work. A text is told as it is, a `ToolReply` as it says, anything else as JSON. */
+  /** Does the work. The model receives text unchanged, a `ToolReply` by its fields, other values as JSON. */
   readonly run: (input: Readonly<Record<string, unknown>>, context: ToolContext) => unknown;
 }
 
@@ -127,4 +126,29 @@ function byJsonSchema(parameters: JsonSchema): Check {
 function issueText({ message, path = [] }: SchemaIssue): string {
   const place = path.map((step) => String(typeof step === "object" ? step.key : step)).join(".");
   return place === "" ? message : `${place}: ${message}`;
+}
+
+/** What libraries had before the specification knew of JSON Schema. */
+interface OlderConversions {
+  readonly toJSONSchema?: () => JsonSchema;
+  readonly toJsonSchema?: () => JsonSchema;
+}
+
+/** A schema as JSON Schema, by the conversion of its own library. */
+function jsonSchemaOf(tool: string, schema: StandardSchema): JsonSchema {
+  const { vendor, jsonSchema } = schema["~standard"];
+  const older = schema as OlderConversions;
+  const made =
+    jsonSchema?.input({ target: "draft-2020-12" }) ??
+    older.toJSONSchema?.() ??
+    older.toJsonSchema?.();
+  if (!made) {
+    throw new ArgumentError(
+      `tools.${tool}.parameters`,
+      `is needed: a schema of ${vendor} does not say what it is as JSON Schema`,
+    );
+  }
+  // It has no use for a model, and would be in every prompt.
+  const { $schema: _, ...rest } = made;
+  return rest;
 }

@@ -1,49 +1,49 @@
-import { readFile } from "node:fs/promises";
 import path from "node:path";
-import { decodeFloats, isFloatType } from "./floats.js";
-import { SafetensorsFile, type TensorEntry } from "./safetensors.js";
+import {
+  adapterConfigFile,
+  adapterWeightsFile,
+  decodeFloats,
+  isStoredDtype,
+  parseLoraTensorName,
+  parsePeftConfig,
+  readJsonObject,
+  SafetensorsFile,
+  storedElementBytes,
+  type NamedTensor,
+  type PeftConfig,
+  type SafetensorsEntry,
+} from "@tinker-ts/hub/weights";
 import { WeightsError } from "./weights-error.js";
-
-/** Numbers in some shape. */
-export interface FloatTensor {
-  readonly shape: readonly number[];
-  readonly data: Float32Array;
-}
 
 /** The two factors of an adapted module: `lora_A` (rank x in) and `lora_B` (out x rank), or three-dimensional by expert. */
 export interface LoraPair {
   /** The module's path, as the adapter names it. */
   readonly path: string;
-  readonly a: TensorEntry;
-  readonly b: TensorEntry;
+  readonly a: SafetensorsEntry;
+  readonly b: SafetensorsEntry;
 }
 
-const keyPattern = /^base_model\.model\.(.+)\.lora_([AB])\.weight$/;
-
-/** An adapter in a folder: `adapter_config.json` and `adapter_model.safetensors`. */
+/** An adapter in a folder, for a model of any family: its factors stay on the disk until they are read. */
 export class AdapterFolder {
   readonly rank: number;
   readonly alpha: number;
-  readonly baseModel: string | undefined;
+  readonly baseModel: string | null;
   /** By module; placeholders of modules that the model does not have are left out. */
   readonly pairs: readonly LoraPair[];
   readonly #file: SafetensorsFile;
 
-  private constructor(file: SafetensorsFile, config: AdapterConfig, pairs: readonly LoraPair[]) {
+  private constructor(file: SafetensorsFile, config: PeftConfig, pairs: readonly LoraPair[]) {
     this.#file = file;
-    this.rank = config.r;
-    this.alpha = config.lora_alpha;
-    this.baseModel = config.base_model_name_or_path ?? undefined;
+    this.rank = config.rank;
+    this.alpha = config.alpha;
+    this.baseModel = config.baseModel;
     this.pairs = pairs;
   }
 
   static async open(folder: string): Promise<AdapterFolder> {
-    const configFile = path.join(folder, "adapter_config.json");
-    const config = JSON.parse(await readFile(configFile, "utf8")) as AdapterConfig;
-    if (!(config.r > 0) || typeof config.lora_alpha !== "number") {
-      throw new WeightsError(`${configFile}: r and lora_alpha are missing`);
-    }
-    const file = await SafetensorsFile.open(path.join(folder, "adapter_model.safetensors"));
+    const configFile = path.join(folder, adapterConfigFile);
+    const config = parsePeftConfig(await readJsonObject(configFile), configFile);
+    const file = await SafetensorsFile.open(path.join(folder, adapterWeightsFile));
     try {
       return new AdapterFolder(file, config, pairUp(file));
     } catch (error) {
@@ -58,16 +58,20 @@ export class AdapterFolder {
   }
 
   /** A factor; of one that has a dimension for experts, the part of one expert, or the one that serves them all. */
-  async readFactor(entry: TensorEntry, expert = 0): Promise<FloatTensor> {
-    const { dtype, shape, name, start, end } = entry;
-    if (!isFloatType(dtype)) {
+  async readFactor(
+    { name, dtype, shape, start, end }: SafetensorsEntry,
+    expert = 0,
+  ): Promise<NamedTensor> {
+    if (!isStoredDtype(dtype)) {
       throw new WeightsError(`${name}: weights of type ${dtype} cannot be used`);
     }
     const count = shape.length === 3 ? shape[0]! : 1;
-    const size = (end - start) / count;
-    const from = start + (count === 1 ? 0 : expert) * size;
-    const bytes = await this.#file.read({ ...entry, start: from, end: from + size });
-    return { shape: shape.slice(-2), data: decodeFloats(dtype, bytes) };
+    const sizeBytes = (end - start) / count;
+    const from = (count === 1 ? 0 : expert) * sizeBytes;
+    const bytes = await this.#file.readBytes(name, { start: from, end: from + sizeBytes });
+    const data = new Float32Array(sizeBytes / storedElementBytes[dtype]);
+    decodeFloats(dtype, bytes.buffer, data, data.length);
+    return { shape: shape.slice(-2), data };
   }
 
   async close(): Promise<void> {
@@ -75,23 +79,16 @@ export class AdapterFolder {
   }
 }
 
-interface AdapterConfig {
-  readonly r: number;
-  readonly lora_alpha: number;
-  readonly base_model_name_or_path?: string | null;
-}
-
 function pairUp({ tensors, path: file }: SafetensorsFile): LoraPair[] {
-  const modules = new Map<string, { a?: TensorEntry; b?: TensorEntry }>();
+  const modules = new Map<string, { a?: SafetensorsEntry; b?: SafetensorsEntry }>();
   for (const entry of tensors.values()) {
-    const [, module, side] = keyPattern.exec(entry.name) ?? [];
-    if (module === undefined) throw new WeightsError(`${file}: ${entry.name} is no factor of LoRA`);
-    const found = modules.get(module) ?? {};
-    modules.set(module, { ...found, [side === "A" ? "a" : "b"]: entry });
+    const parsed = parseLoraTensorName(entry.name);
+    if (!parsed) throw new WeightsError(`${file}: ${entry.name} is no factor of LoRA`);
+    modules.set(parsed.path, { ...modules.get(parsed.path), [parsed.factor]: entry });
   }
   const pairs = [...modules].flatMap(([module, { a, b }]) => {
     if (!a || !b) throw new WeightsError(`${file}: ${module} has one factor only`);
-    // Empty tensors stand for projections that the model does not have.
+    // Empty tensors are projections that the model does not have.
     return a.shape.includes(0) || b.shape.includes(0) ? [] : [{ path: module, a, b }];
   });
   if (pairs.length === 0) throw new WeightsError(`${file}: has no factors of LoRA`);

@@ -1,5 +1,6 @@
 import type { DownloadProgress, ServiceClient } from "tinker-ts";
 import { AdapterFolder } from "./adapter.js";
+import { asWeightsError } from "./weights-error.js";
 
 /** Which weights to download, and where to. */
 export interface DownloadOptions {
@@ -27,7 +28,7 @@ export async function downloadAdapter(options: DownloadOptions): Promise<{
     onProgress,
     signal,
   });
-  const adapter = await AdapterFolder.open(directory);
+  const adapter = await asWeightsError(() => AdapterFolder.open(directory));
   try {
     const { rank, alpha, pairs } = adapter;
     return { folder: directory, rank, alpha, modules: pairs.map((pair) => pair.path) };

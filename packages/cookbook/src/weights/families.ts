@@ -1,7 +1,5 @@
+import type { JsonObject } from "@tinker-ts/hub/files";
 import { WeightsError } from "./weights-error.js";
-
-/** A model's `config.json`. */
-export type ModelConfig = Readonly<Record<string, unknown>>;
 
 /** How the names of an adapter become those of a family of models. */
 export interface Family {
@@ -30,7 +28,7 @@ const standard: Family = {
 };
 
 const families: readonly {
-  readonly is: (config: ModelConfig) => boolean;
+  readonly is: (config: JsonObject) => boolean;
   readonly family: Family;
 }[] = [
   {
@@ -60,11 +58,10 @@ const families: readonly {
     },
   },
   {
-    is: (config) => ["qwen3_5", "qwen3_5_moe"].includes(String(config["model_type"])),
+    is: (config) => /^qwen3_5(_moe)?(_text)?$/.test(String(config["model_type"])),
     family: {
       ...standard,
       name: "qwen3_5",
-      prefixes: [["model.", "model.language_model."]],
       joined: { in_proj_qkv: ["in_proj_q", "in_proj_k", "in_proj_v"] },
       fused: { inputsFirst: false, interleaved: false },
     },
@@ -84,27 +81,50 @@ const families: readonly {
   },
 ];
 
-/** The family of a model, by its configuration and the names of its weights. */
-export function familyOf(config: ModelConfig, baseNames: Iterable<string>): Family {
+/** How files call a text model inside another: modules of transformers have the first way in any case. */
+const insideAnother = [
+  { prefix: "model.language_model.", head: "lm_head" },
+  { prefix: "language_model.model.", head: "language_model.lm_head" },
+] as const;
+
+/** The family of a model, with the names of its files, by its configuration and the names of its weights. */
+export function familyOf(config: JsonObject, baseNames: Iterable<string>): Family {
   const known = families.find(({ is }) => is(config))?.family ?? standard;
   if (known.prefixes.length > 0) return known;
-  for (const name of baseNames) {
-    if (!name.startsWith("model.language_model.")) continue;
-    return { ...known, prefixes: [["model.", "model.language_model."]] };
-  }
-  return known;
+  const names = [...baseNames];
+  const usual = names.length === 0 && "text_config" in config ? insideAnother[0] : undefined;
+  const wrapped =
+    insideAnother.find(({ prefix }) => names.some((name) => name.startsWith(prefix))) ?? usual;
+  if (wrapped === undefined) return known;
+  return { ...known, prefixes: [["model.", wrapped.prefix]], head: wrapped.head };
 }
 
-/** The module of the base model that a module of an adapter stands for. */
+/** The family with the names that servers have for modules. */
+export function servedFamily(family: Family): Family {
+  const [outer] = insideAnother;
+  switch (family.name) {
+    case "deepseek":
+      throw new WeightsError("servers take no adapters of DeepSeek-V3 models; merge it instead");
+    case "nemotron":
+      return { ...family, prefixes: [["model.lm_head", "lm_head"]] };
+    case "kimi_k25":
+      return family;
+    default:
+      return family.prefixes.length === 0
+        ? family
+        : { ...family, prefixes: [["model.", outer.prefix]], head: outer.head };
+  }
+}
+
+/** The module of the base model for a module of an adapter. */
 export function renameModule(path: string, family: Family): string {
-  if (path === "model.unembed_tokens" || path === "lm_head" || path === family.head)
+  const plain = path
+    .replace(/^(model\.language_model|language_model\.model)\./, "model.")
+    .replace(/^language_model\.lm_head$/, "lm_head");
+  if (plain === "model.unembed_tokens" || plain === "lm_head" || plain === family.head)
     return family.head;
-  const own = family.prefixes.find(([, to]) => path.startsWith(to));
-  const [from, to] = own
-    ? ["", ""]
-    : (family.prefixes.find(([prefix]) => path.startsWith(prefix)) ?? ["", ""]);
-  const renamed = `${to}${path.slice(from.length)}`;
-  return renamed
+  const [from, to] = family.prefixes.find(([prefix]) => plain.startsWith(prefix)) ?? ["", ""];
+  return `${to}${plain.slice(from.length)}`
     .split(".")
     .map((segment) =>
       Object.hasOwn(family.segments, segment) ? family.segments[segment]! : segment,
@@ -120,7 +140,7 @@ export function expertProjection(family: Family, leaf: string): string {
   return name;
 }
 
-function hasArchitecture(config: ModelConfig, part: string): boolean {
+function hasArchitecture(config: JsonObject, part: string): boolean {
   const names = config["architectures"];
   return Array.isArray(names) && names.some((name) => String(name).includes(part));
 }

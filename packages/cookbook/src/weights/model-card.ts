@@ -1,4 +1,4 @@
-/** What a model card tells. */
+/** The contents of a model card. */
 export interface ModelCardOptions {
   /** The name of the model that is published. */
   readonly name: string;

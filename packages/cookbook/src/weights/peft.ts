@@ -1,24 +1,27 @@
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import path from "node:path";
-import { writeFolderAtomically } from "@tinker-ts/hub/files";
-import { AdapterFolder, type FloatTensor } from "./adapter.js";
 import {
-  familyOf,
-  renameModule,
-  expertProjection,
-  type Family,
-  type ModelConfig,
-} from "./families.js";
-import { encodeFloats } from "./floats.js";
+  adapterConfigFile,
+  adapterWeightsFile,
+  formatPeftConfig,
+  loraTensorNames,
+  readJsonObject,
+  writeFolderAtomically,
+  writeSafetensors,
+  type NamedTensor,
+  type TensorToWrite,
+} from "@tinker-ts/hub/weights";
+import { AdapterFolder } from "./adapter.js";
+import { expertProjection, familyOf, renameModule, servedFamily, type Family } from "./families.js";
+import { openShards } from "./merge.js";
 import { rowsOf } from "./plan.js";
-import { SafetensorsFile, writeSafetensors, type TensorToWrite } from "./safetensors.js";
-import { WeightsError } from "./weights-error.js";
+import { asWeightsError, refuseExisting, WeightsError } from "./weights-error.js";
 
 /** How an adapter is written for servers. */
 export interface PeftOptions {
   /** A folder with an adapter, as checkpoints have it. */
   readonly adapter: string;
-  /** The base model's folder: `config.json`, and safetensors files whose headers tell the names of modules. */
+  /** The base model's folder: `config.json`, and safetensors files with the names of modules in their headers. */
   readonly base: string;
   /** The folder to make. */
   readonly output: string;
@@ -30,6 +33,8 @@ export interface PeftOptions {
    * @default true
    */
   readonly includeUnembed?: boolean | undefined;
+  /** Replaces an existing folder. @default false */
+  readonly overwrite?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -44,7 +49,7 @@ export interface PeftResult {
 interface PeftModule {
   readonly module: string;
   readonly rank: number;
-  readonly read: () => Promise<{ readonly a: FloatTensor; readonly b: FloatTensor }>;
+  readonly read: () => Promise<{ readonly a: NamedTensor; readonly b: NamedTensor }>;
   readonly inputs: number;
   readonly outputs: number;
 }
@@ -54,56 +59,51 @@ interface PeftModule {
  * vLLM load it: two-dimensional factors for each expert, and one pair where the model has several modules as one.
  */
 export async function exportPeft(options: PeftOptions): Promise<PeftResult> {
-  const { output, includeUnembed = true, signal } = options;
-  if (await stat(output).catch(() => undefined)) {
-    throw new WeightsError(`${output} exists already; choose a folder that does not`);
-  }
-  const config = JSON.parse(
-    await readFile(path.join(options.base, "config.json"), "utf8"),
-  ) as ModelConfig;
-  const family = servedFamily(familyOf(config, await moduleNames(options.base)));
-  const adapter = await AdapterFolder.open(options.adapter);
-  try {
-    const all = toModules(adapter, family);
-    const modules = all.filter(({ module }) => includeUnembed || module !== family.head);
-    const targetModules = [
-      ...new Set(modules.map(({ module }) => module.split(".").at(-1)!)),
-    ].toSorted();
-    const baseModel = options.baseModel ?? adapter.baseModel ?? null;
-    const text = JSON.stringify(peftConfig(adapter, modules, targetModules, baseModel), null, 2);
-    await writeFolderAtomically(output, false, async (temporary) => {
-      const file = path.join(temporary, "adapter_model.safetensors");
-      await writeSafetensors(file, modules.flatMap(toTensors), signal);
-      await writeFile(path.join(temporary, "adapter_config.json"), `${text}\n`);
+  if (options.overwrite !== true) await refuseExisting(options.output);
+  return asWeightsError(async () => {
+    const family = await readFamily(options.base, options.signal);
+    const adapter = await AdapterFolder.open(options.adapter);
+    try {
+      return await writePeft(options, adapter, family);
+    } finally {
+      await adapter.close();
+    }
+  });
+}
+
+async function writePeft(
+  options: PeftOptions,
+  adapter: AdapterFolder,
+  family: Family,
+): Promise<PeftResult> {
+  const { output, includeUnembed = true, overwrite = false, signal } = options;
+  const all = toModules(adapter, family);
+  const modules = all.filter(({ module }) => includeUnembed || module !== family.head);
+  const targetModules = [
+    ...new Set(modules.map(({ module }) => module.split(".").at(-1)!)),
+  ].toSorted();
+  const baseModel = options.baseModel ?? adapter.baseModel;
+  const text = JSON.stringify(peftConfig(adapter, modules, targetModules, baseModel), null, 2);
+  await writeFolderAtomically(output, overwrite, async (temporary) => {
+    await writeSafetensors(path.join(temporary, adapterWeightsFile), modules.flatMap(toTensors), {
+      metadata: { format: "pt" },
+      ...(signal ? { signal } : {}),
     });
-    const kept = new Set(modules);
-    return {
-      targetModules,
-      leftOut: all.filter((module) => !kept.has(module)).map(({ module }) => module),
-    };
-  } finally {
-    await adapter.close();
-  }
+    await writeFile(path.join(temporary, adapterConfigFile), `${text}\n`);
+  });
+  const kept = new Set(modules);
+  return {
+    targetModules,
+    leftOut: all.filter((module) => !kept.has(module)).map(({ module }) => module),
+  };
 }
 
-/** Servers have other names than the files for some, and cannot take adapters of others. */
-function servedFamily(family: Family): Family {
-  if (family.name === "deepseek") {
-    throw new WeightsError("servers take no adapters of DeepSeek-V3 models; merge it instead");
-  }
-  if (family.name !== "nemotron") return family;
-  return { ...family, prefixes: [["model.lm_head", "lm_head"]] };
-}
-
-async function moduleNames(base: string): Promise<string[]> {
-  const files = (await readdir(base)).filter((name) => name.endsWith(".safetensors"));
-  const names: string[] = [];
-  for (const file of files) {
-    const opened = await SafetensorsFile.open(path.join(base, file));
-    names.push(...opened.tensors.keys());
-    await opened.close();
-  }
-  return names;
+/** The family of a model's folder, with the names that servers use. */
+async function readFamily(base: string, signal: AbortSignal | undefined): Promise<Family> {
+  const config = await readJsonObject(path.join(base, "config.json"), signal);
+  const shards = await openShards(base, signal);
+  await shards.close();
+  return servedFamily(familyOf(config, shards.fileOf.keys()));
 }
 
 function toModules(adapter: AdapterFolder, family: Family): PeftModule[] {
@@ -193,14 +193,11 @@ function blockDiagonal(adapter: AdapterFolder, { module, parts }: JoinedGroup): 
 }
 
 function toTensors({ module, rank, inputs, outputs, read }: PeftModule): TensorToWrite[] {
-  const tensor = (side: "A" | "B", shape: readonly [number, number]): TensorToWrite => ({
-    name: `base_model.model.${module}.lora_${side}.weight`,
-    dtype: "F32",
-    shape,
-    byteLength: shape[0] * shape[1] * 4,
-    read: async () => encodeFloats("F32", (await read())[side === "A" ? "a" : "b"].data),
-  });
-  return [tensor("A", [rank, inputs]), tensor("B", [outputs, rank])];
+  const names = loraTensorNames(module);
+  return [
+    { name: names.a, shape: [rank, inputs], data: async () => (await read()).a.data },
+    { name: names.b, shape: [outputs, rank], data: async () => (await read()).b.data },
+  ];
 }
 
 function peftConfig(
@@ -211,23 +208,12 @@ function peftConfig(
 ): object {
   const wider = modules.filter(({ rank }) => rank !== adapter.rank);
   const pattern = (value: (rank: number) => number): object =>
-    Object.fromEntries(wider.map(({ module, rank }) => [module, value(rank)]));
+    Object.fromEntries(wider.map(({ module, rank: wide }) => [module, value(wide)]));
+  const { rank, alpha } = adapter;
   return {
-    peft_type: "LORA",
-    task_type: "CAUSAL_LM",
-    base_model_name_or_path: baseModel,
-    r: adapter.rank,
-    lora_alpha: adapter.alpha,
-    target_modules: targetModules,
-    rank_pattern: pattern((rank) => rank),
+    ...formatPeftConfig({ rank, alpha, baseModel, targets: targetModules }),
+    rank_pattern: pattern((wide) => wide),
     // Not rounded: the scale of a wider module must be that of its parts.
-    alpha_pattern: pattern((rank) => (adapter.alpha * rank) / adapter.rank),
-    bias: "none",
-    lora_dropout: 0,
-    fan_in_fan_out: false,
-    inference_mode: true,
-    init_lora_weights: true,
-    modules_to_save: null,
-    auto_mapping: null,
+    alpha_pattern: pattern((wide) => (alpha * wide) / rank),
   };
 }

@@ -1,6 +1,6 @@
+import type { SafetensorsEntry } from "@tinker-ts/hub/weights";
 import type { AdapterFolder, LoraPair } from "./adapter.js";
 import { expertProjection, renameModule, type Family } from "./families.js";
-import type { TensorEntry } from "./safetensors.js";
 import { WeightsError } from "./weights-error.js";
 
 /** Where in a tensor a change goes: rows of a matrix, or an expert's part of a larger tensor. */
@@ -33,7 +33,7 @@ const whole: Region = { isTransposed: false, offset: 0, stride: 1 };
  */
 export function planMerge(
   adapter: AdapterFolder,
-  base: ReadonlyMap<string, TensorEntry>,
+  base: ReadonlyMap<string, SafetensorsEntry>,
   family: Family,
 ): MergePlan {
   const plan = new Map<string, Change[]>();
@@ -68,8 +68,7 @@ function joinRows(pairs: readonly LoraPair[], family: Family): PlacedPair[] {
     const before = parts.slice(0, parts.indexOf(leaf));
     const row = before.reduce((sum, part) => {
       const other = byPath.get(withLeaf(pair.path, part));
-      if (!other)
-        throw new WeightsError(`${pair.path}: ${part}, whose rows come first, is missing`);
+      if (!other) throw new WeightsError(`${pair.path}: ${part}, with the first rows, is missing`);
       return sum + rowsOf(other);
     }, 0);
     return { pair, module: withLeaf(module, name), row };
@@ -78,7 +77,7 @@ function joinRows(pairs: readonly LoraPair[], family: Family): PlacedPair[] {
 
 function placeOf(
   { pair, module, row }: PlacedPair,
-  base: ReadonlyMap<string, TensorEntry>,
+  base: ReadonlyMap<string, SafetensorsEntry>,
   family: Family,
 ): (Change & { readonly target: string })[] {
   if (!isExpert(module)) {
@@ -95,7 +94,7 @@ function placeOf(
 function placeExperts(
   pair: LoraPair,
   module: string,
-  base: ReadonlyMap<string, TensorEntry>,
+  base: ReadonlyMap<string, SafetensorsEntry>,
   family: Family,
 ): (Change & { readonly target: string })[] {
   const [, experts, only, leaf] = /^(.*\.experts)(?:\.(\d+))?\.(\w+)$/.exec(module)!;
@@ -122,7 +121,7 @@ function placeExperts(
 /** A gate or up projection is half of its tensor: the first or second half of the outputs, or every other one. */
 function fusedRegion(
   pair: LoraPair,
-  fused: TensorEntry,
+  fused: SafetensorsEntry,
   place: { expert: number; projection: string; family: Family; isGateOrUp: boolean },
 ): Region {
   const { expert, projection, family, isGateOrUp } = place;
@@ -138,7 +137,7 @@ function fusedRegion(
 
 /** Whether inputs are the first axis: by the shape, and for square ones by the family. */
 function orientation(
-  { name, shape }: TensorEntry,
+  { name, shape }: SafetensorsEntry,
   { inputs, total }: { readonly inputs: number; readonly total: number },
   family: Family,
 ): boolean {
@@ -171,7 +170,7 @@ function checkBroadcast({ path, a, b }: LoraPair): void {
 function checkChanges(
   name: string,
   changes: readonly Change[],
-  target: TensorEntry | undefined,
+  target: SafetensorsEntry | undefined,
 ): void {
   const places = new Set<string>();
   for (const { pair, region } of changes) {

@@ -10,12 +10,19 @@ import {
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  mergeAdapter as mergeKnownModel,
+  openModelFolder,
+  readAdapter,
+  SafetensorsFile,
+  writeSafetensors,
+  type SafetensorsDtype,
+} from "@tinker-ts/hub/weights";
 import { seededRandom } from "../data/random.js";
-import { decodeFloats, encodeFloats } from "./floats.js";
 import { mergeAdapter } from "./merge.js";
 import { modelCard } from "./model-card.js";
 import { exportPeft } from "./peft.js";
-import { SafetensorsFile, writeSafetensors } from "./safetensors.js";
+import { WeightsError } from "./weights-error.js";
 
 type Shapes = Readonly<Record<string, readonly number[]>>;
 type Tensors = Map<string, { readonly shape: readonly number[]; readonly data: Float32Array }>;
@@ -38,13 +45,15 @@ function randomTensors(shapes: Shapes, seed: number): Tensors {
   );
 }
 
-async function writeTensors(file: string, tensors: Tensors, dtype = "F32"): Promise<void> {
+async function writeTensors(
+  file: string,
+  tensors: Tensors,
+  dtype: SafetensorsDtype = "F32",
+): Promise<void> {
   await writeSafetensors(
     file,
     [...tensors].map(([name, { shape, data }]) => {
-      const bytes =
-        dtype === "U8" ? new Uint8Array(data.length) : encodeFloats(dtype as "F32", data);
-      return { name, dtype, shape, byteLength: bytes.length, read: () => Promise.resolve(bytes) };
+      return { name, dtype, shape, data: dtype === "U8" ? new Uint8Array(data.length) : data };
     }),
   );
 }
@@ -53,10 +62,7 @@ async function readTensors(file: string): Promise<Tensors> {
   const opened = await SafetensorsFile.open(file);
   const tensors: Tensors = new Map();
   for (const [name, entry] of opened.tensors) {
-    tensors.set(name, {
-      shape: entry.shape,
-      data: decodeFloats(entry.dtype as "F32", await opened.read(entry)),
-    });
+    tensors.set(name, { shape: entry.shape, data: await opened.readFloats(name) });
   }
   await opened.close();
   return tensors;
@@ -67,7 +73,7 @@ async function place(
   config: object,
   base: Shapes,
   modules: Readonly<Record<string, { a: readonly number[]; b: readonly number[] }>>,
-  dtype = "F32",
+  dtype: SafetensorsDtype = "F32",
 ): Promise<{ base: Tensors; adapter: Tensors }> {
   const baseTensors = randomTensors(base, 1);
   const factors = Object.fromEntries(
@@ -145,9 +151,125 @@ function expectChange(
   }
 }
 
+const fixtures = path.resolve(import.meta.dirname, "../../../engine/test/fixtures");
+
+/** A model of the engine's fixtures as files have it inside another one, with its adapter. */
+async function wrapMinistral(prefix: string, head: string): Promise<string> {
+  const base = path.join(folder, "wrapped");
+  mkdirSync(base);
+  const model = path.join(fixtures, "ministral3/model");
+  const text = JSON.parse(readFileSync(path.join(model, "config.json"), "utf8")) as {
+    tie_word_embeddings: boolean;
+  };
+  const config = {
+    architectures: ["Mistral3ForConditionalGeneration"],
+    model_type: "mistral3",
+    text_config: { ...text, architectures: undefined },
+    tie_word_embeddings: text.tie_word_embeddings,
+  };
+  writeFileSync(path.join(base, "config.json"), JSON.stringify(config));
+  const tensors = await readTensors(path.join(model, "model.safetensors"));
+  const renamed = [...tensors].map(([name, tensor]) => {
+    const inside = name === "lm_head.weight" ? head : name.replace(/^model\./, prefix);
+    return [inside, tensor] as const;
+  });
+  await writeTensors(path.join(base, "model.safetensors"), new Map(renamed));
+  return base;
+}
+
+const inFixture = (kind: string) => () => Promise.resolve(path.join(fixtures, `${kind}/model`));
+
+/** Models of the engine, with the names that modules of transformers have for tensors of their files. */
+const knownModels: [
+  string,
+  kind: string,
+  base: () => Promise<string>,
+  moduleOf?: (tensor: string) => string,
+][] = [
+  ["Qwen3.5 inside a model with vision", "qwen3_5_vl", inFixture("qwen3_5_vl")],
+  ["Qwen3.5 as text alone", "qwen3_5", inFixture("qwen3_5")],
+  ["Granite 4 H", "granite_hybrid", inFixture("granite_hybrid")],
+  ["LFM2", "lfm2", inFixture("lfm2")],
+  [
+    "Ministral 3, as transformers saves it",
+    "ministral3",
+    () => wrapMinistral("language_model.model.", "language_model.lm_head.weight"),
+    (tensor) =>
+      tensor
+        .replace("language_model.model.", "model.language_model.")
+        .replace("language_model.lm_head", "lm_head"),
+  ],
+  [
+    "Ministral 3 with the names of its modules",
+    "ministral3",
+    () => wrapMinistral("model.language_model.", "lm_head.weight"),
+  ],
+];
+
+describe.each(knownModels)("%s", (_, kind, makeBase, moduleOf = (name) => name) => {
+  it("is merged and exported as the engine merges it", async () => {
+    const [base, adapter] = [await makeBase(), path.join(fixtures, `${kind}/adapter`)];
+    const [known, output, peft] = ["known", "merged", "peft"].map((name) =>
+      path.join(folder, name),
+    ) as [string, string, string];
+    const model = await openModelFolder(base);
+    const read = await readAdapter(adapter, model);
+    await model.close();
+    await mergeKnownModel({ base, adapter: read, output: known });
+    await mergeAdapter({ base, adapter, output });
+    const wanted = await readTensors(path.join(known, "model.safetensors"));
+    const ours = await readTensors(path.join(output, "model.safetensors"));
+    expect([...ours.keys()].toSorted()).toEqual([...wanted.keys()].toSorted());
+    for (const [name, { data }] of wanted) expect(ours.get(name)?.data, name).toEqual(data);
+    expect(readFileSync(path.join(output, "config.json"), "utf8")).toBe(
+      readFileSync(path.join(known, "config.json"), "utf8"),
+    );
+
+    await exportPeft({ base, adapter, output: peft });
+    const factors = await readTensors(path.join(peft, "adapter_model.safetensors"));
+    const config = readConfig(peft);
+    const before = await readTensors(path.join(base, "model.safetensors"));
+    const embedding = [...before.keys()].find((name) => name.endsWith("embed_tokens.weight"));
+    let used = 0;
+    for (const [name, { data, shape }] of wanted) {
+      const module = moduleOf(name).replace(/\.weight$/, "");
+      const a = factors.get(`base_model.model.${module}.lora_A.weight`);
+      const b = factors.get(`base_model.model.${module}.lora_B.weight`);
+      const start = (before.get(name) ?? before.get(embedding ?? ""))?.data;
+      if (!a || !b) {
+        expect(data, name).toEqual(start);
+        continue;
+      }
+      used += 2;
+      const r = config.rank_pattern[module] ?? config.r;
+      const scale = (config.alpha_pattern[module] ?? config.lora_alpha) / r;
+      const columns = shape[1] ?? 0;
+      for (const [index, value] of data.entries()) {
+        const row = Math.floor(index / columns);
+        let sum = 0;
+        for (let k = 0; k < r; k++) {
+          sum += b.data[row * r + k]! * a.data[k * columns + (index % columns)]!;
+        }
+        if (Math.abs(start![index]! + scale * sum - value) > 1e-5) expect(value, name).toBe(sum);
+      }
+    }
+    expect(used).toBe(factors.size);
+  });
+});
+
+interface PeftJson {
+  readonly r: number;
+  readonly lora_alpha: number;
+  readonly rank_pattern: Record<string, number>;
+  readonly alpha_pattern: Record<string, number>;
+}
+
+function readConfig(adapter: string): PeftJson {
+  return JSON.parse(readFileSync(path.join(adapter, "adapter_config.json"), "utf8")) as PeftJson;
+}
+
 describe("merging", () => {
   it("gives what PEFT's own merge gives", async () => {
-    const fixtures = path.resolve(import.meta.dirname, "../../../engine/test/fixtures");
     const output = path.join(folder, "merged");
     await mergeAdapter({
       base: path.join(fixtures, "qwen3/model"),
@@ -360,58 +482,112 @@ describe("merging", () => {
     const after = await merged();
     const change = delta(adapter, "model.q").flat();
     const exact = before.get("model.q.weight")!.data.map((value, index) => value + change[index]!);
-    const rounded = decodeFloats("BF16", encodeFloats("BF16", exact));
     for (const [index, value] of after.get("model.q.weight")!.data.entries()) {
-      expect(Math.abs(value - rounded[index]!)).toBeLessThanOrEqual(Math.abs(value) / 128);
+      // Half of the distance between two numbers of this type.
+      expect(Math.abs(value - exact[index]!)).toBeLessThanOrEqual(Math.abs(value) / 256);
     }
     const file = await SafetensorsFile.open(path.join(folder, "merged/model.safetensors"));
     expect(file.tensors.get("model.q.weight")?.dtype).toBe("BF16");
     await file.close();
   });
 
-  it.each<[string, Shapes, Record<string, { a: number[]; b: number[] }>, string, string]>([
+  it.each<[string, Shapes, Record<string, { a: number[]; b: number[] }>, SafetensorsDtype, string]>(
     [
-      "a module that the model does not have",
-      { "model.q.weight": [5, 4] },
-      { "model.k": { a: [rank, 4], b: [5, rank] } },
-      "F32",
-      "the base model has no model.k.weight",
+      [
+        "a module that the model does not have",
+        { "model.q.weight": [5, 4] },
+        { "model.k": { a: [rank, 4], b: [5, rank] } },
+        "F32",
+        "the base model has no model.k.weight",
+      ],
+      [
+        "a shape that does not fit",
+        { "model.q.weight": [5, 4] },
+        { "model.q": { a: [rank, 3], b: [5, rank] } },
+        "F32",
+        "changes 5 x 3, but model.q.weight is 5 x 4",
+      ],
+      [
+        "quantized weights",
+        { "model.q.weight": [5, 4] },
+        { "model.q": { a: [rank, 4], b: [5, rank] } },
+        "U8",
+        "weights are of type U8",
+      ],
+      [
+        "two parts for one place",
+        { "lm_head.weight": [5, 4] },
+        {
+          lm_head: { a: [rank, 4], b: [5, rank] },
+          "model.unembed_tokens": { a: [rank, 4], b: [5, rank] },
+        },
+        "F32",
+        "two parts of the adapter go to one place",
+      ],
+      [
+        "experts that do not go together",
+        { "model.experts.0.gate_proj.weight": [5, 4] },
+        { "model.experts.w1": { a: [2, rank, 4], b: [3, 5, rank] } },
+        "F32",
+        "2 and 3 experts do not go together",
+      ],
     ],
-    [
-      "a shape that does not fit",
-      { "model.q.weight": [5, 4] },
-      { "model.q": { a: [rank, 3], b: [5, rank] } },
-      "F32",
-      "changes 5 x 3, but model.q.weight is 5 x 4",
-    ],
-    [
-      "quantized weights",
-      { "model.q.weight": [5, 4] },
-      { "model.q": { a: [rank, 4], b: [5, rank] } },
-      "U8",
-      "weights are of type U8",
-    ],
-    [
-      "two parts for one place",
-      { "lm_head.weight": [5, 4] },
-      {
-        lm_head: { a: [rank, 4], b: [5, rank] },
-        "model.unembed_tokens": { a: [rank, 4], b: [5, rank] },
-      },
-      "F32",
-      "two parts of the adapter go to one place",
-    ],
-    [
-      "experts that do not go together",
-      { "model.experts.0.gate_proj.weight": [5, 4] },
-      { "model.experts.w1": { a: [2, rank, 4], b: [3, 5, rank] } },
-      "F32",
-      "2 and 3 experts do not go together",
-    ],
-  ])("%s is refused before anything is written", async (_, base, modules, dtype, message) => {
+  )("%s is refused before anything is written", async (_, base, modules, dtype, message) => {
     await place({}, base, modules, dtype);
     await expect(mergeAdapter(options())).rejects.toThrow(message);
     expect(readdirSync(folder).toSorted()).toEqual(["adapter", "base"]);
+  });
+
+  it("copies tensors of other types byte by byte", async () => {
+    await place({}, { "model.q.weight": [5, 4] }, { "model.q": { a: [rank, 4], b: [5, rank] } });
+    const bytes = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8);
+    await writeSafetensors(path.join(folder, "base/more.safetensors"), [
+      { name: "model.scales", dtype: "I64", shape: [1], data: bytes },
+    ]);
+    await mergeAdapter(options());
+    const file = await SafetensorsFile.open(path.join(folder, "merged/more.safetensors"));
+    expect(file.tensors.get("model.scales")).toMatchObject({ dtype: "I64", shape: [1] });
+    expect(await file.readBytes("model.scales")).toEqual(bytes);
+    await file.close();
+  });
+
+  it.each([
+    ["use_dora", true],
+    ["rank_pattern", { "model.q": 4 }],
+    ["modules_to_save", ["lm_head"]],
+  ])("refuses adapters whose %s changes what the factors mean", async (field, value) => {
+    await place({}, { "model.q.weight": [5, 4] }, { "model.q": { a: [rank, 4], b: [5, rank] } });
+    const file = path.join(folder, "adapter/adapter_config.json");
+    writeFileSync(file, JSON.stringify({ r: rank, lora_alpha: alpha, [field]: value }));
+    const merging = mergeAdapter(options());
+    await expect(merging).rejects.toBeInstanceOf(WeightsError);
+    await expect(merging).rejects.toThrow(`"${field}" of ${file}`);
+  });
+
+  it("scales rank-stabilized adapters by the root of the rank", async () => {
+    const { base, adapter } = await place(
+      {},
+      { "model.q.weight": [5, 4] },
+      { "model.q": { a: [rank, 4], b: [5, rank] } },
+    );
+    const config = { r: rank, lora_alpha: alpha, use_rslora: true };
+    writeFileSync(path.join(folder, "adapter/adapter_config.json"), JSON.stringify(config));
+    const change = delta(adapter, "model.q");
+    expectChange(
+      base,
+      await merged(),
+      "model.q.weight",
+      ([row, column]) => Math.sqrt(rank) * change[row!]![column!]!,
+    );
+  });
+
+  it("reports a damaged file as WeightsError", async () => {
+    await place({}, { "model.q.weight": [5, 4] }, { "model.q": { a: [rank, 4], b: [5, rank] } });
+    const file = path.join(folder, "base/model.safetensors");
+    writeFileSync(file, readFileSync(file).subarray(0, -1));
+    const merging = mergeAdapter(options());
+    await expect(merging).rejects.toBeInstanceOf(WeightsError);
+    await expect(merging).rejects.toThrow("is not a valid safetensors file: it is truncated");
   });
 
   it("writes an index for several files, and nothing over a folder that exists", async () => {
@@ -438,15 +614,9 @@ describe("an adapter for servers", () => {
   const exported = async (change = {}) => {
     const output = path.join(folder, "peft");
     const result = await exportPeft({ ...options(), output, ...change });
-    const config = JSON.parse(readFileSync(path.join(output, "adapter_config.json"), "utf8")) as {
-      r: number;
-      lora_alpha: number;
-      rank_pattern: Record<string, number>;
-      alpha_pattern: Record<string, number>;
-    };
     return {
       result,
-      config,
+      config: readConfig(output),
       tensors: await readTensors(path.join(output, "adapter_model.safetensors")),
     };
   };
@@ -511,6 +681,12 @@ describe("an adapter for servers", () => {
     expect([...tensors.keys()].some((name) => name.includes("lm_head"))).toBe(false);
   });
 
+  it("needs no weights of the base model, only its configuration", async () => {
+    await place({}, { "model.q.weight": [5, 4] }, { "model.q": { a: [rank, 4], b: [5, rank] } });
+    rmSync(path.join(folder, "base/model.safetensors"));
+    expect((await exported()).result.targetModules).toEqual(["q"]);
+  });
+
   it("is refused for models whose adapters servers do not take", async () => {
     await place(
       { model_type: "deepseek_v3" },
@@ -520,26 +696,6 @@ describe("an adapter for servers", () => {
     await expect(exported()).rejects.toThrow("merge it instead");
     expect(existsSync(path.join(folder, "peft"))).toBe(false);
   });
-});
-
-it("every 16-bit number survives the way through 32 bits, and others go to the nearest", () => {
-  for (const type of ["BF16", "F16"] as const) {
-    const all = Uint16Array.from({ length: 65_536 }, (_, bits) => bits);
-    const values = decodeFloats(type, new Uint8Array(all.buffer));
-    const back = new Uint16Array(encodeFloats(type, values).buffer);
-    const changed = all.filter(
-      (bits, index) => !Number.isNaN(values[index]!) && back[index] !== bits,
-    );
-    expect([...changed]).toEqual([]);
-  }
-  const rounded = decodeFloats(
-    "F16",
-    encodeFloats(
-      "F16",
-      Float32Array.of(1 + 2 ** -11, 1 + 3 * 2 ** -11, 65_519, 65_520, 2 ** -25, 2 ** -24 * 1.5),
-    ),
-  );
-  expect([...rounded]).toEqual([1, 1 + 2 ** -9, 65_504, Infinity, 0, 2 ** -23]);
 });
 
 it("a model card tells what it is, how it was made and how good it is", () => {

@@ -10,7 +10,7 @@ import { ArgumentError } from "tinker-ts";
  */
 export type Candidates = "bucket" | "renormalize" | "all";
 
-/** The smallest mass that 32-bit log-probabilities still tell from nothing. */
+/** The smallest mass that 32-bit log-probabilities can distinguish from zero. */
 const tailFloor = 1e-7;
 
 /** A distribution over the candidates that exist, and over the rest if that is a bucket. */

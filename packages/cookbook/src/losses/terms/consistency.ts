@@ -46,7 +46,7 @@ export function consistency(options: ConsistencyOptions): Term {
 
 /** Options of `pairedConsistency`. */
 export interface PairedConsistencyOptions {
-  /** Indices of data whose outputs should agree, counted position by counted position. */
+  /** Indices of data with outputs that should agree, counted position by counted position. */
   readonly pairs: readonly (readonly [first: number, second: number])[];
   /**
    * The distance.

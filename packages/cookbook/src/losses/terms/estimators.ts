@@ -4,7 +4,7 @@ import { termWithSides, type SideSource, type Term } from "../term.js";
 
 /**
  * Estimates on single sampled tokens. They hold for tokens that the model itself sampled at temperature 1;
- * for tokens of an older policy give its log-probabilities as `behavior`, for tokens that nobody sampled
+ * for tokens of an older policy give its log-probabilities as `behavior`, for tokens that were not sampled
  * use `anchor`.
  */
 interface EstimateOptions {
@@ -131,8 +131,8 @@ export interface AnchorOptions {
 }
 
 /**
- * Pulls log-probabilities towards given ones, position by position. For supervised data, whose tokens
- * nobody sampled, this is what remains of a KL penalty; it is not a divergence.
+ * Pulls log-probabilities towards given ones, position by position. For supervised data, with tokens
+ * that were not sampled, this is what remains of a KL penalty; it is not a divergence.
  */
 export function anchor({ reference, norm = "l2", reduction = "mean" }: AnchorOptions): Term {
   if (norm !== "l1" && norm !== "l2") {

@@ -10,7 +10,7 @@ export type ScalarFunction = (
 
 /** Options of `gradientPenalty`. */
 export interface GradientPenaltyOptions {
-  /** The function whose gradient is held at a length. A linear one has nothing to train: see `flat`. */
+  /** The function with the gradient to hold at a length. A linear one has nothing to train: see `flat`. */
   readonly of: ScalarFunction;
   /**
    * The length wanted.
@@ -34,7 +34,7 @@ export interface GradientPenaltyOptions {
 /**
  * The squared distance of a function's gradient from a length. The gradient is by log-probabilities, not
  * by inputs or parameters, so this is not a Lipschitz bound on the model. The metric `flat` counts data
- * whose gradient does not change along itself: they train nothing.
+ * with a gradient that does not change along itself: they train nothing.
  */
 export function gradientPenalty(options: GradientPenaltyOptions): Term {
   const { of, targetNorm = 1, between, seed = 0, reduction = "mean" } = options;

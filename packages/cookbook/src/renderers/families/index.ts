@@ -2,9 +2,14 @@ import type { ChatFormat } from "../chat-format.js";
 import type { RendererOptions } from "../registry.js";
 import { deepSeek } from "./deepseek.js";
 import { gptOss } from "./gpt-oss.js";
+import { granite4 } from "./granite4.js";
 import { kimi, type KimiVariant } from "./kimi.js";
+import { lfm2 } from "./lfm2.js";
+import { minicpm5 } from "./minicpm5.js";
+import { ministral3 } from "./ministral3.js";
 import { nemotron, type NemotronVariant } from "./nemotron.js";
 import { llama3 } from "./llama3.js";
+import { olmo3 } from "./olmo3.js";
 import { qwen3, qwen35, qwen38, qwen3Plain } from "./qwen.js";
 import { roleColon } from "./role-colon.js";
 
@@ -46,6 +51,17 @@ export const builtInFormats: Formats = {
     nemotron3_ultra_medium_thinking: { kind: "ultra", effort: "efficient" },
     nemotron3_ultra_preserve_thinking: { kind: "ultra", preserves: true },
   }),
+  lfm2: (options) => lfm2("lfm2", options, "2"),
+  lfm2_5: (options) => lfm2("lfm2_5", options, "2.5"),
+  granite4: () => granite4("granite4", "4.0"),
+  granite4_1: () => granite4("granite4_1", "4.1"),
+  olmo3: () => olmo3("olmo3", "instruct"),
+  olmo3_thinking: () => olmo3("olmo3_thinking", "think"),
+  ministral3: () => ministral3("ministral3", "instruct"),
+  ministral3_reasoning: () => ministral3("ministral3_reasoning", "reasoning"),
+  minicpm5: (options) => minicpm5("minicpm5", options, "free"),
+  minicpm5_thinking: (options) => minicpm5("minicpm5_thinking", options, "think"),
+  minicpm5_disable_thinking: (options) => minicpm5("minicpm5_disable_thinking", options, "off"),
   gpt_oss_no_sysprompt: (options) => gptOss("gpt_oss_no_sysprompt", options),
   gpt_oss_low_reasoning: (options) => gptOss("gpt_oss_low_reasoning", options, "low"),
   gpt_oss_medium_reasoning: (options) => gptOss("gpt_oss_medium_reasoning", options, "medium"),

@@ -1,6 +1,6 @@
 import { ArgumentError } from "tinker-ts";
 import { asMessages, textOf, type Message } from "../../renderers/index.js";
-import { untilAborted } from "../rollout.js";
+import { untilAborted } from "../../evaluation/index.js";
 import type { Environment, EnvironmentGroup, Numbers, StepContext } from "../types.js";
 import { messageEnvironment, type MessageEnvironmentOptions } from "./message-environment.js";
 
@@ -10,7 +10,7 @@ export interface Game {
   readonly players: number;
   /** Who is to move, counted from 0; undefined when the game is over. */
   readonly turn: number | undefined;
-  /** What a player hears before it moves: a text, or messages. */
+  /** The prompt of a player before its move: a text, or messages. */
   observe(player: number): string | readonly Message[];
   /** Makes a move; false when it is not allowed, which ends the game. */
   move(player: number, text: string): boolean | Promise<boolean>;
@@ -20,9 +20,9 @@ export interface Game {
   metrics?(): Numbers;
 }
 
-/** Plays a seat that is not trained: hears what a player hears and says its move. */
+/** Plays a seat that is not trained: gets a player's messages and returns its move. */
 export type Opponent = (
-  heard: readonly Message[],
+  messages: readonly Message[],
   context: StepContext & { readonly player: number },
 ) => string | Promise<string>;
 
@@ -45,7 +45,7 @@ export interface GameGroupOptions extends MessageEnvironmentOptions {
  *
  * - Players of a game wait for each other inside their turns, so all episodes of a group must run at once, as they do.
  * - A move that is not allowed or cannot be read ends the game: who made it pays, the others get what the game is worth.
- * - A player whose episode fails takes its game along: the others are woken by an error and the group is tried again.
+ * - A failed episode of a player ends its game: the others get an error and the group is tried again.
  */
 export function gameGroup(options: GameGroupOptions): EnvironmentGroup {
   const { games = 1, game, tags, opponent } = options;
@@ -59,15 +59,15 @@ export function gameGroup(options: GameGroupOptions): EnvironmentGroup {
   };
 }
 
-/** A game with those who sit around it: knows whose turn it is and wakes who waits. */
+/** A game and its players: keeps the turn and wakes the waiting players. */
 class Table {
   readonly #game: Game;
   readonly #options: GameGroupOptions;
   readonly #opponents: readonly (Opponent | undefined)[];
-  readonly #heard: Message[][];
+  readonly #received: Message[][];
   #waiting: (() => void)[] = [];
   #isOver = false;
-  /** The seat whose move was not allowed. */
+  /** The seat with a move that was not allowed. */
   #guilty: number | undefined;
   #failure: { readonly cause: unknown } | undefined;
 
@@ -80,7 +80,7 @@ class Table {
     this.#options = options;
     const seats = Array.from({ length: game.players }, (_, seat) => seat);
     this.#opponents = seats.map(opponentOf);
-    this.#heard = seats.map(() => []);
+    this.#received = seats.map(() => []);
     if (this.#opponents.every((one) => one !== undefined)) {
       throw new ArgumentError("opponent", "leaves no seat for the policy that is trained");
     }
@@ -117,7 +117,7 @@ class Table {
         const result = await inner.step(action, context);
         if (result.next) return result;
         isDone = true;
-        // An answer that could not be read is no move, and nobody else will make it.
+        // An answer that could not be read is no move, and no other player makes it.
         if (!this.#ended) this.#end(seat);
         return result;
       },
@@ -171,11 +171,11 @@ class Table {
   #askOnce(seat: number, opponent: Opponent, context: StepContext): void {
     if (this.#asked === seat) return;
     this.#asked = seat;
-    const heard = this.#heard[seat]!;
-    heard.push(...asMessages(this.#game.observe(seat)));
+    const received = this.#received[seat]!;
+    received.push(...asMessages(this.#game.observe(seat)));
     const asking = async (): Promise<void> => {
-      const text = await opponent(heard, { ...context, player: seat });
-      heard.push({ role: "assistant", content: text });
+      const text = await opponent(received, { ...context, player: seat });
+      received.push({ role: "assistant", content: text });
       this.#asked = undefined;
       await this.#move(seat, text);
     };

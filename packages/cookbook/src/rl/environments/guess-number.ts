@@ -16,7 +16,7 @@ export interface GuessNumberOptions {
 }
 
 /**
- * Finding a number by guesses, each of which is told to be too low or too high. Found is worth 1, not found 0, and an
+ * Finding a number by guesses, with the answer too low or too high. The reward is 1 for a found number, else 0, and an
  * answer without a number -1 and the end.
  */
 export function guessNumber(options: GuessNumberOptions): Conversation {

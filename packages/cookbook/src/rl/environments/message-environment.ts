@@ -2,11 +2,11 @@ import { ArgumentError, type ModelInput } from "tinker-ts";
 import type { Message, ParsedResponse, Renderer } from "../../renderers/index.js";
 import type { Environment, Numbers, Observation, StepContext, StepResult } from "../types.js";
 
-/** What a message led to. */
+/** The result of a message. */
 export interface MessageStep {
   /** Reward of this turn. */
   readonly reward: number;
-  /** What the policy hears next; absent when the episode is over. */
+  /** The next messages for the policy; absent at the end of the episode. */
   readonly messages?: readonly Message[] | undefined;
   /** Why the episode is over. @default "completed" */
   readonly stopReason?: string | undefined;
@@ -20,7 +20,7 @@ export interface MessageStep {
 export interface Conversation {
   /** The messages that the policy answers first. */
   start(context: StepContext): readonly Message[] | Promise<readonly Message[]>;
-  /** Takes the policy's message. `response` also says how it ended. */
+  /** Takes the policy's message; `response` has its termination. */
   reply(
     message: Message,
     response: ParsedResponse,
@@ -30,7 +30,7 @@ export interface Conversation {
   close?(): void | Promise<void>;
 }
 
-/** How messages become prompts, and what becomes of answers that cannot be read. */
+/** Options of message environments. */
 export interface MessageEnvironmentOptions {
   /** The model's chat format. */
   readonly renderer: Renderer;
@@ -42,11 +42,11 @@ export interface MessageEnvironmentOptions {
   readonly overflowReward?: number | undefined;
   /** Whether an answer that was cut off ends the episode. @default true */
   readonly endsOnLength?: boolean | undefined;
-  /** What becomes of answers that cannot be read. */
+  /** The handling of answers that cannot be read. */
   readonly parseErrors?: ParseErrorPolicy | undefined;
 }
 
-/** What becomes of answers that cannot be read. */
+/** The handling of answers that cannot be read. */
 export interface ParseErrorPolicy {
   /** Reward of an answer without a clean end, and of one that was tried too often. @default -1 */
   readonly reward?: number | undefined;
@@ -54,7 +54,7 @@ export interface ParseErrorPolicy {
   readonly endsEpisode?: boolean | undefined;
   /** Times in a row that calls which cannot be read may be tried again. @default 0 */
   readonly maxRetries?: number | undefined;
-  /** What is said then; `{details}` is what was wrong. */
+  /** The message for the retry; `{details}` is the error. */
   readonly retryMessage?: string | undefined;
   /** Taken from the reward of a turn that is tried again. @default 0 */
   readonly penalty?: number | undefined;
@@ -69,8 +69,8 @@ const askAgain =
 /**
  * An episode in messages as one in tokens.
  *
- * - An answer without a clean end is not part of the conversation: nobody knows what it said.
- * - An answer all of whose tool calls cannot be read may be tried again; with one good call it counts as read.
+ * - An answer without a clean end is not part of the conversation, because it cannot be read.
+ * - An answer without a readable tool call may be tried again; with one readable call it counts as read.
  * - When the next prompt does not fit, the episode is over with the reward for that instead of the turn's.
  */
 export function messageEnvironment(
@@ -102,7 +102,7 @@ export function messageEnvironment(
   };
 
   const { masksTurns: masked } = parseErrors;
-  /** What is told of a turn that cannot be read. */
+  /** The result of a turn that cannot be read. */
   const unreadable = {
     metrics: { parse_error: 1, ...(masked ? { parse_error_masked: 1 } : {}) },
     masked,

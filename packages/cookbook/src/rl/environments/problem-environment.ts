@@ -1,13 +1,14 @@
 import { asMessages, textOf, type Message } from "../../renderers/index.js";
+import { rewardOf } from "../reward.js";
 import type { Environment, EnvironmentGroup } from "../types.js";
 import { groupOf } from "./group-of.js";
 import { messageEnvironment, type MessageEnvironmentOptions } from "./message-environment.js";
 
-/** A question whose answer can be checked. */
+/** A question with an answer that can be graded. */
 export interface Problem {
   /** The question, or the messages that lead to it. */
   readonly prompt: string | readonly Message[];
-  /** Whether an answer is right, or how far from 0 to 1. */
+  /** True or false, or a number; other values are errors. */
   grade(answer: string): boolean | number | Promise<boolean | number>;
   /** Whether an answer has the right form. @default always */
   hasFormat?(answer: string): boolean;
@@ -33,7 +34,7 @@ export function problemEnvironment(problem: Problem, options: ProblemOptions): E
       const answer = textOf(message);
       const ended = !needsStopSequence || termination === "stop_sequence";
       const format = Number(ended && (problem.hasFormat?.(answer) ?? true));
-      const correct = Number(await problem.grade(answer));
+      const correct = rewardOf(await problem.grade(answer));
       return {
         reward: correct - formatCoefficient * (1 - format),
         metrics: { format, correct },

@@ -1,6 +1,7 @@
 import { ArgumentError } from "tinker-ts";
 import { asMessages, rendererForTools, textOf, type Message } from "../../renderers/index.js";
 import { runToolCalls, toolMetrics, type Tool, type ToolLimits } from "../../tools/index.js";
+import { rewardOf } from "../reward.js";
 import type { Environment, EnvironmentGroup, Numbers, StepContext } from "../types.js";
 import { groupOf } from "./group-of.js";
 import {
@@ -55,7 +56,7 @@ export interface ToolEnvironmentOptions extends MessageEnvironmentOptions {
 /**
  * A model that works with tools, in any chat format: one that knows functions declares them its own way, one that knows
  * none in text. The episode is over when a turn has no call, a tool says so, or a bound is reached; then it is graded.
- * A turn whose calls could not be read at all is handled by `parseErrors`, and ends without a grade by default.
+ * A turn without a readable call is handled by `parseErrors`, and ends without a grade by default.
  */
 export function toolEnvironment(task: ToolTask, options: ToolEnvironmentOptions): Environment {
   const { maxTurns = 5, maxToolCalls = Number.POSITIVE_INFINITY, toolLimits = {} } = options;
@@ -75,7 +76,7 @@ export function toolEnvironment(task: ToolTask, options: ToolEnvironmentOptions)
     const episode = { messages, answer, stopReason, toolCalls: calls };
     const grade = await task.grade(episode, context);
     const { reward, metrics: graded = {} } =
-      typeof grade === "object" ? grade : { reward: Number(grade) };
+      typeof grade === "object" && grade !== null ? grade : { reward: rewardOf(grade) };
     const right = typeof grade === "boolean" ? { correct: Number(grade) } : {};
     return {
       reward,

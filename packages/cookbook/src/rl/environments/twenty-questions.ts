@@ -11,7 +11,7 @@ export interface TwentyQuestionsOptions {
   readonly answerer: (question: string, context: StepContext) => string | Promise<string>;
   /** Questions. @default 20 */
   readonly maxQuestions?: number | undefined;
-  /** What the policy is told at first. @default the rules of the game */
+  /** The first message to the policy. @default the rules of the game */
   readonly rules?: string | undefined;
 }
 
