@@ -1,13 +1,14 @@
-import type { Command } from "./command.js";
 import type { CommandNode } from "./command-tree.js";
+import type { Command } from "./command.js";
 import { commandTree } from "./commands/tree.js";
+import { commandHelp, groupHelp, programName, usageLine } from "./dispatch/help.js";
+import { UsageError } from "./errors/usage-error.js";
 import { errorText } from "./output/describe-error.js";
 import { Output } from "./output/output.js";
-import { findCommand } from "./dispatch/find-command.js";
+import { closest } from "./parse/closest.js";
 import { globalOptions, type GlobalValues } from "./parse/global-options.js";
-import { commandHelp, groupHelp, programName, usageLine } from "./dispatch/help.js";
+import { flagOf } from "./parse/option-spec.js";
 import { parseOptions, type ParsedLine } from "./parse/parse-options.js";
-import { UsageError } from "./errors/usage-error.js";
 import { Interrupted } from "./terminal/interrupted.js";
 import { styleFor } from "./terminal/style.js";
 import type { Terminal } from "./terminal/terminal.js";
@@ -24,11 +25,11 @@ export async function runCli(
   try {
     return await dispatch(args, terminal, signal);
   } catch (error) {
-    if (error instanceof UsageError) return tellUsage(error, terminal);
+    if (error instanceof UsageError) return printUsageError(error, terminal);
     const reason: unknown = signal.aborted ? signal.reason : error;
     if (reason instanceof Interrupted) return reason.exitCode;
     if (signal.aborted) return exitCodes.interrupted;
-    tellFailure(error, terminal, args.includes("--debug"));
+    printFailure(error, terminal, args.includes("--debug"));
     return exitCodes.failure;
   }
 }
@@ -64,7 +65,7 @@ async function dispatch(
   return code ?? exitCodes.success;
 }
 
-/** Help is given even where the rest of the line would not do. */
+/** Prints help even when the rest of the line is invalid. */
 function asksForHelp(rest: readonly string[]): boolean {
   const end = rest.indexOf("--");
   const options = end === -1 ? rest : rest.slice(0, end);
@@ -75,7 +76,7 @@ function toInput({ options, arguments: values }: ParsedLine): Parameters<Command
   return { options, arguments: values } as Parameters<Command["run"]>[1];
 }
 
-/** Lets a usage error know which command it belongs to. */
+/** Adds the command to a usage error. */
 function named<T>(words: readonly string[], action: () => T): T {
   const rename = (error: unknown): unknown =>
     error instanceof UsageError && error.words.length === 0
@@ -94,7 +95,7 @@ function named<T>(words: readonly string[], action: () => T): T {
   }
 }
 
-async function tellUsage(error: UsageError, terminal: Terminal): Promise<number> {
+async function printUsageError(error: UsageError, terminal: Terminal): Promise<number> {
   const { words } = error;
   const { node } = findCommand(words, commandTree);
   const usage = usageLine(words, node, await commandOf(node));
@@ -107,7 +108,7 @@ async function commandOf(node: CommandNode): Promise<Command | undefined> {
   return node.kind === "command" ? (await node.load()).command : undefined;
 }
 
-function tellFailure(error: unknown, terminal: Terminal, debug: boolean): void {
+function printFailure(error: unknown, terminal: Terminal, debug: boolean): void {
   terminal.err(errorText(error, styleFor(terminal, "err")));
   if (debug && error instanceof Error) terminal.err(`${stackOf(error)}\n`);
 }
@@ -115,4 +116,49 @@ function tellFailure(error: unknown, terminal: Terminal, debug: boolean): void {
 function stackOf(error: Error): string {
   const own = error.stack ?? error.message;
   return error.cause instanceof Error ? `${own}\nCaused by: ${stackOf(error.cause)}` : own;
+}
+
+/** The command of a command line. */
+interface FoundCommand {
+  readonly words: readonly string[];
+  readonly node: CommandNode;
+  /** The other arguments: global options before the words, and everything after them. */
+  readonly rest: readonly string[];
+}
+
+const valueOptions = new Set(
+  Object.entries(globalOptions).flatMap(([name, spec]) =>
+    spec.type === "flag" ? [] : [flagOf(name), ...("short" in spec ? [`-${spec.short}`] : [])],
+  ),
+);
+
+/** Finds the command of a command line; global options may precede its words. */
+function findCommand(args: readonly string[], root: CommandNode): FoundCommand {
+  const words: string[] = [];
+  const rest: string[] = [];
+  let node = root;
+  let index = 0;
+  while (node.kind === "group" && index < args.length) {
+    const word = args[index++]!;
+    if (word.startsWith("-")) {
+      rest.push(word);
+      if (valueOptions.has(word) && index < args.length) rest.push(args[index++]!);
+      continue;
+    }
+    const child: CommandNode | undefined = node.children.get(word);
+    if (!child) throw unknownCommand(word, [...node.children.keys()], words);
+    words.push(word);
+    node = child;
+  }
+  return { words, node, rest: [...rest, ...args.slice(index)] };
+}
+
+function unknownCommand(
+  word: string,
+  known: readonly string[],
+  words: readonly string[],
+): UsageError {
+  const near = closest(word, known);
+  const hint = near ? `Did you mean ${near}?` : `Commands: ${known.join(", ")}.`;
+  return new UsageError(`No such command '${word}'. ${hint}`, words);
 }

@@ -180,10 +180,25 @@ describe("checkpoint export", () => {
     expect(await server.run([...args, "--force"])).toMatchObject({ code: 0 });
   });
 
+  it("has the matrices of the Hugging Face model, which may be several of the service's", async () => {
+    const fixture = path.resolve(modelFolder, "../../qwen3_5");
+    const model = ["--base-model", path.join(fixture, "model")];
+    const source = path.join(fixture, "adapter");
+    for (const [layout, wanted] of [
+      ["peft", ["in_proj_qkv"]],
+      ["tinker", ["in_proj_q", "in_proj_k", "in_proj_v"]],
+    ] as const) {
+      const args = ["checkpoint", "export", source, ...model, "--layout", layout, "-o", layout];
+      const { targets } = await server.json<{ targets: string[] }>(args);
+      const parts = targets.filter((name) => /^in_proj_(q|k|v|qkv)$/.test(name));
+      expect(parts).toEqual(wanted);
+    }
+  });
+
   it("leaves the unembedding out when asked to", async () => {
     const options = ["--output", "without", "--no-unembed", "--base-model", modelFolder];
     const { out } = await server.run(["checkpoint", "export", adapterFolder, ...options]);
-    expect(out).toMatch(/^Targets +q_proj/m);
+    expect(out).toMatch(/^Targets .*q_proj/m);
     const { targets } = await read(path.join(server.folder, "without"));
     expect(targets).not.toContain("lm_head");
   });
@@ -204,10 +219,12 @@ describe("checkpoint export", () => {
     const env = { HF_HUB_OFFLINE: "1" };
     const { code, err } = await server.run(["checkpoint", "export", trained, "-o", "x"], { env });
     expect(code).toBe(1);
-    expect(err).toContain("Error: The base model qwen3 is not to be had");
+    expect(err).toContain("Error: Cannot load the base model qwen3");
     expect(err).toContain("Pass its folder or its id on the hub with --base-model.");
     const nothing = await server.run(["checkpoint", "export", "nowhere", "-o", "x"]);
-    expect(nothing.err).toContain("nowhere is neither a checkpoint path nor a folder.");
+    expect(nothing.err).toContain(
+      "nowhere is neither a checkpoint path nor a folder of a run or of an adapter.",
+    );
   });
 });
 

@@ -22,7 +22,19 @@ beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-chat-"));
   cpSync(modelFolder, path.join(folder, "model"), { recursive: true });
   writeFileSync(path.join(folder, "model/chat_template.jinja"), template);
-  server = await LiveServer.start({ chatty: path.join(folder, "model") });
+  for (const [name, block] of [
+    ["thinker", "<think>\n"],
+    ["answerer", "<think>\n\n</think>\n\n"],
+  ] as const) {
+    cpSync(modelFolder, path.join(folder, name), { recursive: true });
+    const own = template.replace("assistant\n{% endif %}", `assistant\n${block}{% endif %}`);
+    writeFileSync(path.join(folder, name, "chat_template.jinja"), own);
+  }
+  server = await LiveServer.start({
+    chatty: path.join(folder, "model"),
+    thinker: path.join(folder, "thinker"),
+    answerer: path.join(folder, "answerer"),
+  });
 });
 afterAll(async () => {
   await server.stop();
@@ -90,6 +102,24 @@ describe("commands of a conversation", () => {
     expect(code).toBe(0);
     expect(err).toMatch(/^Error: .*nowhere/m);
     expect(out).toBe((await talk("Hi")).out.repeat(2));
+  });
+});
+
+describe("a model that may think", () => {
+  const say = (model: string) =>
+    server.run(["chat", "-m", model, "--temperature", "0", "--max-tokens", "8"], { input: "Hi\n" });
+
+  it("is announced with what its prompts have it do", async () => {
+    expect((await say("thinker")).err).toContain("thinker, which thinks before it answers.");
+    expect((await say("answerer")).err).toContain("answerer, which answers without thinking.");
+    expect((await say("chatty")).err).toContain("Talking to chatty. ");
+  });
+
+  it("is said to have no answer when it thinks until the limit", async () => {
+    expect((await say("thinker")).err).toContain(
+      "There is no answer: the model thought until --max-tokens 8 ended it.",
+    );
+    expect((await say("answerer")).err).not.toContain("There is no answer");
   });
 });
 

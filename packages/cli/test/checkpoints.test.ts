@@ -191,7 +191,7 @@ describe("checkpoint save", () => {
   });
 
   it.each([
-    [[], "Say which model"],
+    [[], "No model is named"],
     [["--model", "a", "--base-model", "b"], "only one of"],
     [["--base-model", "tinker://run/weights/name"], "is a checkpoint"],
     [["--model-path", "name"], "Invalid checkpoint path"],
@@ -277,7 +277,7 @@ describe("checkpoint delete", () => {
     const { runId, paths } = await freshRun();
     const { code, err } = await server.run(["checkpoint", "delete", paths[0]!]);
     expect(code).toBe(1);
-    expect(err).toContain("Pass --yes to go on without a question.");
+    expect(err).toContain("Pass --yes to delete without a question.");
     expect(await pathsOf(runId)).toEqual(paths);
   });
 

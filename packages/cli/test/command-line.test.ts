@@ -77,20 +77,21 @@ describe("help", () => {
 
 describe("usage errors end with 2, say which word is wrong, and do nothing", () => {
   it.each([
-    [["frobnicate"], "No such command 'frobnicate'."],
+    [["frobnicate"], "No such command 'frobnicate'. Commands: "],
     [["modles"], "No such command 'modles'. Did you mean models?"],
     [["run", "lst"], "No such command 'lst'. Did you mean list?"],
-    [["run", "list", "--limt", "3"], "No such option: --limt Did you mean --limit?"],
+    [["run", "list", "--limt", "3"], "No such option: --limt. Did you mean --limit?"],
     [
       ["checkpoint", "merge", "x", "-o", "y", "--base", "z"],
-      "No such option: --base Did you mean --base-url or --base-model?",
+      "No such option: --base. Did you mean --base-url or --base-model?",
     ],
-    [["eval", "x.jsonl", "--out", "y"], "No such option: --out Did you mean --output?"],
-    [["run", "list", "--limit", "many"], "'--limit': 'many' is not a whole number."],
-    [["run", "list", "--limit", "1.5"], "'--limit': '1.5' is not a whole number."],
+    [["eval", "x.jsonl", "--out", "y"], "No such option: --out. Did you mean --output?"],
+    [["models", "--zzz"], "No such option: --zzz. Options: "],
+    [["run", "list", "--limit", "many"], "'--limit': 'many' is not an integer."],
+    [["run", "list", "--limit", "1.5"], "'--limit': '1.5' is not an integer."],
     [["run", "list", "--limit", "-1"], "'--limit': -1 must be at least 0."],
     [["run", "list", "--limit"], "Option '--limit' requires a value."],
-    [["run", "list", "--limit="], "'--limit': '' is not a whole number."],
+    [["run", "list", "--limit="], "'--limit': '' is not an integer."],
     [["run", "list", "extra"], "Got unexpected extra argument (extra)"],
     [["run", "info"], "Missing argument 'RUN_ID'."],
     [["models", "--format", "xml"], "'--format': 'xml' is not one of 'table', 'json'."],

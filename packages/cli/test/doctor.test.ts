@@ -33,7 +33,7 @@ interface Check {
   readonly check: string;
   readonly state: string;
   readonly finding: string;
-  readonly way_out: string | null;
+  readonly remedy: string | null;
 }
 
 async function examine(
@@ -80,7 +80,7 @@ it("says what the processor makes of int8 weights, and what a model takes in mem
   }
   expect(code).toBe(0);
   const missing = await examine({}, "--model", "/nowhere/at/all");
-  expect(missing.checks.get("Memory")).toMatchObject({ state: "broken" });
+  expect(missing.checks.get("Model")).toMatchObject({ state: "broken" });
   expect(missing.code).toBe(1);
 });
 
@@ -92,7 +92,7 @@ it("tells what a server could not account for, and how to bring it back", async 
   expect(checks.get("Lost and found")).toMatchObject({
     state: "warning",
     finding: `1 saved states and 0 other files in ${path.join(dataDir, "lost-and-found")}`,
-    way_out: expect.stringContaining(`tinker-ts checkpoint import ${found}`) as string,
+    remedy: expect.stringContaining(`tinker-ts checkpoint import ${found}`) as string,
   });
   expect(code).toBe(0);
 });
@@ -122,7 +122,7 @@ it("says that nobody listens", async () => {
   const { code, checks } = await examine({ TINKER_BASE_URL: "http://127.0.0.1:9" });
   expect(checks.get("Server")).toMatchObject({
     state: "broken",
-    way_out: expect.stringContaining("tinker-ts serve") as string,
+    remedy: expect.stringContaining("tinker-ts serve") as string,
   });
   expect(code).toBe(1);
 });
@@ -133,7 +133,7 @@ it("says that the key is not taken", async () => {
   expect(checks.get("Server")?.state).toBe("ok");
   expect(checks.get("Key")).toMatchObject({
     state: "broken",
-    way_out: expect.stringContaining("TINKER_API_KEY") as string,
+    remedy: expect.stringContaining("TINKER_API_KEY") as string,
   });
   expect(code).toBe(1);
 });
@@ -154,7 +154,7 @@ it("says that the data directory cannot be written to", async () => {
   const { code, checks } = await examine({ TINKER_TS_DATA_DIR: path.join(folder, "file/data") });
   expect(checks.get("Disk")).toMatchObject({
     state: "broken",
-    way_out: expect.stringContaining("TINKER_TS_DATA_DIR") as string,
+    remedy: expect.stringContaining("TINKER_TS_DATA_DIR") as string,
   });
   expect(code).toBe(1);
 });

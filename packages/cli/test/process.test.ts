@@ -168,7 +168,7 @@ describe("serve", () => {
     expect(await second.kill("SIGTERM").finished).toMatchObject({ code: 0 });
   });
 
-  it("lets the same data be used without a server, and says who holds it while one runs", async () => {
+  it("shares its data directory with commands that use local:, while it runs and after", async () => {
     const env = { TINKER_TS_DATA_DIR: path.join(folder, "again") };
     const list = ["checkpoint", "list", "--base-url", "local:"];
     const alone = await runProcess(list, { env });
@@ -176,9 +176,12 @@ describe("serve", () => {
     expect(alone.out).toMatch(/^1 checkpoint\n/);
     const server = serve("again");
     const [, url = ""] = await server.sees(listening);
-    const held = await runProcess(list, { env });
-    expect(held.code).toBe(1);
-    expect(held.err).toContain(`use it at ${url}`);
+    const joined = await runProcess(list, { env: { ...env, TINKER_TS_IN_PROCESS: "" } });
+    expect(joined).toMatchObject({ code: 0, err: "" });
+    expect(joined.out).toBe(alone.out);
+    const apart = await runProcess(list, { env });
+    expect(apart.code).toBe(1);
+    expect(apart.err).toContain(`use it at ${url}`);
     await server.kill("SIGTERM").finished;
   });
 

@@ -22,7 +22,7 @@ describe("recipe", () => {
     const line = ["recipe", "run", "sums", "--model", baseModel, "--max-steps", "1"];
     const { code, out, err } = await server.run([...line, "--output", "short"]);
     expect(err).toMatch(/Before: \d+ % of new sums are right/);
-    expect(out).toMatch(/sums: 1 of 2 do not hold/);
+    expect(out).toMatch(/sums: 1 of 2 checks fail/);
     expect(out).toMatch(/right after +\d+\.\d % +at least 90\.0 % +✗/);
     expect(code).toBe(1);
     const { attempts } = await readRunFolder(path.join(server.folder, "short/rewards"));

@@ -120,7 +120,7 @@ describe("sample", () => {
   });
 
   it.each([
-    [["--prompt", "x"], "Say which model"],
+    [["--prompt", "x"], "No model is named"],
     [["-m", baseModel], "Pass the text to continue once"],
     [["-m", baseModel, "-p", "x", "--prompt-file", "y"], "Pass the text to continue once"],
     [["-m", baseModel, "-p", "x", "y"], "Pass the text to continue once"],

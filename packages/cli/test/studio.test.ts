@@ -1,9 +1,8 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { ServiceClient } from "tinker-ts";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { startLimited } from "./support/limited-server.js";
 import { CliProcess } from "./support/run-process.js";
@@ -19,11 +18,26 @@ afterEach(async () => {
     program.kill("SIGTERM");
     await program.finished;
   }
-  rmSync(folder, { recursive: true, force: true });
+  endShared();
+  rmSync(folder, { recursive: true, force: true, maxRetries: 50 });
 });
 
+/** Ends the server that programs share. */
+function endShared(): void {
+  try {
+    const note = readFileSync(path.join(folder, "holder.json"), "utf8");
+    process.kill((JSON.parse(note) as { pid: number }).pid, "SIGKILL");
+  } catch {
+    // There is none.
+  }
+}
+
 function start(args: readonly string[], env: Readonly<Record<string, string>> = {}): CliProcess {
-  const program = new CliProcess(args, { TINKER_TS_DATA_DIR: folder, ...env });
+  const program = new CliProcess(args, {
+    TINKER_TS_DATA_DIR: folder,
+    TINKER_TS_IN_PROCESS: "",
+    ...env,
+  });
   started.push(program);
   return program;
 }
@@ -41,10 +55,54 @@ it("is named by serve on standard error, opened where its data is held, and serv
   server.kill("SIGTERM");
   await server.finished;
   const own = start(["studio", "--no-open"]);
-  const [, address = ""] = await own.sees(/^(http:\S+\/studio)\n$/);
+  const [, address = ""] = await own.sees(/^(http:\S+\/studio)#code=\S+\n$/);
   expect((await fetch(`${address}/api/hello`)).status).toBe(200);
   own.kill("SIGINT");
   expect((await own.finished).code).toBe(0);
+});
+
+it("stays open while programs train, shows their runs, and folders of logs", async () => {
+  const logs = path.join(folder, "logs/mine");
+  mkdirSync(logs, { recursive: true });
+  writeFileSync(path.join(logs, "config.json"), "{}");
+  writeFileSync(path.join(logs, "metrics.jsonl"), '{"step": 0, "loss": 1}\n');
+  const studio = start(["studio", "--no-open", "--logs", path.join(folder, "logs")]);
+  const [, origin = "", code = ""] = await studio.sees(/^(http:\S+)\/studio#code=(\S+)\n$/);
+  const program = `
+    const { ServiceClient } = await import("tinker-ts");
+    const service = new ServiceClient({ baseUrl: "local:" });
+    const training = await service.createLoraTrainingClient({ baseModel: "tinker-ts/sprout", rank: 2 });
+    const data = [{ modelInput: [1, 2], lossFnInputs: { target_tokens: [2, 3], weights: [1, 1] } }];
+    await training.trainStep(data, "cross_entropy", { adamParams: { learningRate: 1e-2 } });
+    await service.close();
+  `;
+  const train = () =>
+    promisify(execFile)(process.execPath, ["--input-type=module", "-e", program], {
+      cwd: import.meta.dirname,
+      env: { ...process.env, TINKER_TS_DATA_DIR: folder, TINKER_TS_IN_PROCESS: "" },
+    });
+  await Promise.all([train(), train()]);
+  const headers = { "x-tinker-studio": "1" };
+  const body = JSON.stringify({ code });
+  const login = await fetch(`${origin}/studio/api/login`, { method: "POST", headers, body });
+  const { token } = (await login.json()) as { token: string };
+  const authorized = { ...headers, authorization: `Bearer ${token}` };
+  const listed = await fetch(`${origin}/studio/api/runs`, { headers: authorized });
+  const { runs } = (await listed.json()) as { runs: { id: string }[] };
+  expect(runs.filter(({ id }) => id.includes(":train:"))).toHaveLength(2);
+  expect(runs.filter(({ id }) => id.startsWith("folder-"))).toHaveLength(1);
+});
+
+it("is found on a port of one's own", async () => {
+  const studio = start(["studio", "--no-open", "--port", "0"]);
+  const [, origin = ""] = await studio.sees(/^(http:\S+)\/studio#/);
+  const free = await startLimited(origin, []);
+  const { port } = new URL(free.url);
+  await free.stop();
+  const other = start(["studio", "--no-open", "--port", port]);
+  const [, address = ""] = await other.sees(/^(http:\S+\/studio)#/);
+  expect(new URL(address).port).toBe(port);
+  expect((await fetch(`${address}/api/hello`)).status).toBe(200);
 });
 
 it("logs in with the key it has, by a code that is good once", async () => {
@@ -78,63 +136,16 @@ it("logs in with a credential command, and says when the key is not known there"
   expect(keyless).toMatchObject({ code: 0, out: `${url}/studio\n` });
 });
 
-it("shows the runs of a server that has no studio, with whatever credential the client has", async () => {
-  const key = "tml-secret-key";
-  const server = start(["serve", "--port", "0", "--api-key", key]);
+it("names run list and log folders where a server has no studio", async () => {
+  const server = start(["serve", "--port", "0"]);
   const [, url = ""] = await server.sees(/^listening on (\S+)\n$/);
-  const service = new ServiceClient({ baseUrl: url, apiKey: key, telemetry: false });
-  const training = await service.createLoraTrainingClient({
-    baseModel: "tinker-ts/sprout",
-    rank: 4,
-  });
-  const { path: saved } = await training.saveState("kept").result();
-  await service.close();
   const limited = await startLimited(url, ["/studio"]);
   try {
-    const command = ["studio", "--no-open", "--base-url", limited.url];
-    const keyless = await start(command).finished;
-    expect(keyless).toMatchObject({ code: 1, out: "" });
-    expect(keyless.err).toContain("--api-key or TINKER_API_KEY");
-    const viewer = start(command, { TINKER_CREDENTIAL_CMD: `echo ${key}` });
-    const [, address = ""] = await viewer.sees(/^(http:\S+\/studio)\n$/);
-    const ask = async (what: string) => (await fetch(`${address}/api/${what}`)).json();
-    expect(await ask("runs")).toMatchObject({
-      runs: [{ source: "remote", id: `remote-${training.modelId}`, baseModel: "tinker-ts/sprout" }],
-    });
-    expect(await ask("checkpoints")).toMatchObject({ checkpoints: [{ path: saved }] });
-    viewer.kill("SIGINT");
-    expect((await viewer.finished).code).toBe(0);
+    const shown = await start(["studio", "--no-open", "--base-url", limited.url]).finished;
+    expect(shown).toMatchObject({ code: 1, out: "" });
+    expect(shown.err).toContain(`${limited.url} has no studio.`);
+    expect(shown.err).toContain(`tinker-ts run list --base-url ${limited.url}`);
   } finally {
     await limited.stop();
-  }
-});
-
-it("looks into a program with local: when that is told to listen, and says how otherwise", async () => {
-  const program = `
-    const { ServiceClient } = await import("tinker-ts");
-    const service = new ServiceClient({ baseUrl: "local:" });
-    await service.getServerCapabilities();
-    console.log("open");
-    process.stdin.once("data", async () => { await service.close(); process.exit(0); });
-  `;
-  for (const wanted of ["", "1"]) {
-    const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
-      cwd: import.meta.dirname,
-      env: { ...process.env, TINKER_TS_DATA_DIR: folder, TINKER_TS_STUDIO: wanted },
-      stdio: ["pipe", "pipe", "pipe"],
-    });
-    const ended = once(child, "exit");
-    await once(child.stdout, "data");
-    const found = await start(["studio", "--no-open"]).finished;
-    if (wanted === "1") {
-      expect(found).toMatchObject({ code: 0 });
-      expect(found.out).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/studio\n$/);
-      expect((await fetch(`${found.out.trim()}/api/hello`)).status).toBe(200);
-    } else {
-      expect(found).toMatchObject({ code: 1, out: "" });
-      expect(found.err).toContain("TINKER_TS_STUDIO=1");
-    }
-    child.stdin.write("end\n");
-    await ended;
   }
 });

@@ -33,8 +33,8 @@ describe("train dpo", { timeout: 120_000 }, () => {
     const line = ["train", "dpo", pairs(), ...settings, "--test-size", "1", "--dry-run"];
     const { code, out } = await server.run(line, { columns: 120 });
     expect(code).toBe(0);
-    expect(out).toMatch(/The first that is chosen; what is compared is green:/);
-    expect(out).toMatch(/The first that is rejected/);
+    expect(out).toMatch(/First chosen completion, compared text in green:/);
+    expect(out).toMatch(/First rejected completion/);
     expect(out).toMatch(/Loss +dpo, beta 0\.1/);
     expect(out).toMatch(/Held out +1 rows/);
     expect((await readRunFolder(path.join(server.folder, "runs/pairs"))).attempts).toBe(0);
@@ -51,10 +51,21 @@ describe("train dpo", { timeout: 120_000 }, () => {
   it("trains, tells how it goes, and says what next", async () => {
     const folder = nextRun();
     const line = ["train", "dpo", pairs(), ...settings, "--lr", "1e-3", "--batch-size", "2"];
-    line.push("--rank", "4", "--test-size", "1", "--output", folder, "--base-url", server.url);
+    line.push(
+      "--rank",
+      "4",
+      "--test-size",
+      "1",
+      "--epochs",
+      "1",
+      "--output",
+      folder,
+      "--base-url",
+      server.url,
+    );
     const { code, out, err } = await server.run(line);
     expect(code).toBe(0);
-    expect(err).toMatch(/step 2\/2 /);
+    expect(err).toMatch(/step 2\/2 +dpo_loss \S+ +accuracy \S+ +margin/);
     expect(out).toMatch(/Describe the weather\.\n +before: .+\n +now: /);
     expect(out).toMatch(/test\/accuracy: [01]/);
     expect(out).toMatch(/tinker-ts chat --model tinker:\S+ --base-url http/);
@@ -72,7 +83,7 @@ describe("train dpo", { timeout: 120_000 }, () => {
     const module = write("liked.mjs", `export default () => [${text}];`);
     const line = ["train", "dpo", module, ...settings, "--loss", "kto", "--output", nextRun()];
     const result = await server.json([...line, "--batch-size", "5", "--rank", "4"]);
-    expect(result).toMatchObject({ status: "completed", step: 1 });
+    expect(result).toMatchObject({ status: "completed", step: 30 });
   });
 
   it.each<[string, () => readonly string[], RegExp]>([
@@ -80,13 +91,13 @@ describe("train dpo", { timeout: 120_000 }, () => {
     [
       "a row that is none",
       () => [write("bad.jsonl", `{"prompt": "Hi?"}\n`)],
-      /bad\.jsonl:1: has none of the known forms/,
+      /bad\.jsonl:1: unknown row format/,
     ],
-    ["a rate that is none", () => [pairs(), "--lr", "x"], /--lr: 'x' is neither auto nor/],
+    ["a rate that is none", () => [pairs(), "--lr", "x"], /--lr: 'x' is not auto or/],
     [
       "a module without rows",
       () => [write("none.mjs", "export default 3;")],
-      /none\.mjs exports no list of rows/,
+      /none\.mjs does not export a list of rows/,
     ],
   ])("refuses %s in one line", async (_, make, message) => {
     const { code, err } = await server.run(["train", "dpo", ...make(), ...settings]);
@@ -126,7 +137,7 @@ describe("train distill", { timeout: 120_000 }, () => {
     [
       "prompt",
       `{ instruction: "Sing.", queries: ["Hi.", "Ho."], samplesPerQuery: 2, batchSize: 2 }`,
-      8,
+      30,
       2,
     ],
     [

@@ -24,10 +24,10 @@ describe("train rl", () => {
     const line = ["train", "rl", module, ...settings, "--dry-run"];
     const { code, out } = await server.run(line, { columns: 120 });
     expect(code).toBe(0);
-    expect(out).toMatch(/The first group, played by the model as it is:/);
+    expect(out).toMatch(/First group, played by the untrained model:/);
     expect(out).toMatch(/Describe the weather\./);
     expect(out).toMatch(/reward -?\d/);
-    expect(out).toMatch(/Steps +3 of 2 groups of 4/);
+    expect(out).toMatch(/Steps +3 steps of 2 groups with 4 episodes/);
     expect((await readRunFolder(path.join(server.folder, "runs/weather-task"))).attempts).toBe(0);
     const plan = await server.json([...line, "--lr", "2e-3", "--loss", "ppo"]);
     expect(plan).toMatchObject({ steps: 3, groups_per_step: 2, learning_rate: 0.002, loss: "ppo" });
@@ -39,7 +39,7 @@ describe("train rl", () => {
     const { code, out, err } = await server.run(line);
     expect(code).toBe(0);
     expect(err).toMatch(/step 3\/3 {2}env\/all\/reward\/total -?\d/);
-    expect(out).toMatch(/Mean reward there: -?[\d.]+ before, -?[\d.]+ now/);
+    expect(out).toMatch(/Its mean reward: -?[\d.]+ before, -?[\d.]+ now/);
     expect(out).toMatch(/tinker-ts chat --model tinker:\S+ --base-url http/);
     const refused = await server.run(line);
     expect(refused.err).toContain("holds a run already.");
@@ -70,6 +70,18 @@ describe("train rl", () => {
     writeFileSync(file, text);
     return file;
   };
+
+  it("states that the learning rate is a guess where none is known", async () => {
+    const without = write(
+      "no-rate.mjs",
+      `import task from ${JSON.stringify(module)};
+       export default async (context) => ({ ...(await task(context)), learningRate: undefined });`,
+    );
+    const { code, out, err } = await server.run(["train", "rl", without, ...settings, "--dry-run"]);
+    expect({ code, err }).toMatchObject({ code: 0 });
+    expect(out).toMatch(/Learning rate +0\.000100/);
+    expect(err).toContain(`Warning: no learning rate is recommended for ${baseModel}; 0.0001 is`);
+  });
 
   it.each<[string, () => readonly string[], RegExp]>([
     ["a module that is not there", () => ["no.mjs"], /^Error: \S*no\.mjs does not exist/],

@@ -43,7 +43,7 @@ describe("train sft", () => {
     expect(out).toMatch(/say \d/);
     expect(out).toContain("\u001B[32m it is");
     expect(out).toMatch(/Data +80 rows, [\d,]+ tokens/);
-    expect(out).toMatch(/Steps +40 of 2 rows/);
+    expect(out).toMatch(/Steps +40 steps of 2 rows, 1 epoch/);
     expect(out).toMatch(/Held out +2 rows/);
     const { attempts } = await readRunFolder(path.join(server.folder, "runs/data"));
     expect(attempts).toBe(0);
@@ -89,37 +89,37 @@ describe("train sft", () => {
     expect(first.status).toBe("completed");
     const refused = await server.run(line);
     expect(refused).toMatchObject({ code: 1, out: "" });
-    expect(refused.err).toContain("holds a run already.\nGo on with it with --resume");
+    expect(refused.err).toContain("holds a run already.\nResume it with --resume");
     const again = await server.json<{ status: string }>([...line, "--resume"]);
     expect(again.status).toBe("unchanged");
   });
 
   it.each<[string, () => readonly string[], RegExp]>([
-    ["a file that is not there", () => ["no.jsonl"], /^Error: \S*no\.jsonl: does not exist\n$/],
+    ["a file that is not there", () => ["no.jsonl"], /^Error: \S*no\.jsonl: no such file\n$/],
     [
       "an empty file",
       () => [write("empty.jsonl", "")],
-      /^Error: \S*empty\.jsonl: has no conversations\n$/,
+      /^Error: \S*empty\.jsonl: no conversations found\n$/,
     ],
     [
       "a missing field",
       () => [write("field.jsonl", `${row(1)}\n{"messages":[{"role":"user"}]}`)],
-      /^Error: field\.jsonl:2: messages\[0\]\.content: is missing, not a text\n$/,
+      /^Error: field\.jsonl:2: messages\[0\]\.content: expected text, got nothing\n$/,
     ],
     [
       "no token to learn",
       () => [write("untrained.jsonl", '{"messages":[{"role":"user","content":"x"}]}')],
-      /^Error: untrained\.jsonl:1: has no token to learn\n$/,
+      /^Error: untrained\.jsonl:1: no answer to learn: no message has the role "assistant", only user\n$/,
     ],
     [
       "a row that is too long",
       () => [write("long.jsonl", JSON.stringify({ prompt: "a ".repeat(3000), completion: "b" }))],
-      /^Error: long\.jsonl:1: has \d+ tokens, but the model takes \d+; set a maximal length to cut it\n$/,
+      /^Error: long\.jsonl:1: \d+ tokens exceed the model's context length \(\d+\); set maxLength to cut the row\n$/,
     ],
     [
       "another encoding",
       () => [write("utf16.jsonl", Buffer.from(`\uFEFF${row(1)}`, "utf16le"))],
-      /^Error: utf16\.jsonl: is not UTF-8 but UTF-16; save it as UTF-8\n$/,
+      /^Error: utf16\.jsonl: UTF-16 text; save the file as UTF-8\n$/,
     ],
     [
       "an unknown renderer",
@@ -134,12 +134,12 @@ describe("train sft", () => {
     [
       "a rate that is none",
       () => [data, "--lr", "fast"],
-      /^Error: --lr: 'fast' is neither auto nor a positive number\.\n$/,
+      /^Error: --lr: 'fast' is not auto or a positive number\.\n$/,
     ],
     [
       "a batch that is too large",
       () => [data, "--batch-size", "81"],
-      /^Error: batchSize: 81 is more than the 80 rows there are\n$/,
+      /^Error: batchSize: 81 exceeds the number of rows \(80\)\n$/,
     ],
   ])("%s is one clear line before anything starts", async (_, args, message) => {
     const folder = nextRun();
@@ -167,7 +167,7 @@ describe("train sft", () => {
       "--output",
       nextRun(),
     ]);
-    expect(err).toContain("Left out some.jsonl:2: has none of the known forms");
+    expect(err).toContain("Skipped some.jsonl:2: unknown row format");
     expect(code).toBe(0);
   });
 });
@@ -194,7 +194,7 @@ it("a run that is stopped by Ctrl-C in a terminal goes on through a pipe, with t
   expect(await terminal.finished).toBe(130);
   expect(terminal.screen).toContain("\u001B[0J"); // the table was drawn again and again
   expect(terminal.screen).toMatch(
-    /Stopped after step \d+ of 80; everything is saved\. Go on with:/,
+    /Stopped after step \d+ of 80; everything is saved\. Resume with:/,
   );
   const resume = /tinker-ts (train sft [^\r\n]+--resume)/.exec(terminal.screen)![1]!;
 

@@ -1,23 +1,26 @@
-import { createInterface, type Interface } from "node:readline";
-import path from "node:path";
-import type { Tokenizer } from "@tinker-ts/hub";
-import type { SamplingClient, SamplingParamsInput } from "tinker-ts";
 import { Conversation } from "../chat/conversation.js";
 import { runSlashCommand, slashWords } from "../chat/slash-commands.js";
 import { defineCommand, type CommandContext } from "../command.js";
-import { chatPrompt, hasTemplate } from "../connect/chat-prompt.js";
+import { hasTemplate, promptOf } from "../connect/chat-prompt.js";
+import { thinkingModes } from "../output/thinking-modes.js";
 import { dataDirectory } from "../connect/data-directory.js";
+import { orLocal } from "../connect/or-local.js";
 import { withService, type OpenService } from "../connect/with-service.js";
 import { errorText } from "../output/describe-error.js";
 import { samplingOptions, samplingParams } from "../parse/sampling-options.js";
-import { nameOf, readSource, sourceOptions } from "../parse/source-options.js";
+import { findSource } from "../connect/model-source.js";
+import { nameOf, sourceOptions } from "../parse/source-options.js";
 import { LineEditor } from "../terminal/line-editor.js";
-import { LineHistory } from "../terminal/line-history.js";
 import { styleFor } from "../terminal/style.js";
+import type { Tokenizer } from "@tinker-ts/hub";
+import { appendFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { createInterface, type Interface } from "node:readline";
+import type { SamplingClient, SamplingParamsInput } from "tinker-ts";
 
 /** `chat` */
 export const command = defineCommand({
-  summary: "Talks to a base model or a checkpoint; the conversation is kept until /reset.",
+  summary: "Chat with a base model or a checkpoint; /reset starts a new conversation.",
   details: [
     "/help lists what else there is: /system TEXT, /reset, /save FILE, /exit.",
     "Ctrl-C stops an answer; at the prompt it ends the program, as Ctrl-D does.",
@@ -25,25 +28,23 @@ export const command = defineCommand({
   ],
   options: {
     ...sourceOptions,
-    system: { type: "string", description: "A message that stands before the conversation" },
+    system: { type: "string", description: "System message" },
     ...samplingOptions,
     maxTokens: { ...samplingOptions.maxTokens, default: 512 },
     temperature: { ...samplingOptions.temperature, default: 0.7 },
   },
   arguments: {},
-  examples: [
-    "chat --model tinker-ts/sprout --base-url local:",
-    "chat --model tinker://RUN_ID/sampler_weights/NAME",
-  ],
-  async run(context, { options }) {
-    const source = readSource(options);
+  examples: ["chat --model tinker-ts/sprout", "chat --model tinker://RUN_ID/sampler_weights/NAME"],
+  async run(given, { options }) {
+    const context = orLocal(given);
+    const source = await findSource(options, context.terminal.cwd);
     const { output } = context;
     await withService(context, async (open) => {
       const sampling = await open.service.createSamplingClient({ ...source, ...open.bounds });
       const tokenizer = await sampling.getTokenizer(open.bounds);
       output.note(
         hasTemplate(tokenizer)
-          ? `Talking to ${nameOf(source)}. /help lists commands, /exit leaves.`
+          ? `Talking to ${nameOf(source)}${await thinkingNote(tokenizer)}. /help lists commands, /exit leaves.`
           : "This model has no chat template, so it continues the text. /help, /exit.",
       );
       const conversation = new Conversation(options.system);
@@ -60,6 +61,14 @@ export const command = defineCommand({
     });
   },
 });
+
+/** Whether prompts have the model think first; nothing where it chooses. */
+async function thinkingNote(tokenizer: Tokenizer): Promise<string> {
+  const { text } = await promptOf(tokenizer, [{ role: "user", content: "Hi" }]);
+  const { thinkingState } = await import("@tinker-ts/hub");
+  const mode = thinkingModes[thinkingState(text)];
+  return mode === null ? "" : `, which ${mode}`;
+}
 
 interface Talk {
   readonly context: CommandContext;
@@ -79,7 +88,7 @@ interface User {
   close(): void;
 }
 
-/** Does what a line asks for, and says whether it was the last; what fails does not end the conversation. */
+/** Carries out a line; true for the last one. A failure does not end the conversation. */
 async function takeLine(talk: Talk, user: User, line: string): Promise<boolean> {
   const { terminal, signal, output } = talk.context;
   try {
@@ -104,7 +113,7 @@ async function answer(talk: Talk, user: User, line: string): Promise<void> {
   let said = "";
   try {
     const asked = [...conversation.messages, { role: "user", content: line }];
-    const prompt = await chatPrompt(tokenizer, asked);
+    const { text: before, tokens: prompt } = await promptOf(tokenizer, asked);
     const stream = sampling.stream({ prompt, samplingParams: params, tokenizer, ...bounds });
     for await (const piece of stream) {
       const text = piece.text ?? "";
@@ -112,6 +121,13 @@ async function answer(talk: Talk, user: User, line: string): Promise<void> {
       terminal.out(text);
     }
     terminal.out("\n");
+    const { sequences } = await stream.response;
+    const { thinkingState } = await import("@tinker-ts/hub");
+    if (sequences[0]?.stopReason === "length" && thinkingState(before + said) === "inside") {
+      output.note(
+        `There is no answer: the model thought until --max-tokens ${params.maxTokens} ended it. Raise it, or ask a larger model.`,
+      );
+    }
   } catch (error) {
     if (said !== "") terminal.out("\n");
     if (!stop.signal.aborted) throw error;
@@ -129,7 +145,7 @@ async function openUser(context: CommandContext): Promise<User> {
   return {
     lines: plainLines(lines, context),
     onInterrupt: () => {}, // Ctrl-C is a signal here, and ends the program
-    // Whoever goes on reading keeps the process alive.
+    // An open reader keeps the process alive.
     close: () => lines.close(),
   };
 }
@@ -190,4 +206,47 @@ async function* editedLines(
     yield text;
   }
   signal.throwIfAborted();
+}
+
+const mostLines = 1000;
+const mostCharacters = 4096;
+
+/** What was typed before, in a file that only its owner reads. */
+class LineHistory {
+  /** The newest last. */
+  readonly lines: readonly string[];
+  readonly #file: string;
+  #last: string | undefined;
+
+  private constructor(file: string, lines: readonly string[]) {
+    this.#file = file;
+    this.lines = lines;
+    this.#last = lines.at(-1);
+  }
+
+  /** Reads the file; one that has grown too long is cut to its newest lines. */
+  static async open(file: string): Promise<LineHistory> {
+    await mkdir(path.dirname(file), { recursive: true });
+    const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return "";
+      throw error;
+    });
+    const all = text.split("\n").filter((line) => line !== "");
+    const lines = all.slice(-mostLines);
+    if (lines.length < all.length) {
+      const { writeFileAtomically } = await import("@tinker-ts/hub/files");
+      await writeFileAtomically(file, (draft) =>
+        writeFile(draft, `${lines.join("\n")}\n`, { mode: 0o600 }),
+      );
+    }
+    return new LineHistory(file, lines);
+  }
+
+  /** Adds a line, unless it repeats the last one or was not typed by hand. */
+  async add(line: string): Promise<void> {
+    if (line === this.#last || line.length > mostCharacters) return;
+    this.#last = line;
+    // Appending lets several programs share the file.
+    await appendFile(this.#file, `${line}\n`, { mode: 0o600 });
+  }
 }

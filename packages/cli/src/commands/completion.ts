@@ -5,7 +5,7 @@ import { commandTree } from "./tree.js";
 
 /** `completion` */
 export const command = defineCommand({
-  summary: "Prints the completion script of a shell.",
+  summary: "Print the completion script of a shell.",
   details: [
     'bash: eval "$(tinker-ts completion bash)" in ~/.bashrc; zsh: the same with zsh in ~/.zshrc;',
     "fish: tinker-ts completion fish > ~/.config/fish/completions/tinker-ts.fish",
@@ -15,7 +15,7 @@ export const command = defineCommand({
   arguments: {
     shell: { description: "bash, zsh or fish", choices: ["bash", "zsh", "fish"] },
     words: {
-      description: "What is typed so far, as scripts ask",
+      description: "Words typed so far, for completion scripts",
       optional: true,
       multiple: true,
     },

@@ -11,7 +11,8 @@ export const command = defineCommand({
     model: {
       type: "string",
       placeholder: "NAME",
-      description: "Also says what this model takes in memory: a folder, or an id of the hub",
+      description:
+        "Also check that this model loads, by the headers of its files, and plan its memory: a folder, or an id of the hub",
     },
   },
   arguments: {},
@@ -20,19 +21,17 @@ export const command = defineCommand({
     const findings = await runChecks(context, options.model);
     const { style } = context.output;
     context.output.result({
-      json: () => ({
-        checks: findings.map(({ wayOut, ...rest }) => ({ ...rest, way_out: wayOut })),
-      }),
+      json: () => ({ checks: findings }),
       table: () => ({
         title: "Doctor",
         headers: ["Check", "State", "Finding"],
         rows: findings.map(({ check, state, finding }) => [check, marks[state], finding]),
       }),
     });
-    const troubled = findings.filter(({ wayOut }) => wayOut !== null);
+    const troubled = findings.filter(({ remedy }) => remedy !== null);
     if (!context.output.isJson) {
-      for (const { check, wayOut } of troubled) {
-        context.output.line(`${style.yellow(`${check}:`)} ${wayOut}`);
+      for (const { check, remedy } of troubled) {
+        context.output.line(`${style.yellow(`${check}:`)} ${remedy}`);
       }
     }
     return findings.some(({ state }) => state === "broken") ? 1 : 0;

@@ -2,13 +2,16 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import type { EvalExample, EvalResult, EvalTask } from "@tinker-ts/cookbook/evaluation";
 import type { Conversation } from "@tinker-ts/cookbook/data";
+import type { Renderer } from "@tinker-ts/cookbook/renderers";
+import { thinkingModes } from "../output/thinking-modes.js";
 import { defineCommand, type CommandContext } from "../command.js";
 import { orLocal } from "../connect/or-local.js";
 import { withService, type OpenService } from "../connect/with-service.js";
 import { CliError } from "../errors/cli-error.js";
 import { dataSource } from "../parse/data-source.js";
 import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../parse/option-spec.js";
-import { nameOf, readSource, sourceOptions } from "../parse/source-options.js";
+import { findSource } from "../connect/model-source.js";
+import { nameOf, sourceOptions } from "../parse/source-options.js";
 
 const graders = ["exact", "includes", "numeric", "regex", "json", "choice", "judge"] as const;
 
@@ -19,75 +22,75 @@ const options = {
     short: "g",
     choices: graders,
     default: "exact",
-    description: "How answers are judged",
+    description: "Grader of answers",
   },
   pattern: {
     type: "string",
     placeholder: "REGEX",
-    description: "For regex: what to find; a group must be the wanted answer",
+    description: "For regex: pattern to find; a group must match the expected answer",
   },
   schema: { type: "string", placeholder: "FILE", description: "For json: a JSON Schema" },
   tolerance: {
     type: "number",
     min: 0,
     default: 1e-6,
-    description: "For numeric: how far off a number may be",
+    description: "For numeric: tolerance",
   },
   judge: {
     type: "string",
     placeholder: "NAME|PATH",
     values: ["models", "checkpoints", "files"],
-    description: "For judge: the model that judges",
+    description: "For judge: judging model",
   },
-  ignoreCase: { type: "flag", description: "For exact: a and A are the same" },
-  system: { type: "string", description: "A message that stands before every question" },
+  ignoreCase: { type: "flag", description: "For exact: ignore case" },
+  system: { type: "string", description: "System message of every question" },
   renderer: {
     type: "string",
     placeholder: "NAME",
-    description: "The chat format, if not the one the model was trained with",
+    description: "Chat format, if not the one that the model was trained with",
   },
-  maxTokens: { type: "integer", min: 1, default: 256, description: "Longest answer in tokens" },
+  maxTokens: { type: "integer", min: 1, default: 256, description: "Maximum tokens of an answer" },
   temperature: {
     type: "number",
     min: 0,
     default: 0,
-    description: "0 always takes the most probable token",
+    description: "Sampling temperature; 0 takes the most probable token",
   },
   numSamples: {
     type: "integer",
     short: "n",
     min: 1,
     default: 1,
-    description: "Answers per question; tells pass@k",
+    description: "Answers per question, for pass@k",
   },
-  maxExamples: { type: "integer", min: 1, description: "Asks the first so many questions only" },
+  maxExamples: { type: "integer", min: 1, description: "Maximum number of questions" },
   concurrency: {
     type: "integer",
     min: 1,
     default: 64,
-    description: "Questions under way at a time",
+    description: "Maximum questions in flight",
   },
-  seed: { type: "integer", default: 0, description: "Makes answers repeatable" },
+  seed: { type: "integer", default: 0, description: "Random seed for sampling" },
   output: {
     type: "string",
     short: "o",
     placeholder: "DIR",
-    description: "Keeps every answer; what is there is not asked again",
+    description: "Folder for answers; answered questions are not asked again",
   },
 } as const satisfies OptionSpecs;
 
 const args = {
-  data: { description: "A file of conversations whose last message is the wanted answer" },
+  data: { description: "File of conversations with the expected answer as the last message" },
 } as const satisfies ArgumentSpecs;
 
 type Options = OptionValues<typeof options>;
 
 /** `eval` */
 export const command = defineCommand({
-  summary: "Asks a model the questions of a file and judges its answers.",
+  summary: "Evaluate a model on the questions of a file.",
   details: [
-    "The last message of a conversation is the wanted answer. With --grader choice, rows have choices and an answer.",
-    "With --output, an evaluation that was stopped goes on where it was; failed questions are asked again.",
+    "The last message of a conversation is the expected answer. With --grader choice, rows have choices and an answer.",
+    "With --output, the same command resumes an interrupted evaluation and repeats failed questions.",
   ],
   options,
   arguments: args,
@@ -98,7 +101,7 @@ export const command = defineCommand({
   ],
   async run(given, { arguments: { data }, options: chosen }) {
     const context = orLocal(given);
-    const source = readSource(chosen);
+    const source = await findSource(chosen, context.terminal.cwd);
     const { cwd } = context.terminal;
     const examples = await readExamples(dataSource(data, cwd));
     await withService(context, async (open) => {
@@ -112,8 +115,14 @@ export const command = defineCommand({
       };
       const progress = context.output.progress("Asking");
       try {
+        const { maxExamples, concurrency, maxTokens, temperature, numSamples, seed } = chosen;
         const result = await evaluate({
-          ...chosen,
+          maxExamples,
+          concurrency,
+          maxTokens,
+          temperature,
+          numSamples,
+          seed,
           ...model,
           task,
           folder: chosen.output === undefined ? undefined : path.resolve(cwd, chosen.output),
@@ -122,7 +131,7 @@ export const command = defineCommand({
             progress.update(done, total, `${correct} right`),
         });
         progress.end();
-        await tell(context, nameOf(source), result, task);
+        await printResult(context, nameOf(source), result, task, model.renderer);
       } finally {
         progress.end();
       }
@@ -142,7 +151,7 @@ async function readExamples(file: string): Promise<readonly EvalExample[]> {
         : toConversation(row);
     const last = conversation.messages.at(-1)!;
     const hasAnswer = last.role === "assistant";
-    if (!hasAnswer && answer === undefined) throw new DataError("does not end with an answer");
+    if (!hasAnswer && answer === undefined) throw new DataError("no answer at the end");
     examples.push({
       ...(typeof id === "string" && { id }),
       messages: hasAnswer ? conversation.messages.slice(0, -1) : conversation.messages,
@@ -193,11 +202,8 @@ async function makeGrader(
     }
     case "judge": {
       if (chosen.judge === undefined) throw new CliError("--grader judge needs --judge MODEL.");
-      const source = readSource({
-        model: chosen.judge,
-        baseModel: undefined,
-        modelPath: undefined,
-      });
+      const judge = { model: chosen.judge, baseModel: undefined, modelPath: undefined };
+      const source = await findSource(judge, context.terminal.cwd);
       return kinds.modelJudge(await openModel(context, open, source, undefined));
     }
     default:
@@ -205,13 +211,23 @@ async function makeGrader(
   }
 }
 
-async function tell(
+/** The name of a renderer, and whether its prompts have the model think. */
+async function describeRenderer(renderer: Renderer): Promise<string> {
+  const { thinkingState } = await import("@tinker-ts/hub");
+  const prompt = renderer.buildGenerationPrompt([{ role: "user", content: "Hi" }]);
+  const mode = thinkingModes[thinkingState(renderer.tokenizer.decode(prompt.toInts()))];
+  return mode === null ? renderer.name : `${renderer.name}: ${mode}`;
+}
+
+async function printResult(
   { output }: CommandContext,
   model: string,
   result: EvalResult,
   task: EvalTask,
+  renderer: Renderer,
 ): Promise<void> {
   const { isRight, toResultLine } = await import("@tinker-ts/cookbook/evaluation");
+  const described = await describeRenderer(renderer);
   const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
   const [low, high] = result.interval;
   output.result({
@@ -221,6 +237,7 @@ async function tell(
       headers: ["Property", "Value"],
       rows: [
         ["Task", result.name],
+        ["Renderer", described],
         ["Score", `${percent(result.score)} (95 %: ${percent(low)} to ${percent(high)})`],
         ["Right", `${result.numCorrect} of ${result.attempts.flat().length}`],
         ["Cut off", String(result.numTruncated)],
@@ -232,12 +249,21 @@ async function tell(
     }),
   });
   if (output.isJson) return;
-  const wrong = result.attempts.findIndex((made) => !made.some(isRight));
+  if (result.numThinkingCutOff > 0) {
+    output.note(
+      `\n${result.numThinkingCutOff} answers are empty: the model thought until --max-tokens ended it. Raise it, or take ` +
+        "a renderer without thinking.",
+    );
+  }
+  const error = result.attempts.flat().find((attempt) => attempt.error !== undefined)?.error;
+  if (error !== undefined)
+    output.note(`\nWarning: ${result.numErrors} failed, the first with: ${error}`);
+  const wrong = result.attempts.findIndex(
+    (made) => !made.some(isRight) && made[0]?.error === undefined,
+  );
   if (wrong === -1) return;
   const [attempt] = result.attempts[wrong]!;
-  const said = attempt?.error ?? attempt?.turns.at(-1)?.content ?? "";
+  const said = attempt?.turns.at(-1)?.content ?? "";
   const wanted = task.examples[wrong]!.answer;
-  output.note(
-    `\nThe first that was wrong: ${JSON.stringify(said)}, wanted ${JSON.stringify(wanted)}`,
-  );
+  output.note(`\nFirst wrong answer: ${JSON.stringify(said)}; expected ${JSON.stringify(wanted)}`);
 }

@@ -4,7 +4,7 @@ import { listTitle } from "../present/list-title.js";
 
 /** `models` */
 export const command = defineCommand({
-  summary: "Lists the models that the server trains and samples.",
+  summary: "List the models that the server trains and samples.",
   options: {},
   arguments: {},
   async run(context) {

@@ -6,7 +6,7 @@ import { probe } from "../connect/probe.js";
 
 /** `quickstart` */
 export const command = defineCommand({
-  summary: "Trains a small model in front of your eyes, in less than a minute.",
+  summary: "Train a small model and watch it learn, in less than a minute.",
   details: [
     "Needs no server and no key. With --base-url or --api-key the same program trains there.",
     "It is the program examples/quickstart.ts of the repository.",
@@ -17,7 +17,7 @@ export const command = defineCommand({
       short: "m",
       placeholder: "NAME",
       values: ["models"],
-      description: "The model to train; without it the small one here, or one of the server's",
+      description: "Model to train; by default the embedded one, or one of the server's",
     },
   },
   arguments: {},

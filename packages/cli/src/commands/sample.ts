@@ -6,38 +6,51 @@ import type { Tokenizer } from "@tinker-ts/hub";
 import type { SampledSequence, SampleResponse } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../command.js";
 import { chatPrompt } from "../connect/chat-prompt.js";
+import { orLocal } from "../connect/or-local.js";
 import { withService } from "../connect/with-service.js";
 import { CliError } from "../errors/cli-error.js";
 import { jsonText } from "../output/json-text.js";
 import { samplingOptions, samplingParams } from "../parse/sampling-options.js";
-import { readSource, sourceOptions } from "../parse/source-options.js";
+import { findSource } from "../connect/model-source.js";
+import { sourceOptions } from "../parse/source-options.js";
 
 /** A prompt as text, or as the tokens that a file lists. */
 type Prompt = { readonly text: string } | { readonly tokens: readonly number[] };
 
 /** `sample` */
 export const command = defineCommand({
-  summary: "Continues a prompt with a base model or a checkpoint.",
+  summary: "Continue a prompt with a base model or a checkpoint.",
   details: [
     "One sample is printed as it is made; several are printed when they are finished.",
     'A prompt file that holds a JSON list of numbers, or {"tokens": [...]}, is taken as tokens.',
   ],
   options: {
     ...sourceOptions,
-    prompt: { type: "string", short: "p", description: "The text to continue" },
-    promptFile: { type: "string", placeholder: "FILE", description: "Reads it; - for stdin" },
-    chat: { type: "flag", description: "Puts the prompt into the model's chat template" },
-    numSamples: { type: "integer", short: "n", min: 1, default: 1, description: "How many" },
+    prompt: { type: "string", short: "p", description: "Prompt" },
+    promptFile: {
+      type: "string",
+      placeholder: "FILE",
+      description: "File with the prompt; - for stdin",
+    },
+    chat: { type: "flag", description: "Apply the model's chat template" },
+    numSamples: {
+      type: "integer",
+      short: "n",
+      min: 1,
+      default: 1,
+      description: "Number of samples",
+    },
     ...samplingOptions,
-    output: { type: "string", short: "o", placeholder: "FILE", description: "Writes to a file" },
+    output: { type: "string", short: "o", placeholder: "FILE", description: "File to write" },
   },
-  arguments: { text: { description: "The same as --prompt", optional: true } },
+  arguments: { text: { description: "Prompt, as --prompt", optional: true } },
   examples: [
-    'sample "Once upon a time" --model tinker-ts/sprout --base-url local:',
+    'sample "Once upon a time" --model tinker-ts/sprout',
     'sample "Hello" --chat --model tinker://RUN_ID/sampler_weights/NAME',
   ],
-  async run(context, { options, arguments: args }) {
-    const source = readSource(options);
+  async run(given, { options, arguments: args }) {
+    const context = orLocal(given);
+    const source = await findSource(options, context.terminal.cwd);
     const prompt = await readPrompt(context, args.text, options);
     const { output, terminal } = context;
     const file =

@@ -8,7 +8,7 @@ import { Interrupted } from "../terminal/interrupted.js";
 
 /** `serve` */
 export const command = defineCommand({
-  summary: "Serves the Tinker API on this machine with the embedded engine.",
+  summary: "Serve the Tinker API on this machine with the embedded engine.",
   details: [
     "Prints one line, 'listening on http://HOST:PORT', when it is ready; the log goes to stderr.",
     "The studio shows runs in a browser, at http://HOST:PORT/studio.",
@@ -17,41 +17,45 @@ export const command = defineCommand({
     "Ctrl-C finishes what runs first; a second one ends it at once.",
   ],
   options: {
-    host: { type: "string", default: "127.0.0.1", description: "Others need an --api-key" },
+    host: {
+      type: "string",
+      default: "127.0.0.1",
+      description: "Address to listen on; other than loopback needs --api-key",
+    },
     port: {
       type: "integer",
       min: 0,
       max: 65_535,
       default: 8080,
-      description: "0 picks a free one",
+      description: "Port; 0 picks a free one",
     },
     model: {
       type: "string",
       multiple: true,
       placeholder: "NAME=PATH",
-      description: "A model by folder or hub id; NAME may be left out; the embedded one by default",
+      description: "Model by folder or hub id, NAME optional; by default the embedded one",
     },
     alias: {
       type: "string",
       multiple: true,
       placeholder: "NAME=MODEL",
-      description: "Another name for a model or a checkpoint (tinker://…), for OpenAI's clients",
+      description: "Alias of a model or checkpoint (tinker://…) for OpenAI clients",
     },
     data: {
       type: "string",
       placeholder: "DIR",
-      description: "Where everything is kept (TINKER_TS_DATA_DIR, else ~/.tinker-ts)",
+      description: "Data directory (TINKER_TS_DATA_DIR, else ~/.tinker-ts)",
     },
     apiKey: {
       type: "string",
       multiple: true,
       placeholder: "KEY",
-      description: "A key that clients must send; without one everybody on this machine may",
+      description: "Key that clients must send; without it, all users of this machine have access",
     },
     threads: {
       type: "integer",
       min: 1,
-      description: "Threads of the engine; all cores by default",
+      description: "Number of engine threads; by default all cores",
     },
     weights: {
       type: "string",
@@ -76,24 +80,36 @@ export const command = defineCommand({
       type: "string",
       choices: ["process", "power"],
       default: "process",
-      description: "What must not cost anything: a crash of the process, or of the machine",
+      description: "Crashes to survive: of the process, or power loss",
     },
     sessionTimeout: {
       type: "integer",
       min: 1,
       default: 300,
       placeholder: "SECONDS",
-      description: "A session without a sign of life for this long is closed",
+      description: "Close sessions that are idle for this long",
     },
-    corsOrigin: { type: "string", multiple: true, description: "A web page that may call" },
-    publicUrl: { type: "string", placeholder: "URL", description: "Where clients reach it" },
-    allowAnyModel: { type: "flag", description: "Clients may name any folder or hub id" },
+    corsOrigin: {
+      type: "string",
+      multiple: true,
+      description: "Origin of a web page that may call the server",
+    },
+    publicUrl: {
+      type: "string",
+      placeholder: "URL",
+      description: "Address for clients, if not that of the server",
+    },
+    batchPolling: {
+      type: "flag",
+      description: "Batch the polling of official clients",
+    },
+    allowAnyModel: { type: "flag", description: "Serve any folder or hub id that clients name" },
     ...recordingOptions,
     logLevel: {
       type: "string",
       choices: ["debug", "info", "warn", "error", "silent"],
       default: "info",
-      description: "How much is logged",
+      description: "Log level",
     },
   },
   arguments: {},
@@ -118,6 +134,7 @@ export const command = defineCommand({
       corsOrigins: options.corsOrigin,
       logLevel: options.logLevel,
       aliases,
+      batchPolling: options.batchPolling,
       capture: options.capture,
       logFolders: folders(options.logs, terminal.cwd),
       limits: { sessionTimeoutMs: options.sessionTimeout * 1000 },
@@ -165,7 +182,7 @@ function readModels(
   return models;
 }
 
-/** `NAME=MODEL`: what the name stands for is looked up when it is used. */
+/** `NAME=MODEL`; the model is looked up when the name is used. */
 function readAliases(given: readonly string[]): Record<string, string> {
   const aliases: Record<string, string> = {};
   for (const text of given) {

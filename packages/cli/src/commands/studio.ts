@@ -1,37 +1,39 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import path from "node:path";
-import type { RestClient } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../command.js";
-import { openBrowser } from "../connect/open-browser.js";
 import { withService, type OpenService } from "../connect/with-service.js";
 import { CliError } from "../errors/cli-error.js";
 import { folders, recordingOptions } from "../parse/recording-options.js";
+import { spawn } from "node:child_process";
+import { connect, createServer, type Server } from "node:net";
+import { hostname } from "node:os";
+import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+
+// What is not given stays as the server has it.
+const { default: _default, ...capture } = recordingOptions.capture;
 
 /** `studio` */
 export const command = defineCommand({
-  summary: "Shows runs in a browser: curves, data, rollouts, checkpoints, a playground.",
+  summary: "Show runs in a browser: curves, data, rollouts, checkpoints, a playground.",
   details: [
     "With --base-url it opens the studio of that server, and with --api-key logs in to it.",
-    "A server that is not of this project has its runs and checkpoints shown here, and curves of --logs.",
-    "Else it opens the server that holds the data directory; when nobody does, it serves it until Ctrl-C.",
-    "A program with baseUrl local: shows itself when TINKER_TS_STUDIO=1 is set.",
+    "Without --base-url it opens the server of the data directory, which programs with local: share, until Ctrl-C.",
   ],
   options: {
     data: {
       type: "string",
       placeholder: "DIR",
-      description: "The data directory (TINKER_TS_DATA_DIR, else ~/.tinker-ts)",
+      description: "Data directory (TINKER_TS_DATA_DIR, else ~/.tinker-ts)",
     },
     port: {
       type: "integer",
       min: 0,
       max: 65_535,
       default: 0,
-      description: "Where to serve when nobody does; 0 picks a free one",
+      description: "Port of the page; 0 is that of the server",
     },
     ...recordingOptions,
-    noOpen: { type: "flag", description: "Prints the address and opens no browser" },
+    capture,
+    noOpen: { type: "flag", description: "Print the address and open no browser" },
   },
   arguments: {},
   examples: ["studio", "studio --base-url http://127.0.0.1:8080", "studio --logs ./runs"],
@@ -42,94 +44,118 @@ export const command = defineCommand({
       openBrowser(context, address, !options.noOpen);
     };
     const baseUrl = globals.baseUrl ?? (terminal.env["TINKER_BASE_URL"] || undefined);
-    if (baseUrl === undefined || baseUrl === "local:") {
-      await serve(context, options, show);
+    if (baseUrl === undefined || baseUrl.startsWith("local:")) {
+      await showLocal(context, options, show);
       return 0;
     }
     const url = baseUrl.replace(/\/+$/, "");
-    await withService(context, async ({ service, rest, bounds }) => {
+    await withService(context, async ({ service, bounds }) => {
       const address = await service.getStudioUrl(bounds).catch(explainKey);
       if (address !== null) return show(address);
-      const { apiKey } = globals;
-      const { TINKER_API_KEY: key, TINKER_CREDENTIAL_CMD: program } = terminal.env;
-      if (!(apiKey || key || program)) {
-        throw new CliError(
-          `${url} has no studio, and its runs need a key to be shown in one here.`,
-          "Give it with --api-key or TINKER_API_KEY. Curves are in log folders: --logs DIR",
-        );
-      }
-      output.note(
-        `${url} has no studio; this one shows its runs and checkpoints, and curves of --logs.`,
+      throw new CliError(
+        `${url} has no studio.`,
+        `List its runs with: tinker-ts run list --base-url ${url}. Show curves of log folders with: tinker-ts studio --logs DIR`,
       );
-      await serve(context, options, show, { baseUrl: url, rest });
     });
     return 0;
   },
 });
 
-interface ServeOptions {
+interface StudioOptions {
   readonly data: string | undefined;
   readonly port: number;
-  readonly capture: "sample" | "all" | "off";
+  readonly capture: "sample" | "all" | "off" | undefined;
   readonly logs: readonly string[];
 }
 
-/** Serves the studio until Ctrl-C; where the data directory is held already, shows that server's. */
-async function serve(
+/** How often the server is asked to stay, and found again where it was killed. */
+const stayMs = 5_000;
+
+/**
+ * Shows the studio of the server that programs share, and keeps that server until Ctrl-C; where `tinker-ts serve` has
+ * the data directory, shows its studio.
+ */
+async function showLocal(
   context: CommandContext,
-  options: ServeOptions,
+  options: StudioOptions,
   show: (address: string) => void,
-  remote?: { readonly baseUrl: string; readonly rest: RestClient },
 ): Promise<void> {
   const { terminal, output, signal } = context;
-  const { startServer } = await import("@tinker-ts/server");
-  // Whoever only looks at another server does not need this machine's directory, which may be in use.
-  const own = remote ? await mkdtemp(path.join(tmpdir(), "tinker-ts-viewer-")) : undefined;
-  const dataDir = options.data ?? own ?? (terminal.env["TINKER_TS_DATA_DIR"] || undefined);
-  try {
-    const server = await startServer({
-      port: options.port,
-      capture: options.capture,
-      logFolders: folders(options.logs, terminal.cwd),
-      allowAnyModel: true,
-      logLevel: "warn",
-      ...(remote === undefined ? {} : { remote }),
-      ...(dataDir === undefined ? {} : { dataDir: path.resolve(terminal.cwd, dataDir) }),
+  const { joinLocalServer, studioSettingsPath } = await import("@tinker-ts/server/local");
+  const { env, cwd } = terminal;
+  const dataDir = options.data === undefined ? undefined : path.resolve(cwd, options.data);
+  const join = () => joinLocalServer({ dataDir, env, signal });
+  const settings = {
+    logFolders: folders(options.logs, cwd),
+    ...(options.capture === undefined ? {} : { capture: options.capture }),
+  };
+  let joined = await join();
+  const configure = async (): Promise<void> => {
+    if (!joined.isShared) {
+      if (settings.logFolders.length === 0 && settings.capture === undefined) return;
+      throw new CliError(
+        `The server at ${joined.url} was started with its own options.`,
+        "Give --logs and --capture to tinker-ts serve.",
+      );
+    }
+    await fetch(joined.url + studioSettingsPath, {
+      method: "POST",
+      headers: { "x-api-key": joined.key ?? "" },
+      body: JSON.stringify(settings),
     });
-    try {
-      show(`${server.url}/studio`);
-      output.note("Serving until Ctrl-C.");
-      await new Promise<void>((resolve) => {
-        if (signal.aborted) resolve();
-        else signal.addEventListener("abort", () => resolve(), { once: true });
-      });
-    } finally {
-      await server.close();
+  };
+  await configure();
+  const target = { kind: "local", baseUrl: `local:${joined.dataDir}` } as const;
+  const find = ({ service, bounds }: OpenService) => service.getStudioUrl(bounds);
+  const address = new URL((await withService(context, find, target)) ?? `${joined.url}/studio`);
+  const forwarding = options.port === 0 ? undefined : await forward(options.port, () => joined.url);
+  if (forwarding) address.port = String(options.port);
+  show(address.href);
+  if (!joined.isShared && !forwarding) return;
+  output.note("Open until Ctrl-C; programs with baseUrl local: can run meanwhile.");
+  try {
+    while (!signal.aborted) {
+      await delay(stayMs, undefined, { signal }).catch(() => {});
+      if (signal.aborted) break;
+      const { url } = joined;
+      joined = await join();
+      if (joined.url !== url) await configure();
     }
   } catch (error) {
-    show(await studioOfHolder(context, error));
+    if (!signal.aborted) throw error;
   } finally {
-    if (own !== undefined) await rm(own, { recursive: true, force: true });
+    forwarding?.close();
   }
 }
 
-/** The studio of the server that holds the data directory; throws every other error. */
-async function studioOfHolder(context: CommandContext, error: unknown): Promise<string> {
-  const url = holderOf(error);
-  if (url === undefined) throw error;
-  if (url === null) {
-    throw new CliError(
-      "The data directory is in use by a program that runs the engine itself.",
-      "Start that program with TINKER_TS_STUDIO=1 to look into it, or wait until it ends.",
-      { cause: error },
+/** Listens on a port and passes bytes on to the server. */
+async function forward(port: number, target: () => string): Promise<Server> {
+  const server = createServer((socket) => {
+    const address = new URL(target());
+    const other = connect(Number(address.port), address.hostname);
+    for (const [from, to] of [
+      [socket, other],
+      [other, socket],
+    ] as const) {
+      from.pipe(to);
+      from.on("error", () => to.destroy());
+      from.on("close", () => to.destroy());
+    }
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) =>
+      reject(
+        new CliError(
+          `Cannot listen on port ${port}: ${cause.code ?? cause.message}.`,
+          "Choose another --port, or leave it out.",
+          { cause },
+        ),
+      ),
     );
-  }
-  const { globals, terminal } = context;
-  const apiKey = globals.apiKey ?? (terminal.env["TINKER_API_KEY"] || undefined);
-  const target = { kind: "remote", baseUrl: url, apiKey } as const;
-  const find = async ({ service, bounds }: OpenService): Promise<string> =>
-    (await service.getStudioUrl(bounds).catch(explainKey)) ?? `${url}/studio`;
-  return withService(context, find, target);
+    server.listen(port, "127.0.0.1", resolve);
+  });
+  server.unref();
+  return server;
 }
 
 /** A key that a server does not know is a matter of options. */
@@ -141,8 +167,35 @@ function explainKey(error: unknown): never {
   });
 }
 
-/** Where the holder of the data directory listens: null when it does not, undefined for any other error. */
-function holderOf(error: unknown): string | null | undefined {
-  const isHeld = error instanceof Error && error.name === "DataDirectoryInUseError";
-  return isHeld ? ((error as Error & { url: string | null }).url ?? null) : undefined;
+/** Opens an address in a browser where there is a screen; elsewhere says how to get there from one. */
+function openBrowser(
+  { terminal, output }: Pick<CommandContext, "terminal" | "output">,
+  address: string,
+  wanted: boolean,
+): void {
+  const { env } = terminal;
+  const isRemote = Boolean(env["SSH_CONNECTION"]);
+  const hasScreen =
+    process.platform !== "linux" || Boolean(env["DISPLAY"] || env["WAYLAND_DISPLAY"]);
+  const program = env["BROWSER"];
+  if (wanted && (program || (hasScreen && !isRemote))) {
+    const [executable, ...args] = browserCommand(program);
+    const child = spawn(executable, [...args, address], { stdio: "ignore", detached: true });
+    child.once("error", () => output.note("No browser could be opened; follow the address."));
+    child.unref();
+    return;
+  }
+  const { port, hostname: host } = new URL(address);
+  const isLoopback = /^(127\.|localhost$|\[::1\]$)/.test(host);
+  if (isLoopback && (isRemote || !hasScreen)) {
+    output.note("From a machine with a screen:");
+    output.note(`  ssh -L ${port}:127.0.0.1:${port} ${hostname()}, then open the address there`);
+  }
+}
+
+function browserCommand(program: string | undefined): [string, ...string[]] {
+  if (program) return [program];
+  if (process.platform === "darwin") return ["open"];
+  if (process.platform === "win32") return ["cmd", "/c", "start", ""];
+  return ["xdg-open"];
 }

@@ -3,7 +3,7 @@ import { defineCommand } from "../command.js";
 
 /** `version` */
 export const command = defineCommand({
-  summary: "Prints the version.",
+  summary: "Print the version.",
   options: {},
   arguments: {},
   async run({ output }) {

@@ -52,7 +52,7 @@ interface Place {
   readonly command: Command | undefined;
   readonly options: OptionSpecs;
   readonly given: ReadonlyMap<string, string | undefined>;
-  /** The option whose value comes next. */
+  /** The option that needs the next word as its value. */
   readonly pending: string | undefined;
   readonly argumentCount: number;
   /** Behind `--`, where nothing is an option. */

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -7,30 +8,40 @@ import { CliError } from "../errors/cli-error.js";
 import { formatSize } from "../output/formats.js";
 import { parseCheckpointPath } from "../parse/checkpoint-path.js";
 import { readAdapterConfig } from "./adapter-config.js";
+import { findCheckpoint } from "./model-source.js";
+import { orLocal } from "./or-local.js";
 import { downloadCheckpoint } from "./download-checkpoint.js";
 import { withService } from "./with-service.js";
 
-/** An adapter and the folder of the model that it belongs to. */
+/** An adapter, its folder, and the folder of the model that it belongs to. */
 export interface LoadedAdapter {
   readonly adapter: LoraAdapter;
+  readonly folder: string;
   readonly baseFolder: string;
 }
 
-/** Reads an adapter from a PEFT folder or a checkpoint; `base` names its model where that is not known. */
-export async function loadAdapter(
-  context: CommandContext,
-  source: string,
+/**
+ * Reads an adapter from a PEFT folder, a checkpoint or the folder of a run, and hands it to `use`; a checkpoint's files are
+ * removed afterwards. `base` names its model where that is not known.
+ */
+export async function withAdapter<T>(
+  given: CommandContext,
+  place: string,
   base: string | undefined,
-): Promise<LoadedAdapter> {
+  use: (loaded: LoadedAdapter) => Promise<T>,
+): Promise<T> {
+  const context = orLocal(given);
+  const { cwd } = context.terminal;
+  const folder = path.resolve(cwd, place);
+  if (existsSync(path.join(folder, "adapter_config.json"))) {
+    return use(await readFrom(context, folder, base));
+  }
+  const source = (await findCheckpoint(place, cwd)) ?? place;
   if (!source.startsWith("tinker://")) {
-    const folder = path.resolve(context.terminal.cwd, source);
-    if (!(await isFolder(folder))) {
-      throw new CliError(
-        `${source} is neither a checkpoint path nor a folder.`,
-        "Give tinker://RUN_ID/weights/NAME, or a folder with adapter_config.json.",
-      );
-    }
-    return readFrom(context, folder, base);
+    throw new CliError(
+      `${place} is neither a checkpoint path nor a folder of a run or of an adapter.`,
+      "Give tinker://RUN_ID/weights/NAME, the folder of a run, or a folder with adapter_config.json.",
+    );
   }
   parseCheckpointPath(source);
   const temporary = await mkdtemp(path.join(tmpdir(), "tinker-ts-checkpoint-"));
@@ -40,7 +51,7 @@ export async function loadAdapter(
       await downloadCheckpoint(context, open, source, { directory, overwrite: false });
       return base ?? (await open.rest.getWeightsInfoByTinkerPath(source, open.bounds)).baseModel;
     });
-    return await readFrom(context, directory, baseModel);
+    return await use(await readFrom(context, directory, baseModel));
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }
@@ -60,7 +71,7 @@ async function readFrom(
   const model = await openModelFolder(baseFolder, context.signal);
   try {
     const adapter = await readAdapter(folder, model, context.signal);
-    return { adapter, baseFolder };
+    return { adapter, folder, baseFolder };
   } finally {
     await model.close();
   }
@@ -85,7 +96,7 @@ async function findBase(
     signal.throwIfAborted();
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new CliError(
-      `The base model ${base} is not to be had: ${reason}`,
+      `Cannot load the base model ${base}: ${reason}`,
       "Pass its folder or its id on the hub with --base-model.",
       { cause },
     );

@@ -5,12 +5,20 @@ export async function chatPrompt(
   tokenizer: Tokenizer,
   messages: readonly ChatMessage[],
 ): Promise<number[]> {
+  return (await promptOf(tokenizer, messages)).tokens;
+}
+
+/** The same with its text. */
+export async function promptOf(
+  tokenizer: Tokenizer,
+  messages: readonly ChatMessage[],
+): Promise<{ readonly text: string; readonly tokens: number[] }> {
   if (!hasTemplate(tokenizer)) {
     const text = messages.map(({ content }) => String(content)).join("\n");
-    return [...tokenizer.encode(text)];
+    return { text, tokens: [...tokenizer.encode(text)] };
   }
   const text = await tokenizer.renderChat(messages, { addGenerationPrompt: true });
-  return [...tokenizer.encode(text, { addSpecialTokens: false })];
+  return { text, tokens: [...tokenizer.encode(text, { addSpecialTokens: false })] };
 }
 
 /** Whether the model has a chat template. */

@@ -1,6 +1,6 @@
 import type { CommandContext } from "../command.js";
 
-/** The same context, with the engine in this process where neither a server nor a key is set. */
+/** The same context, with the engine on this machine where neither a server nor a key is set. */
 export function orLocal(context: CommandContext): CommandContext {
   const { globals, terminal, output } = context;
   const { env } = terminal;
@@ -9,6 +9,6 @@ export function orLocal(context: CommandContext): CommandContext {
     globals.apiKey ??
     (env["TINKER_BASE_URL"] || env["TINKER_API_KEY"] || env["TINKER_CREDENTIAL_CMD"]);
   if (isSet) return context;
-  output.note("No server and no key are set: the engine in this process does the work.");
+  output.note("No server and no key are set: using the engine on this machine.");
   return { ...context, globals: { ...globals, baseUrl: "local:" } };
 }

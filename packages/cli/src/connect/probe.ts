@@ -1,11 +1,11 @@
 import { connect } from "node:net";
 import { CliError } from "../errors/cli-error.js";
 
-const patienceMs = 5_000;
+const timeoutMs = 5_000;
 
 /**
- * Makes sure that somebody listens. Clients wait minutes for a server that went away in the middle of
- * their work; a person who mistyped an address should hear of it at once.
+ * Checks that a server listens. Clients wait minutes for a server that went away during their work; a mistyped address
+ * should be an error at once.
  */
 export async function probe(baseUrl: string, signal: AbortSignal): Promise<void> {
   const { hostname, port, protocol } = parse(baseUrl);
@@ -19,7 +19,7 @@ export async function probe(baseUrl: string, signal: AbortSignal): Promise<void>
     };
     const onAbort = (): void => finish("interrupted");
     signal.addEventListener("abort", onAbort, { once: true });
-    socket.setTimeout(patienceMs, () => finish(`no answer within ${patienceMs / 1000} s`));
+    socket.setTimeout(timeoutMs, () => finish(`no answer within ${timeoutMs / 1000} s`));
     socket.once("connect", () => finish(undefined));
     socket.once("error", (error) => finish(error.message));
   });
@@ -36,6 +36,6 @@ function parse(baseUrl: string): URL {
   if (url && (url.protocol === "http:" || url.protocol === "https:") && url.hostname) return url;
   throw new CliError(
     `--base-url: ${JSON.stringify(baseUrl)} is not an address.`,
-    'Write http://HOST:PORT, https://HOST, or "local:" for the engine in this process.',
+    'Write http://HOST:PORT, https://HOST, or "local:" for the engine on this machine.',
   );
 }

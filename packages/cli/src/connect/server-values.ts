@@ -4,8 +4,8 @@ import type { ValueKind } from "../parse/option-spec.js";
 import { chooseTarget } from "./target.js";
 import { withService, type OpenService } from "./with-service.js";
 
-/** Somebody waits at the keyboard. */
-const patienceMs = 1500;
+/** Completion must not delay typing. */
+const timeoutMs = 1500;
 const mostItems = 200;
 
 interface ServerValue {
@@ -13,21 +13,21 @@ interface ServerValue {
   readonly description: string;
 }
 
-/** Names of things that the server has, newest first; nothing where it does not answer soon. */
+/** Names of the server's models, runs and checkpoints, newest first; none when it does not answer in time. */
 export async function serverValues(
   context: CommandContext,
   kinds: readonly ValueKind[],
 ): Promise<readonly ServerValue[]> {
-  const giveUp = AbortSignal.timeout(patienceMs);
-  const hasGivenUp = new Promise<[]>((resolve) => {
-    giveUp.addEventListener("abort", () => resolve([]), { once: true });
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const timedOut = new Promise<[]>((resolve) => {
+    timeout.addEventListener("abort", () => resolve([]), { once: true });
   });
-  const hurried: CommandContext = {
+  const bounded: CommandContext = {
     ...context,
     output: new Output(context.terminal, { format: "table", json: false, quiet: true }),
-    signal: AbortSignal.any([context.signal, giveUp]),
+    signal: AbortSignal.any([context.signal, timeout]),
   };
-  return Promise.race([read(hurried, kinds).catch(() => []), hasGivenUp]);
+  return Promise.race([read(bounded, kinds).catch(() => []), timedOut]);
 }
 
 async function read(
@@ -35,13 +35,13 @@ async function read(
   kinds: readonly ValueKind[],
 ): Promise<readonly ServerValue[]> {
   if (chooseTarget(context).kind === "local") {
-    // Starting the engine takes longer than anybody waits for a word.
+    // Starting the engine takes longer than a completion may.
     return kinds.includes("models")
       ? [{ text: "tinker-ts/sprout", description: "The embedded model" }]
       : [];
   }
   return withService(context, async (open) => {
-    // A server that has no list of one kind still has the others.
+    // A server without one kind of list still has the others.
     const lists = await Promise.all(kinds.map((kind) => readers[kind](open).catch(() => [])));
     return lists.flat();
   });

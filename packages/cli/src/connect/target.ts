@@ -3,7 +3,7 @@ import { CliError } from "../errors/cli-error.js";
 
 /** Where commands are carried out. */
 export type Target =
-  | { readonly kind: "local" }
+  | { readonly kind: "local"; readonly baseUrl: string }
   | { readonly kind: "remote"; readonly baseUrl: string; readonly apiKey: string | undefined };
 
 const hostedBaseUrl = "https://tinker.thinkingmachines.dev/services/tinker-prod";
@@ -12,14 +12,14 @@ const hostedBaseUrl = "https://tinker.thinkingmachines.dev/services/tinker-prod"
 export function chooseTarget({ globals, terminal }: CommandContext): Target {
   const { env } = terminal;
   const baseUrl = globals.baseUrl ?? (env["TINKER_BASE_URL"] || undefined);
-  if (baseUrl === "local:") return { kind: "local" };
+  if (baseUrl?.startsWith("local:")) return { kind: "local", baseUrl };
   const apiKey = globals.apiKey ?? (env["TINKER_API_KEY"] || undefined);
   if (baseUrl === undefined && apiKey === undefined && !env["TINKER_CREDENTIAL_CMD"]) {
     throw new CliError(
       "No server and no API key are set.",
       [
         "Choose one of these:",
-        "  --base-url local:                      the engine in this process; needs nothing else",
+        "  --base-url local:                      the engine on this machine; needs nothing else",
         "  tinker-ts serve, then --base-url URL   a server of your own (or TINKER_BASE_URL)",
         "  --api-key KEY                          the hosted service (or TINKER_API_KEY)",
       ].join("\n"),

@@ -3,29 +3,32 @@ import type { ClientEvent, RestClient, ServiceClient, ServiceClientOptions } fro
 import type { CommandContext } from "../command.js";
 import { CliError } from "../errors/cli-error.js";
 import type { Output } from "../output/output.js";
+import { followLocalLog } from "./local-log.js";
 import { probe } from "./probe.js";
 import { chooseTarget, type Target } from "./target.js";
 
-/** An open way to a server. */
+/** A connection to a server. */
 export interface OpenService {
   readonly service: ServiceClient;
   readonly rest: RestClient;
-  /** Bounds for every call: Ctrl-C and --timeout. */
+  /** Options of every call: Ctrl-C and --timeout. */
   readonly bounds: { readonly signal: AbortSignal; readonly timeoutMs?: number };
-  /** What the server was found to speak so far. */
+  /** The dialect of the server, as far as it is known. */
   readonly dialect: () => "proto" | "json";
 }
 
-/** Opens a server, does something with it, and closes it whatever happens. */
+/** Connects to a server, runs an action, and closes the connection. */
 export async function withService<T>(
   context: CommandContext,
   action: (open: OpenService) => Promise<T>,
-  /** @default the one that was chosen */
+  /** @default the server that the options name */
   target: Target = chooseTarget(context),
 ): Promise<T> {
   const { signal, globals } = context;
   const place =
-    target.kind === "local" ? await openLocal(context) : await openRemote(target, signal);
+    target.kind === "local"
+      ? await openLocal(context, target.baseUrl)
+      : await openRemote(target, signal);
   const { ServiceClient: Client } = await import("tinker-ts");
   const { timeout } = globals;
   try {
@@ -54,15 +57,28 @@ interface Place {
   close(): Promise<void>;
 }
 
-/** Stands for this process in the addresses of requests that never leave it. */
+/** The address of this process in requests that never leave it. */
 const localOrigin = "http://local.invalid";
 
-async function openLocal({ terminal, output }: CommandContext): Promise<Place> {
-  const { createLocalHandler } = await import("@tinker-ts/server").catch((cause: unknown) => {
-    throw new CliError("The embedded engine cannot be loaded.", "Run 'tinker-ts doctor'.", {
-      cause,
-    });
-  });
+/** The engine on this machine: the shared server of the data directory, or this process where that is asked for. */
+async function openLocal(context: CommandContext, baseUrl: string): Promise<Place> {
+  const { terminal, output } = context;
+  const { env } = terminal;
+  const isTemporary = (baseUrl.slice("local:".length) || env["TINKER_TS_DATA_DIR"]) === "memory";
+  if (isTemporary) return { options: { baseUrl }, close: async () => {} };
+  if (/^(1|true|yes|on)$/i.test(env["TINKER_TS_IN_PROCESS"] ?? "")) return openInside(context);
+  const { localLogFile, dataDirectory } = await import("@tinker-ts/server/local").catch(refuse);
+  const dataDir = dataDirectory(baseUrl.slice("local:".length), env);
+  const stop = followLocalLog(localLogFile(dataDir), output);
+  return { options: { baseUrl: "local:", dataDir }, close: async () => stop() };
+}
+
+function refuse(cause: unknown): never {
+  throw new CliError("The embedded engine cannot be loaded.", "Run 'tinker-ts doctor'.", { cause });
+}
+
+async function openInside({ terminal, output }: CommandContext): Promise<Place> {
+  const { createLocalHandler } = await import("@tinker-ts/server").catch(refuse);
   const dataDir = terminal.env["TINKER_TS_DATA_DIR"];
   const logger = notesOfServer(output);
   const handler = await createLocalHandler({ logger, ...(dataDir ? { dataDir } : {}) });
@@ -72,7 +88,7 @@ async function openLocal({ terminal, output }: CommandContext): Promise<Place> {
   };
 }
 
-/** What a person should know of the server in this process: that it fetches a model, and trouble. */
+/** Notes of the server in this process for the user: downloads of models, and problems. */
 function notesOfServer(output: Output): Logger {
   const warn: Logger["warn"] = (event, fields = {}) => {
     if (event === "a base model cannot be read") return; // the command that needs it says so
@@ -108,7 +124,7 @@ function clientOptions(
   return {
     env,
     telemetry: false,
-    // TINKER_LOG asks for the client's own log.
+    // With TINKER_LOG the client writes its own log.
     ...(env["TINKER_LOG"] ? {} : { logger: { debug: silent, info: silent, warn, error: warn } }),
     onEvent: (event) => {
       listener(event);

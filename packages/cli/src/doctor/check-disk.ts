@@ -29,7 +29,7 @@ export async function checkLostAndFound(env: Environment): Promise<Finding[]> {
       check: "Lost and found",
       state: "warning",
       finding: `${weights.length} saved states and ${others} other files in ${folder}`,
-      wayOut:
+      remedy:
         first === undefined
           ? "Payloads and results of requests that the server does not know any more; delete them."
           : `Bring back what you miss with 'tinker-ts checkpoint import ${first}'; delete the rest.`,
@@ -47,9 +47,9 @@ export async function checkDisk(env: Environment): Promise<Finding> {
     const { bavail, bsize } = await statfs(existing);
     const freeBytes = bavail * bsize;
     const finding = `${formatSize(freeBytes)} free in ${folder}`;
-    const wayOut = "Free some space, or set TINKER_TS_DATA_DIR to another disk.";
-    if (freeBytes < tooLittleBytes) return broken("Disk", finding, wayOut);
-    if (freeBytes < littleBytes) return { check: "Disk", state: "warning", finding, wayOut };
+    const remedy = "Free some space, or set TINKER_TS_DATA_DIR to another disk.";
+    if (freeBytes < tooLittleBytes) return broken("Disk", finding, remedy);
+    if (freeBytes < littleBytes) return { check: "Disk", state: "warning", finding, remedy };
     return ok("Disk", finding);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

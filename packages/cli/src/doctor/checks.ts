@@ -1,10 +1,12 @@
 import type { CommandContext } from "../command.js";
+import { chooseTarget, type Target } from "../connect/target.js";
+import { withService } from "../connect/with-service.js";
+import { CliError } from "../errors/cli-error.js";
+import { describeError } from "../output/describe-error.js";
+import { checkModel } from "./check-model.js";
 import { checkDisk, checkLostAndFound } from "./check-disk.js";
-import { checkEngine } from "./check-engine.js";
-import { checkGpu } from "./check-gpu.js";
-import { checkMemory } from "./check-memory.js";
-import { checkServer } from "./check-server.js";
 import { broken, ok, type Finding } from "./finding.js";
+import type { Int8Support } from "@tinker-ts/engine";
 
 const oldestNode = [20, 19] as const;
 
@@ -16,7 +18,7 @@ export async function runChecks(context: CommandContext, model?: string): Promis
     engine,
     // Without an engine there is nothing to compare.
     ...(engine.state === "ok" ? await checkGpu() : []),
-    ...(model === undefined ? [] : await checkMemory(model)),
+    ...(model === undefined ? [] : await checkModel(model)),
     await checkDisk(context.terminal.env),
     ...(await checkLostAndFound(context.terminal.env)),
     ...(await checkServer(context)),
@@ -30,4 +32,122 @@ function checkNode(): Finding {
   return isNew
     ? ok("Node", node)
     : broken("Node", node, `Install Node ${oldestNode.join(".")} or newer.`);
+}
+
+/** Starts the engine, which loads its native library. */
+async function checkEngine(): Promise<Finding> {
+  try {
+    const { Engine } = await import("@tinker-ts/engine");
+    const startedAt = performance.now();
+    const engine = await Engine.create();
+    const startMs = Math.round(performance.now() - startedAt);
+    const int8 = await engine.checkInt8();
+    await engine.close();
+    return ok("Engine", `starts in ${startMs} ms; int8 weights: ${describeInt8(int8)}`);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return broken(
+      "Engine",
+      reason,
+      `Install @tinker-ts/engine for this platform (${process.platform} ${process.arch}): npm install @tinker-ts/engine. Servers elsewhere work without it.`,
+    );
+  }
+}
+
+function describeInt8({ digitBits, speedup, isUsed }: Int8Support): string {
+  if (digitBits === null) return "not exact on this processor, 32 bits are used in their place";
+  if (!isUsed) return "slower than 32 bits on this processor, which are used in their place";
+  const digits = digitBits === 7 ? "three digits of 7 bits" : "two digits of 8 bits";
+  return `products ${speedup.toFixed(1)} times as fast as in 32 bits, int16 activations in ${digits}`;
+}
+
+/**
+ * Has the engine compare a GPU with the processor, part by part. A machine without one is well; one whose numbers
+ * are wrong is not.
+ */
+async function checkGpu(): Promise<Finding[]> {
+  const { EngineError } = await import("@tinker-ts/engine");
+  try {
+    const { check, name, reason } = await chosenDevice();
+    const block = check?.promptBlock ?? null;
+    return [
+      ...(check?.parts ?? []).map(({ name: part, difference, deviceMs, processorMs }) =>
+        ok(
+          `GPU: ${part}`,
+          `differs by ${difference.toExponential(1)}; ${milliseconds(deviceMs)}, on the processor ${milliseconds(processorMs)}`,
+        ),
+      ),
+      ok("GPU: prompts", block === null ? "in long blocks" : `${block} tokens at a time`),
+      ok(
+        "GPU: speed",
+        `${reason}; --device auto takes the ${name === "gpu" ? "GPU" : "processor"}`,
+      ),
+    ];
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    if (error.code === "device_differs") {
+      return [broken("GPU", error.message, "Use --device cpu; docs/gpu.md says what to report.")];
+    }
+    const remedy = "Nothing is wrong; the processor computes. docs/gpu.md says what a GPU needs.";
+    return [{ check: "GPU", state: "skipped", finding: error.message, remedy }];
+  }
+}
+
+/** What "auto" makes of the GPU; throws where it cannot be used. */
+async function chosenDevice() {
+  const { Engine } = await import("@tinker-ts/engine");
+  let engine = await Engine.create({ device: "auto" });
+  if (engine.device.check === undefined) {
+    await engine.close();
+    engine = await Engine.create({ device: "gpu" });
+  }
+  await engine.close();
+  return engine.device;
+}
+
+function milliseconds(ms: number): string {
+  return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+}
+
+/** Whether the chosen server answers, what it speaks, and whether it takes the key. */
+async function checkServer(context: CommandContext): Promise<Finding[]> {
+  let target: Target;
+  try {
+    target = chooseTarget(context);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    const remedy = "Nothing is wrong; to use a server set TINKER_BASE_URL or TINKER_API_KEY.";
+    return [{ check: "Server", state: "skipped", finding: "none is set", remedy }];
+  }
+  const where = target.kind === "local" ? "the engine in this process" : target.baseUrl;
+  try {
+    return await withService(context, async ({ service, dialect, bounds }) => {
+      const { supportedModels } = await service.getServerCapabilities(bounds);
+      const models = `${supportedModels.length} model${supportedModels.length === 1 ? "" : "s"}`;
+      // Servers without the configuration endpoint are older than the protobuf form of messages.
+      const spoken = dialect() === "json" ? "JSON (an older server)" : "protobuf and JSON";
+      return [ok("Server", `${where}, ${models}`), ok("Dialect", spoken), keyFinding(target)];
+    });
+  } catch (error) {
+    context.signal.throwIfAborted();
+    const { heading, detail } = describeError(error);
+    const finding = `${where}: ${heading}`;
+    const isKey = heading === "Authentication failed" || heading === "Permission denied";
+    if (isKey) {
+      return [
+        ok("Server", where),
+        broken(
+          "Key",
+          detail ?? heading,
+          "Set TINKER_API_KEY (or --api-key) to a key of this server.",
+        ),
+      ];
+    }
+    return [broken("Server", finding, detail ?? "Start one with 'tinker-ts serve'.")];
+  }
+}
+
+function keyFinding(target: Target): Finding {
+  if (target.kind === "local") return ok("Key", "none is needed");
+  return ok("Key", target.apiKey === undefined ? "none was needed" : "accepted");
 }

@@ -1,4 +1,4 @@
-/** Something that cannot be done, told in one line and perhaps a second with the way out. */
+/** An error of a command: one line, and optionally a second one with a suggestion. */
 export class CliError extends Error {
   override readonly name = "CliError";
   readonly detail: string | undefined;

@@ -1,7 +1,7 @@
-/** A command line that cannot be understood; nothing was done. */
+/** An invalid command line; nothing was done. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
-  /** The words of the command that was meant, as far as they were understood. */
+  /** The words of the command, as far as they are valid. */
   readonly words: readonly string[];
 
   constructor(message: string, words: readonly string[] = []) {

@@ -1,4 +1,4 @@
-/** Whether a path matches one of some patterns: `*` stands for anything, `?` for one character. */
+/** True for a path that matches one of the patterns: `*` matches any text, `?` one character. */
 export function matchesAny(file: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => toRegExp(pattern).test(file));
 }

@@ -1,7 +1,6 @@
+import { CliError } from "../errors/cli-error.js";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { CliError } from "../errors/cli-error.js";
-import { modelCard, type ModelCardFacts } from "./model-card.js";
 
 const weightFiles = ["adapter_model.safetensors", "adapter_model.bin"];
 
@@ -31,4 +30,43 @@ async function nameBase(file: string, baseModel: string): Promise<void> {
   if (typeof config["base_model_name_or_path"] === "string") return;
   const named = { ...config, base_model_name_or_path: baseModel };
   await writeFile(file, `${JSON.stringify(named, null, 2)}\n`);
+}
+
+/** The contents of a model card. */
+interface ModelCardFacts {
+  readonly repo: string;
+  /** The branch, where it is not the main one. */
+  readonly revision: string | undefined;
+  readonly baseModel: string | null;
+  readonly loraRank: number | null;
+  readonly checkpointPath: string;
+}
+
+/** A model card in the form that the hub reads. */
+function modelCard(facts: ModelCardFacts): string {
+  const { repo, revision, baseModel, loraRank, checkpointPath } = facts;
+  const branch = revision === undefined ? "" : `, revision=${JSON.stringify(revision)}`;
+  const base = baseModel ?? "unknown";
+  const rank = loraRank === null ? "" : ` of rank ${loraRank}`;
+  return `---
+base_model: ${base}
+library_name: peft
+tags:
+- tinker
+- peft
+- lora
+- base_model:adapter:${base}
+tinker_path: ${checkpointPath}
+---
+
+# Adapter of ${base}
+
+A LoRA adapter${rank}, trained over the Tinker API and uploaded from \`${checkpointPath}\`.
+
+\`\`\`python
+from peft import AutoPeftModelForCausalLM
+
+model = AutoPeftModelForCausalLM.from_pretrained("${repo}"${branch})
+\`\`\`
+`;
 }

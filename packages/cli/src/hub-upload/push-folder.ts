@@ -52,7 +52,7 @@ export async function pushFolder(options: PushOptions): Promise<void> {
 }
 
 async function operations({ folder, allowPatterns, ignorePatterns }: PushOptions) {
-  // The marker is for tools of this API, so it goes along only where somebody asks for files by name.
+  // The marker is for tools of this API, so it is uploaded only when files are selected by name.
   const ignored =
     allowPatterns.length > 0 ? ignorePatterns : [...ignorePatterns, "checkpoint_complete"];
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });

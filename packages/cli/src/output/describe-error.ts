@@ -1,7 +1,7 @@
 import { CliError } from "../errors/cli-error.js";
 import type { Style } from "../terminal/style.js";
 
-/** An error for people: what happened, and more where there is more. */
+/** An error as it is printed: a heading, and details below it. */
 export interface ErrorDescription {
   readonly heading: string;
   readonly detail: string | undefined;
@@ -18,7 +18,7 @@ const headings: Readonly<Record<string, string>> = {
   connection_error: "Connection failed",
 };
 
-/** Codes of errors whose message says it all. */
+/** Codes of errors with a complete message. */
 const plainCodes = new Set([
   "invalid_argument",
   "missing_dependency",
@@ -28,9 +28,10 @@ const plainCodes = new Set([
   "renderer_error",
   "data_directory_in_use",
   "data_directory_unusable",
+  "run_failed",
 ]);
 
-/** What to tell about an error. Errors of other packages are known by their codes, not by importing them. */
+/** The text of an error. Errors of other packages are recognized by their codes, without importing them. */
 export function describeError(error: unknown): ErrorDescription {
   if (error instanceof CliError) return { heading: error.message, detail: error.detail };
   if (!(error instanceof Error)) return { heading: unexpected(String(error)), detail: undefined };
@@ -38,23 +39,36 @@ export function describeError(error: unknown): ErrorDescription {
   if (isUnknownModel(error)) return { heading: detailOf(error), detail: undefined };
   const heading = headings[code] ?? headingOfStatus(code);
   if (heading !== undefined) {
-    const wayOut = code === "http_401" ? "\nCheck --api-key or TINKER_API_KEY." : "";
-    return { heading, detail: detailOf(error) + wayOut };
+    const remedy = code === "http_401" ? "\nCheck --api-key or TINKER_API_KEY." : "";
+    return { heading, detail: detailOf(error) + remedy };
   }
   if (code === "credential") {
     return { heading: "Failed to connect to Tinker API", detail: error.message };
+  }
+  if (error.name === "RunDiffersError" && "differences" in error) {
+    const differences = (error.differences as readonly string[]).join("; ");
+    const folder = error.message.replace(/^folder: | holds a run with other settings.*$/gs, "");
+    return {
+      heading: `${folder} holds a run with other settings: ${differences}.`,
+      detail:
+        "Use the same data and settings to resume it, --if-exists new to train in a numbered folder beside it,\n" +
+        "--if-exists delete to replace it, or --output for another folder.",
+    };
+  }
+  if (code === "group_failed") {
+    return { heading: error.message, detail: stackLines(error.cause) };
   }
   if (plainCodes.has(code) || ["EngineError", "HubError", "ServerError"].includes(error.name)) {
     return { heading: error.message, detail: undefined };
   }
   if (["RequestFailedError", "ResultError", "RequestExpiredError"].includes(error.name)) {
-    return { heading: "The server could not do this", detail: error.message };
+    return { heading: "The server could not process the request", detail: error.message };
   }
   if (isSystemError(error)) return { heading: error.message, detail: undefined };
   return { heading: unexpected(error.message), detail: undefined };
 }
 
-/** An error as it is printed: what happened on one line, more below it. */
+/** An error as text: the heading on one line, details below it. */
 export function errorText(error: unknown, { red }: Pick<Style, "red">): string {
   const { heading, detail } = describeError(error);
   return `${red("Error:")} ${heading}\n${detail ? `${detail}\n` : ""}`;
@@ -66,14 +80,14 @@ function headingOfStatus(code: string): string | undefined {
   return status >= 500 ? "Internal server error" : `API error (status ${status})`;
 }
 
-/** A model that cannot be found is told in the server's words alone. */
+/** For a model that cannot be found the server's message is complete. */
 function isUnknownModel(error: Error): boolean {
   const body: unknown = "body" in error ? error.body : null;
   const code: unknown = (body as { code?: unknown } | null)?.code;
   return code === "model_not_found" || code === "hub_unreachable";
 }
 
-/** Servers put their words into the body under one of a few names. */
+/** The server's message, which is in the body under one of a few names. */
 function detailOf(error: Error): string {
   const body: unknown = "body" in error ? error.body : null;
   if (typeof body === "object" && body !== null) {
@@ -93,6 +107,12 @@ function isSystemError(error: Error): boolean {
 
 function codeOf(error: Error): string {
   return "code" in error && typeof error.code === "string" ? error.code : "";
+}
+
+/** The first lines of a stack: those of the user's own code. */
+function stackLines(error: unknown): string | undefined {
+  const stack = error instanceof Error ? error.stack : undefined;
+  return stack?.split("\n").slice(1, 6).join("\n");
 }
 
 function unexpected(message: string): string {

@@ -10,7 +10,7 @@ export interface Result {
   readonly table: () => Table;
 }
 
-/** What was asked for. */
+/** The chosen format. */
 export interface OutputOptions {
   readonly format: "table" | "json";
   /** Short for the format of that name. */
@@ -19,8 +19,8 @@ export interface OutputOptions {
 }
 
 /**
- * How a command tells things: results on standard output in the format that was asked for, everything
- * else on standard error, and that only where a person looks at it.
+ * The output of a command: results on standard output in the chosen format, notes and progress on standard error, unless
+ * the output is JSON or quiet.
  */
 export class Output {
   readonly isJson: boolean;
@@ -35,7 +35,7 @@ export class Output {
     this.style = styleFor(terminal, "out");
   }
 
-  /** Whether progress and notes are wanted. */
+  /** True when progress and notes are shown. */
   get isLoud(): boolean {
     return !this.isJson && !this.#isQuiet;
   }
@@ -58,12 +58,12 @@ export class Output {
     this.#terminal.out(`${text}\n`);
   }
 
-  /** Says something on the side; not with JSON and not with --quiet. */
+  /** Prints a note on standard error; not with JSON or --quiet. */
   note(text: string): void {
     if (this.isLoud) this.#terminal.err(`${text}\n`);
   }
 
-  /** Shows how far long work is. */
+  /** Shows the progress of long work. */
   progress(label: string): Progress {
     if (!this.isLoud) return noProgress;
     return showProgress(label, this.#terminal, styleFor(this.#terminal, "err"));

@@ -7,15 +7,15 @@ export const adapterOptions = {
     short: "o",
     placeholder: "DIR",
     required: true,
-    description: "The folder to write",
+    description: "Folder to write",
   },
   baseModel: {
     type: "string",
     placeholder: "PATH",
     values: ["models", "files"],
-    description: "Folder or hub id of the base model, where the checkpoint's own name will not do",
+    description: "Folder or hub id of the base model, if not the checkpoint's own name",
   },
-  force: { type: "flag", description: "Replaces a folder that is there" },
+  force: { type: "flag", description: "Replace an existing folder" },
 } as const satisfies OptionSpecs;
 
 /** The adapter itself. */

@@ -14,7 +14,7 @@ export const globalOptions = {
     type: "string",
     placeholder: "URL",
     values: [],
-    description: 'The server, or "local:" for the engine in this process (TINKER_BASE_URL)',
+    description: 'Server, or "local:" for the engine on this machine (TINKER_BASE_URL)',
   },
   apiKey: {
     type: "string",

@@ -1,4 +1,4 @@
-/** Something that a shell can offer as a value. */
+/** A kind of value that completion offers. */
 export type ValueKind = "models" | "checkpoints" | "runs" | "sessions" | "files";
 
 /** An option of a command; its key in the command's `options` is the name in camelCase. */
@@ -7,19 +7,19 @@ export interface OptionSpec {
   readonly description: string;
   /** One letter. */
   readonly short?: string;
-  /** What stands for the value in the help. @default the type in capitals */
+  /** The name of the value in the help. @default the type in capitals */
   readonly placeholder?: string;
-  /** The values that there are. */
+  /** The allowed values. */
   readonly choices?: readonly string[];
-  /** What completion offers where there are no choices. @default files, for text */
+  /** The values that completion offers without choices. @default files, for text */
   readonly values?: readonly ValueKind[];
   /** May be given several times. */
   readonly multiple?: true;
   readonly required?: true;
   readonly default?: string | number | boolean;
-  /** Smallest number that makes sense. */
+  /** The minimum. */
   readonly min?: number;
-  /** Largest number that makes sense. */
+  /** The maximum. */
   readonly max?: number;
 }
 
@@ -54,7 +54,7 @@ export type OptionValues<O extends OptionSpecs> = {
 export interface ArgumentSpec {
   readonly description: string;
   readonly choices?: readonly string[];
-  /** What completion offers where there are no choices. @default files */
+  /** The values that completion offers without choices. @default files */
   readonly values?: readonly ValueKind[];
   readonly optional?: true;
   /** Takes all that follow; only the last one may. */

@@ -44,7 +44,7 @@ it("takes what follows -- as it is", () => {
 it("takes negative numbers, but no option for a value", () => {
   expect(parse("a", "--rate", "-0.5").options["rate"]).toBe(-0.5);
   expect(() => parse("a", "--run-id", "-y")).toThrow(
-    "Option '--run-id' requires a value. If -y is meant, write --run-id=-y.",
+    "Option '--run-id' requires a value. To pass -y, write --run-id=-y.",
   );
   expect(parse("a", "--run-id=-y").options["runId"]).toBe("-y");
 });

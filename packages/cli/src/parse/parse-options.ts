@@ -12,13 +12,13 @@ import { UsageError } from "../errors/usage-error.js";
 
 type Value = string | number | boolean;
 
-/** Options and arguments of one command line, checked and completed by their defaults. */
+/** Options and arguments of a command line with their defaults. */
 export interface ParsedLine {
   readonly options: Record<string, Value | readonly Value[] | undefined>;
   readonly arguments: Record<string, string | readonly string[] | undefined>;
 }
 
-/** Reads options and arguments; throws a `UsageError` that names the one at fault. */
+/** Reads options and arguments; throws a `UsageError` that names the invalid one. */
 export function parseOptions(
   args: readonly string[],
   optionSpecs: OptionSpecs,
@@ -75,7 +75,7 @@ function readValue(
   const isNumber = spec.type !== "string";
   const looksLikeOption = !token.inlineValue && /^-./.test(value ?? "");
   if (value === undefined || (looksLikeOption && !(isNumber && /^-[\d.]/.test(value)))) {
-    const hint = value === undefined ? "" : ` If ${value} is meant, write ${rawName}=${value}.`;
+    const hint = value === undefined ? "" : ` To pass ${value}, write ${rawName}=${value}.`;
     throw new UsageError(`Option '${rawName}' requires a value.${hint}`);
   }
   if (isNumber) return readNumber(rawName, spec, value);
@@ -85,10 +85,12 @@ function readValue(
 
 function readNumber(rawName: string, { type, min, max }: OptionSpec, text: string): number {
   const value = Number(text);
-  const kind = type === "integer" ? "whole number" : "number";
+  const kind = type === "integer" ? "integer" : "number";
   const isRight = text.trim() !== "" && Number.isFinite(value);
   if (!isRight || (type === "integer" && !Number.isSafeInteger(value))) {
-    throw new UsageError(`Invalid value for '${rawName}': '${text}' is not a ${kind}.`);
+    throw new UsageError(
+      `Invalid value for '${rawName}': '${text}' is not ${kind === "integer" ? "an" : "a"} ${kind}.`,
+    );
   }
   if ((min !== undefined && value < min) || (max !== undefined && value > max)) {
     const range = [
@@ -113,8 +115,9 @@ function unknownOption(rawName: string, known: readonly string[]): UsageError {
   const near = closest(name, known);
   const longer = known.filter((other) => name.length > 1 && other.startsWith(name));
   const meant = (near === undefined ? longer : [near]).map((other) => `--${other}`);
-  const hint = meant.length > 0 ? ` Did you mean ${meant.join(" or ")}?` : "";
-  return new UsageError(`No such option: ${rawName}${hint}`);
+  const all = known.map((other) => `--${other}`).join(", ");
+  const hint = meant.length > 0 ? `Did you mean ${meant.join(" or ")}?` : `Options: ${all}.`;
+  return new UsageError(`No such option: ${rawName}. ${hint}`);
 }
 
 function completeOptions(specs: OptionSpecs, given: ReadonlyMap<string, Value[]>) {

@@ -7,13 +7,13 @@ export const recordingOptions = {
     type: "string",
     choices: ["sample", "all", "off"],
     default: "sample",
-    description: "Which training data and rollouts are kept to be looked at",
+    description: "Training data and rollouts to keep for the studio",
   },
   logs: {
     type: "string",
     multiple: true,
     placeholder: "DIR",
-    description: "A folder of run folders to show as well, such as the Python cookbook's",
+    description: "Folder of run folders to show too, such as the Python cookbook's",
   },
 } as const satisfies OptionSpecs;
 

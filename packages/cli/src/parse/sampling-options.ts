@@ -1,33 +1,38 @@
 import type { SamplingParamsInput } from "tinker-ts";
 import type { OptionSpecs, OptionValues } from "./option-spec.js";
 
-/** How tokens are chosen. */
+/** Options of sampling. */
 export const samplingOptions = {
   maxTokens: {
     type: "integer",
     min: 1,
     default: 128,
-    description: "Longest continuation in tokens",
+    description: "Maximum tokens",
   },
   temperature: {
     type: "number",
     min: 0,
     default: 1,
-    description: "0 always takes the most probable token",
+    description: "Sampling temperature; 0 takes the most probable token",
   },
-  topK: { type: "integer", min: -1, default: -1, description: "Only the K most probable; -1: all" },
+  topK: {
+    type: "integer",
+    min: -1,
+    default: -1,
+    description: "Sample from the K most probable tokens; -1 for all",
+  },
   topP: {
     type: "number",
     min: 0,
     max: 1,
     default: 1,
-    description: "Only the most probable ones that make up this share",
+    description: "Sample from the most probable tokens with this total probability",
   },
-  seed: { type: "integer", description: "Makes the result repeatable" },
-  stop: { type: "string", multiple: true, description: "Ends the continuation after this text" },
+  seed: { type: "integer", description: "Random seed for sampling" },
+  stop: { type: "string", multiple: true, description: "Stop after this text" },
 } as const satisfies OptionSpecs;
 
-/** The parameters that the options stand for; `stopTokens` apply when no texts to stop at are given. */
+/** The sampling parameters of the options; `stopTokens` apply when no stop texts are given. */
 export function samplingParams(
   options: OptionValues<typeof samplingOptions>,
   stopTokens: readonly number[] = [],

@@ -2,26 +2,26 @@ import { CliError } from "../errors/cli-error.js";
 import { parseCheckpointPath } from "./checkpoint-path.js";
 import type { OptionSpecs, OptionValues } from "./option-spec.js";
 
-/** What to sample from. */
+/** The model to sample from. */
 export const sourceOptions = {
   model: {
     type: "string",
     short: "m",
     placeholder: "NAME|PATH",
     values: ["models", "checkpoints", "files"],
-    description: "A base model ('models' lists them) or a checkpoint (tinker://...)",
+    description: "Base model ('models' lists them), checkpoint (tinker://...) or folder of a run",
   },
   baseModel: {
     type: "string",
     placeholder: "NAME",
     values: ["models", "files"],
-    description: "The same for a base model only",
+    description: "Base model only",
   },
   modelPath: {
     type: "string",
     placeholder: "PATH",
     values: ["checkpoints"],
-    description: "The same for a checkpoint only",
+    description: "Checkpoint only",
   },
 } as const satisfies OptionSpecs;
 
@@ -35,7 +35,7 @@ export function readSource(options: OptionValues<typeof sourceOptions>): Source 
   if (given === undefined || others.length > 0) {
     throw new CliError(
       given === undefined
-        ? "Say which model: pass --model NAME or --model tinker://..."
+        ? "No model is named: pass --model NAME or --model tinker://..."
         : "Pass only one of --model, --base-model and --model-path.",
       "'tinker-ts models' lists models, 'tinker-ts checkpoint list' checkpoints.",
     );
@@ -49,7 +49,7 @@ export function readSource(options: OptionValues<typeof sourceOptions>): Source 
   return { modelPath: given };
 }
 
-/** What a source is called. */
+/** The name of a source. */
 export function nameOf(source: Source): string {
   return "baseModel" in source ? source.baseModel : source.modelPath;
 }

@@ -1,9 +1,20 @@
-import path from "node:path";
 import { CliError } from "../errors/cli-error.js";
-import { commandLine } from "./command-line.js";
 import type { OptionSpecs } from "./option-spec.js";
 
-/** What every kind of training takes. */
+const output = {
+  type: "string",
+  short: "o",
+  placeholder: "DIR",
+  description: "Folder of the run; by default runs/NAME, by the name of the file",
+} as const;
+
+const maxFailedSteps = {
+  type: "integer",
+  min: 0,
+  description: "End the run after N steps in a row with errors only; 0 never; 3 by default",
+} as const;
+
+/** Options of every kind of training. */
 export const runOptions = {
   model: {
     type: "string",
@@ -11,103 +22,97 @@ export const runOptions = {
     placeholder: "NAME",
     values: ["models", "files"],
     required: true,
-    description: "The model to train",
+    description: "Base model to train",
   },
   load: {
     type: "string",
     placeholder: "PATH",
     values: ["checkpoints"],
-    description: "Begins with the weights of a checkpoint",
+    description: "Start from the weights of a checkpoint",
   },
   renderer: {
     type: "string",
     placeholder: "NAME",
-    description: "The chat format, if not the model's recommended one",
+    description: "Chat format, if not the model's recommended one",
   },
-  maxSteps: { type: "integer", min: 1, description: "Ends after so many steps" },
-  resume: { type: "flag", description: "Goes on with the run in that folder" },
+  maxSteps: { type: "integer", min: 1, description: "Maximum number of steps" },
+  resume: {
+    type: "flag",
+    description: "Resume the run in the folder; short for --if-exists resume",
+  },
+  ifExists: {
+    type: "string",
+    choices: ["fail", "resume", "delete", "new"],
+    description:
+      "If the folder holds a run: fail (default), resume it, delete it, or use a new folder",
+  },
+  dryRun: { type: "flag", description: "Show the plan and train nothing" },
 } as const satisfies OptionSpecs;
 
-/** What training on rows of data takes besides. */
+/** Further options of training on rows of data. */
 export const rowOptions = {
   ...runOptions,
+  eval: {
+    type: "string",
+    placeholder: "FILE",
+    description: "Rows to evaluate on; they are not trained",
+  },
+  testSize: { type: "integer", min: 1, description: "Number of rows to hold out for evaluation" },
+  lr: {
+    type: "string",
+    placeholder: "RATE",
+    description: "Peak learning rate; by default the one recommended for the model",
+  },
+  batchSize: {
+    type: "integer",
+    min: 1,
+    description: "Rows per step; by default up to 128, for 100 steps per epoch",
+  },
   lrSchedule: {
     type: "string",
     choices: ["linear", "cosine", "constant"],
     default: "linear",
-    description: "How the rate changes",
+    description: "Learning rate schedule",
   },
-  rank: { type: "integer", min: 1, default: 32, description: "The rank of the adapter" },
+  rank: { type: "integer", min: 1, default: 32, description: "Rank of the adapter" },
   epochs: {
     type: "integer",
     min: 1,
-    default: 1,
-    description: "How often the data is gone through",
+    description: "Passes over the data; by default 1, or as many as give 30 steps",
   },
-  maxLength: { type: "integer", min: 2, description: "Cuts longer rows to so many tokens" },
+  maxLength: { type: "integer", min: 2, description: "Cut longer rows to N tokens" },
   evalEvery: { type: "integer", min: 0, default: 10, description: "Steps between evaluations" },
   saveEvery: { type: "integer", min: 0, default: 20, description: "Steps between checkpoints" },
   seed: {
     type: "integer",
     default: 0,
-    description: "Decides the order of rows and the first weights",
+    description: "Random seed for data order and initial weights",
   },
-  skipBadRows: { type: "flag", description: "Leaves rows out that cannot be used" },
-  output: {
-    type: "string",
-    short: "o",
-    placeholder: "DIR",
-    description: "The run's folder; runs/NAME_OF_DATA by default",
-  },
-  dryRun: { type: "flag", description: "Shows what would be trained, and trains nothing" },
+  skipBadRows: { type: "flag", description: "Skip bad rows and name them" },
+  output,
 } as const satisfies OptionSpecs;
 
-/** What training by a module takes besides; what is not given is the module's to say. */
+/** Further options of training with a module, which has its own defaults. */
 export const moduleOptions = {
   ...runOptions,
-  rank: { type: "integer", min: 1, description: "The rank of the adapter; 32 by default" },
+  rank: { type: "integer", min: 1, description: "Rank of the adapter; 32 by default" },
   saveEvery: { type: "integer", min: 0, description: "Steps between checkpoints; 20 by default" },
   seed: {
     type: "integer",
     default: 0,
-    description: "Decides what is sampled and the first weights",
+    description: "Random seed for sampling and initial weights",
   },
-  output: {
-    type: "string",
-    short: "o",
-    placeholder: "DIR",
-    description: "The run's folder; runs/NAME_OF_MODULE by default",
-  },
+  maxFailedSteps,
+  output,
 } as const satisfies OptionSpecs;
 
-/** What `--lr` says: a rate, or `auto` where that is possible. */
+/** The value of `--lr`: a rate, or `auto` where that is possible. */
 export function readRate(given: string): number;
 export function readRate(given: string, kinds: { readonly auto: true }): number | "auto";
 export function readRate(given: string, kinds?: { readonly auto: true }): number | "auto" {
   if (kinds?.auto && given === "auto") return given;
   const rate = Number(given);
   if (rate > 0 && Number.isFinite(rate)) return rate;
-  const wanted = kinds?.auto ? "neither auto nor a positive number" : "not a positive number";
-  throw new CliError(`--lr: '${given}' is ${wanted}.`);
-}
-
-/** The folder of a run, as it was chosen or by the name of what it is trained on. */
-export function runFolder(
-  cwd: string,
-  source: string,
-  chosen: { readonly output?: string | undefined },
-): string {
-  const name = path.parse(source).name.replaceAll(":", "-");
-  return path.resolve(cwd, chosen.output ?? path.join("runs", name));
-}
-
-/** The command that goes on with a run. */
-export function resumeLine(
-  words: readonly string[],
-  specs: OptionSpecs,
-  chosen: Readonly<Record<string, unknown>>,
-  { cwd, folder }: { readonly cwd: string; readonly folder: string },
-): string {
-  const output = chosen["output"] ?? path.relative(cwd, folder);
-  return `${commandLine(words, specs, { ...chosen, output, resume: false })} --resume`;
+  const expected = kinds?.auto ? "auto or a positive number" : "a positive number";
+  throw new CliError(`--lr: '${given}' is not ${expected}.`);
 }

@@ -3,11 +3,12 @@ import type { CommandContext } from "../command.js";
 
 type ConsoleSink = typeof import("tinker-ts/run-log").consoleSink;
 
-/** Shows a run while it goes on, on standard error; nothing where nobody wants it. */
+/** A sink that shows a run on standard error; none with --quiet or JSON. */
 export function liveSink(
   { output, terminal }: CommandContext,
   consoleSink: ConsoleSink,
   totalSteps: number | undefined,
+  keys?: readonly (string | RegExp)[],
 ): readonly RunSink[] {
   if (!output.isLoud) return [];
   const stream = {
@@ -15,5 +16,5 @@ export function liveSink(
     isTTY: terminal.isInteractive.err,
     columns: terminal.columns,
   };
-  return [consoleSink({ stream, totalSteps })];
+  return [consoleSink({ stream, totalSteps, keys })];
 }

@@ -39,7 +39,7 @@ export async function runCommand(
     },
     err: (text) => void (err += text),
     input: Readable.from(input === "" ? [] : [input]),
-    env,
+    env: { TINKER_TS_IN_PROCESS: "1", ...env },
     cwd: surroundings.cwd ?? tmpdir(),
     isInteractive: { input: false, out: columns !== undefined, err: isScreen },
     columns,

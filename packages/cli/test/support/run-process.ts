@@ -15,7 +15,13 @@ export class CliProcess {
 
   constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
     const child = spawn(process.execPath, [program, ...args], {
-      env: { PATH: process.env["PATH"], HOME: process.env["HOME"], ...env },
+      env: {
+        PATH: process.env["PATH"],
+        HOME: process.env["HOME"],
+        // What a test starts ends with it.
+        TINKER_TS_IN_PROCESS: "1",
+        ...env,
+      },
       stdio: ["pipe", "pipe", "pipe"],
     });
     this.#child = child;

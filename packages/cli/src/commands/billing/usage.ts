@@ -13,21 +13,21 @@ const sessionFields = ["session_id", "user_metadata"];
 
 /** `billing usage` */
 export const command = defineCommand({
-  summary: "Shows what was used in a window of at most 14 days, hour by hour.",
+  summary: "Show usage by hour, for at most 14 days.",
   options: {
     csv: {
       type: "string",
       placeholder: "PATH",
-      description: "Writes the rows as CSV; - for stdout",
+      description: "Write the rows as CSV; - for stdout",
     },
     sessionsCsv: {
       type: "string",
       placeholder: "PATH",
-      description: "Writes the sessions and their metadata as CSV; - for stdout",
+      description: "Write the sessions and their metadata as CSV; - for stdout",
     },
   },
   arguments: {
-    startingOn: { description: "First hour, as YYYY-MM-DD or with a time" },
+    startingOn: { description: "First hour: YYYY-MM-DD, optionally with a time" },
     endingBefore: { description: "End, exclusive" },
   },
   examples: ["billing usage 2026-01-01 2026-01-08 --csv usage.csv"],

@@ -1,14 +1,14 @@
-import type { Checkpoint } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../../command.js";
-import { inParallel } from "../../connect/in-parallel.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
 import { CliError } from "../../errors/cli-error.js";
 import { describeError } from "../../output/describe-error.js";
 import { formatRelative, formatSize } from "../../output/formats.js";
 import { parseCheckpointPath } from "../../parse/checkpoint-path.js";
 import { readDate } from "../../parse/read-date.js";
-import { confirm } from "../../terminal/ask.js";
+import type { Terminal } from "../../terminal/terminal.js";
 import { printable } from "../../terminal/text-width.js";
+import { createInterface } from "node:readline";
+import type { Checkpoint } from "tinker-ts";
 
 interface Failure {
   readonly path: string;
@@ -32,22 +32,22 @@ const types: Readonly<Record<string, Filter["type"]>> = {
 
 /** `checkpoint delete` */
 export const command = defineCommand({
-  summary: "Deletes checkpoints: those named, or those of a run that match filters.",
+  summary: "Delete checkpoints by path, or those of a run by filters.",
   details: ["Asks first unless --yes is given. What was deleted cannot be brought back."],
   options: {
     runId: {
       type: "string",
       placeholder: "RUN_ID",
       values: ["runs"],
-      description: "All of this run",
+      description: "All checkpoints of this run",
     },
     type: {
       type: "string",
-      description: "Only weights (or training), or sampler_weights (or sampler); with --run-id",
+      description: "Type: weights (or training), or sampler_weights (or sampler); with --run-id",
     },
-    before: { type: "string", placeholder: "DATE", description: "Only older ones; with --run-id" },
-    after: { type: "string", placeholder: "DATE", description: "Only newer ones; with --run-id" },
-    yes: { type: "flag", short: "y", description: "Does not ask" },
+    before: { type: "string", placeholder: "DATE", description: "Older than DATE; with --run-id" },
+    after: { type: "string", placeholder: "DATE", description: "Newer than DATE; with --run-id" },
+    yes: { type: "flag", short: "y", description: "Do not ask" },
   },
   arguments: {
     paths: {
@@ -71,7 +71,7 @@ export const command = defineCommand({
         context.output.note("Cancelled.");
         return;
       }
-      tell(context, chosen.length, await deleteAll(context, open, chosen));
+      printResult(context, chosen.length, await deleteAll(context, open, chosen));
     });
   },
 });
@@ -155,6 +155,7 @@ async function deleteAll(
   const progress = output.progress("Deleting");
   let done = 0;
   try {
+    const { inParallel } = await import("@tinker-ts/cookbook/evaluation");
     await inParallel(paths, atOnce, async (path) => {
       signal.throwIfAborted();
       try {
@@ -172,7 +173,11 @@ async function deleteAll(
   return failures;
 }
 
-function tell({ output, terminal }: CommandContext, count: number, failures: Failure[]): void {
+function printResult(
+  { output, terminal }: CommandContext,
+  count: number,
+  failures: Failure[],
+): void {
   const deleted = count - failures.length;
   if (output.isJson) {
     const failed = failures.map(({ path, error }) => ({ tinker_path: path, error }));
@@ -180,4 +185,28 @@ function tell({ output, terminal }: CommandContext, count: number, failures: Fai
   }
   output.line(`Deleted ${deleted} checkpoint${deleted === 1 ? "" : "s"}.`);
   for (const { path, error } of failures) terminal.err(`Failed to delete ${path}: ${error}\n`);
+}
+
+/** Asks a question that is answered with yes or no; everything but yes is no. */
+async function confirm(
+  question: string,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<boolean> {
+  terminal.err(`${question} [y/N]: `);
+  const lines = createInterface({ input: terminal.input, signal });
+  const answer = await new Promise<string | undefined>((resolve) => {
+    lines.once("line", resolve);
+    lines.once("close", () => resolve(undefined));
+  });
+  lines.close();
+  signal.throwIfAborted();
+  if (answer === undefined) {
+    terminal.err("\n");
+    throw new CliError(
+      "Aborted: no answer on the terminal.",
+      "Pass --yes to delete without a question.",
+    );
+  }
+  return /^y(es)?$/i.test(answer.trim());
 }

@@ -7,13 +7,13 @@ import { checkpointArguments, parseCheckpointPath } from "../../parse/checkpoint
 
 /** `checkpoint download` */
 export const command = defineCommand({
-  summary: "Downloads a checkpoint and unpacks it into a folder of its own.",
+  summary: "Download a checkpoint and unpack it into its own folder.",
   details: [
     "The folder is named after the checkpoint's path and made in --output or the current folder.",
   ],
   options: {
-    output: { type: "string", short: "o", placeholder: "DIR", description: "Where to make it" },
-    force: { type: "flag", description: "Replaces a folder that is there" },
+    output: { type: "string", short: "o", placeholder: "DIR", description: "Parent of the folder" },
+    force: { type: "flag", description: "Replace an existing folder" },
   },
   arguments: checkpointArguments,
   async run(context, { arguments: { path: checkpoint }, options }) {

@@ -8,7 +8,7 @@ import { formatSize } from "../../output/formats.js";
 
 /** `checkpoint import` */
 export const command = defineCommand({
-  summary: "Brings a PEFT adapter to a server, as a checkpoint of a new run.",
+  summary: "Import a PEFT adapter into a server, as a checkpoint of a new run.",
   details: [
     "The adapter is checked against the server's base model. It can then be sampled, trained on",
     "and published like any other. Servers other than this project's cannot take adapters.",
@@ -19,17 +19,17 @@ export const command = defineCommand({
       type: "string",
       placeholder: "NAME",
       values: ["models"],
-      description: "The server's name of the model; what the adapter names by default",
+      description: "Name of the base model on the server; by default the adapter's",
     },
-    name: { type: "string", description: "The checkpoint's name; the folder's by default" },
+    name: { type: "string", description: "Name of the checkpoint; by default the folder's" },
     type: {
       type: "string",
       choices: ["training", "sampler"],
       default: "training",
-      description: "To train on, or only to sample from",
+      description: "For training, or for sampling only",
     },
   },
-  arguments: { folder: { description: "The folder with adapter_config.json" } },
+  arguments: { folder: { description: "Folder with adapter_config.json" } },
   examples: ["checkpoint import ./my-adapter --base-model tinker-ts/sprout"],
   async run(context, { arguments: { folder: given }, options }) {
     const folder = path.resolve(context.terminal.cwd, given);

@@ -8,7 +8,7 @@ import { loraProperty } from "../../present/lora-text.js";
 
 /** `checkpoint info` */
 export const command = defineCommand({
-  summary: "Shows one checkpoint.",
+  summary: "Show a checkpoint.",
   options: {},
   arguments: checkpointArguments,
   async run(context, { arguments: { path } }) {
@@ -19,7 +19,7 @@ export const command = defineCommand({
       if (!checkpoint) {
         throw new CliError(`Checkpoint not found: ${path}`, `Run ${runId} has no such checkpoint.`);
       }
-      // A public checkpoint of somebody else: its run may be read too.
+      // The run of a public checkpoint is readable too.
       const scope = { accessScope: "accessible" as const };
       return { found: checkpoint, run: await rest.getTrainingRun(runId, { ...scope, ...bounds }) };
     });

@@ -10,16 +10,16 @@ import { listTitle } from "../../present/list-title.js";
 
 /** `checkpoint list` */
 export const command = defineCommand({
-  summary: "Lists your checkpoints, newest first, or those of one run.",
+  summary: "List your checkpoints, newest first, or those of a run.",
   options: {
     ...listOptions,
     runId: {
       type: "string",
       placeholder: "RUN_ID",
       values: ["runs"],
-      description: "Only those of this run, all of them",
+      description: "All checkpoints of this run",
     },
-    wide: { type: "flag", description: "Shows whole paths on a screen too" },
+    wide: { type: "flag", description: "Show whole paths on a screen too" },
   },
   arguments: {},
   examples: ["checkpoint list --limit 0", "checkpoint list --run-id RUN_ID --format json"],
@@ -46,7 +46,7 @@ export const command = defineCommand({
           hidden,
           where: runId === undefined ? "" : ` for run ${runId}`,
         });
-        // A path alone is wider than most screens; whoever pipes the list wants it whole.
+        // A path is wider than most screens, but a pipe needs all of it.
         const isNarrow = context.terminal.columns !== undefined && !wide;
         return { title, ...(isNarrow ? narrowTable(items) : wideTable(items)) };
       },
@@ -86,7 +86,7 @@ function runOf(tinkerPath: string): string {
   return tinkerPath.replace(/^tinker:\/\//, "").split("/")[0] ?? "";
 }
 
-/** The beginning of a run's random part and its number: enough to tell runs apart. */
+/** The beginning of a run's random part and its number, which identify a run among others. */
 function shortRunId(runId: string): string {
   const [random = "", ...rest] = runId.split(":");
   return [random.slice(0, 8), ...rest].join(":");

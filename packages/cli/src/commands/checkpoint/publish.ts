@@ -4,7 +4,7 @@ import { checkpointArguments, parseCheckpointPath } from "../../parse/checkpoint
 
 /** `checkpoint publish` */
 export const command = defineCommand({
-  summary: "Lets everybody use a checkpoint; prints nothing.",
+  summary: "Publish a checkpoint.",
   options: {},
   arguments: checkpointArguments,
   async run(context, { arguments: { path } }) {

@@ -2,11 +2,12 @@ import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { defineCommand } from "../../command.js";
 import { withService } from "../../connect/with-service.js";
-import { nameOf, readSource, sourceOptions } from "../../parse/source-options.js";
+import { findSource } from "../../connect/model-source.js";
+import { nameOf, sourceOptions } from "../../parse/source-options.js";
 
 /** `checkpoint save` */
 export const command = defineCommand({
-  summary: "Saves sampler weights of a fresh adapter, or of a checkpoint, under a new name.",
+  summary: "Save sampler weights of a new adapter, or of a checkpoint, under a new name.",
   options: {
     ...sourceOptions,
     output: {
@@ -14,19 +15,19 @@ export const command = defineCommand({
       short: "o",
       placeholder: "FILE",
       required: true,
-      description: "Where the facts about the saved weights are written, as JSON",
+      description: "JSON file for the details of the saved weights",
     },
-    name: { type: "string", description: "The checkpoint's name; made from the model by default" },
-    rank: { type: "integer", min: 1, default: 32, description: "Rank of a fresh adapter" },
-    seed: { type: "integer", description: "Makes a fresh adapter repeatable" },
-    noTrainMlp: { type: "flag", description: "Leaves the feed-forward layers as they are" },
-    noTrainAttn: { type: "flag", description: "Leaves the attention layers as they are" },
-    noTrainUnembed: { type: "flag", description: "Leaves the unembedding as it is" },
+    name: { type: "string", description: "Name of the checkpoint; by default from the model's" },
+    rank: { type: "integer", min: 1, default: 32, description: "Rank of a new adapter" },
+    seed: { type: "integer", description: "Random seed of a new adapter" },
+    noTrainMlp: { type: "flag", description: "No adapter for feed-forward layers" },
+    noTrainAttn: { type: "flag", description: "No adapter for attention layers" },
+    noTrainUnembed: { type: "flag", description: "No adapter for the unembedding" },
   },
   arguments: {},
   examples: ["checkpoint save --model tinker-ts/sprout --rank 16 --output saved.json"],
   async run(context, { options }) {
-    const source = readSource(options);
+    const source = await findSource(options, context.terminal.cwd, "statePath");
     const name =
       options.name ?? `checkpoint-${nameOf(source).toLowerCase().replace(/[/:]+/g, "-")}`;
     const facts = await withService(context, async ({ service, rest, bounds }) => {

@@ -5,10 +5,10 @@ import { checkpointArguments, parseCheckpointPath } from "../../parse/checkpoint
 
 /** `checkpoint set-ttl` */
 export const command = defineCommand({
-  summary: "Lets a checkpoint expire after a time, or never; prints nothing.",
+  summary: "Set or remove the expiry of a checkpoint.",
   options: {
-    ttl: { type: "integer", placeholder: "SECONDS", description: "Expires so long from now" },
-    remove: { type: "flag", description: "Never expires" },
+    ttl: { type: "integer", placeholder: "SECONDS", description: "Seconds until it expires" },
+    remove: { type: "flag", description: "Remove the expiry" },
   },
   arguments: checkpointArguments,
   examples: ["checkpoint set-ttl tinker://RUN_ID/weights/NAME --ttl 86400"],

@@ -4,7 +4,7 @@ import { checkpointArguments, parseCheckpointPath } from "../../parse/checkpoint
 
 /** `checkpoint unpublish` */
 export const command = defineCommand({
-  summary: "Makes a checkpoint private; prints nothing.",
+  summary: "Unpublish a checkpoint.",
   options: {},
   arguments: checkpointArguments,
   async run(context, { arguments: { path } }) {

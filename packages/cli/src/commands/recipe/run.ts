@@ -6,16 +6,16 @@ import { withService } from "../../connect/with-service.js";
 import { CliError } from "../../errors/cli-error.js";
 import { closest } from "../../parse/closest.js";
 import { Interrupted } from "../../terminal/interrupted.js";
+import { programCall } from "../../terminal/program-call.js";
 import { formatSeconds } from "../../training/estimate.js";
 import { liveSink } from "../../training/live-sink.js";
 
 /** `recipe run` */
 export const command = defineCommand({
-  summary:
-    "Runs a recipe and judges what came of it: the exit code is 1 when something does not hold.",
+  summary: "Run a recipe and check its results; the exit code is 1 when a check fails.",
   details: [
-    "Without a server and a key, the engine in this process trains the small model that comes along.",
-    "A recipe that was stopped goes on where it was when it is run again with the same folder.",
+    "Without a server and a key, the engine in this process trains the embedded model.",
+    "The same command resumes an interrupted recipe.",
   ],
   options: {
     model: {
@@ -24,26 +24,26 @@ export const command = defineCommand({
       placeholder: "NAME",
       values: ["models", "files"],
       default: "tinker-ts/sprout",
-      description: "The model to train; what must hold is meant for the default one",
+      description: "Model to train; the checks are for the default one",
     },
     maxSteps: {
       type: "integer",
       min: 1,
-      description: "Ends every run of the recipe after so many steps, to see it work",
+      description: "Maximum number of steps of every run, for a trial",
     },
     seed: {
       type: "integer",
       default: 0,
-      description: "Decides what is sampled and the first weights",
+      description: "Random seed for sampling and initial weights",
     },
     output: {
       type: "string",
       short: "o",
       placeholder: "DIR",
-      description: "Holds the folders of its runs; runs/recipes/NAME by default",
+      description: "Parent of the folders of its runs; runs/recipes/NAME by default",
     },
   },
-  arguments: { name: { description: "The name of a recipe, as 'recipe list' tells it" } },
+  arguments: { name: { description: "Name of a recipe ('recipe list' shows them)" } },
   examples: ["recipe run sums", "recipe run sums --seed 1 --output runs/second-try"],
   async run(given, { arguments: { name }, options }) {
     const recipe = await findRecipe(name);
@@ -65,11 +65,11 @@ export const command = defineCommand({
           show: (totalSteps) => liveSink(context, consoleSink, totalSteps),
         });
       });
-      tell(context, recipe, result, folder);
+      printResult(context, recipe, result, folder);
       return result.holds ? 0 : 1;
     } catch (error) {
       if (!(signal.reason instanceof Interrupted)) throw error;
-      output.note(`Stopped. What is done is kept in ${folder}; the same command goes on.`);
+      output.note(`Stopped. Finished steps are in ${folder}; the same command resumes.`);
       return signal.reason.exitCode;
     }
   },
@@ -86,8 +86,8 @@ async function findRecipe(name: string): Promise<Recipe> {
   );
 }
 
-function tell(
-  { output, globals }: CommandContext,
+function printResult(
+  { output, globals, terminal }: CommandContext,
   { name }: Recipe,
   { checks, failed, holds, seconds, samplerPath }: JudgedResult,
   folder: string,
@@ -104,8 +104,8 @@ function tell(
       }),
     }),
     table: () => ({
-      title: `${name}: ${holds ? "everything holds" : `${failed.length} of ${checks.length} do not hold`}, ${formatSeconds(seconds)}`,
-      headers: ["Measured", "Value", "Wanted", ""],
+      title: `${name}: ${holds ? "all checks pass" : `${failed.length} of ${checks.length} checks fail`}, ${formatSeconds(seconds)}`,
+      headers: ["Measured", "Value", "Expected", ""],
       rows: checks.map((check) => [
         check.what,
         show(check, check.value),
@@ -116,7 +116,8 @@ function tell(
   });
   if (output.isJson || samplerPath === undefined) return;
   const where = globals.baseUrl === undefined ? "" : ` --base-url ${globals.baseUrl}`;
-  output.line(`\nRuns: ${folder}\n\nWhat next:\n  tinker-ts chat --model ${samplerPath}${where}`);
+  const program = programCall(terminal.env);
+  output.line(`\nRuns: ${folder}\n\nWhat next:\n  ${program} chat --model ${samplerPath}${where}`);
 }
 
 function wanted(check: Check): string {

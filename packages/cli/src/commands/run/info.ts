@@ -8,10 +8,10 @@ import { loraProperty } from "../../present/lora-text.js";
 
 /** `run info` */
 export const command = defineCommand({
-  summary: "Shows one training run.",
+  summary: "Show a training run.",
   options: { ...scopeOptions },
   arguments: {
-    runId: { values: ["runs"], description: "The id of the run, as 'run list' shows it" },
+    runId: { values: ["runs"], description: "Id of the run ('run list' shows them)" },
   },
   async run(context, { arguments: { runId }, options: { accessScope } }) {
     const run = await withService(context, ({ rest, bounds }) =>

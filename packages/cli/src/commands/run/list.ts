@@ -33,7 +33,7 @@ const columns: Readonly<Record<string, Column>> = {
 
 /** `run list` */
 export const command = defineCommand({
-  summary: "Lists training runs, newest first.",
+  summary: "List training runs, newest first.",
   options: {
     ...listOptions,
     ...scopeOptions,

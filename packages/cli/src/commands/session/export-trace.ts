@@ -5,17 +5,17 @@ import { formatSize } from "../../output/formats.js";
 
 /** `session export-trace` */
 export const command = defineCommand({
-  summary: "Downloads the timeline of a session, to be opened in Perfetto.",
+  summary: "Download the timeline of a session, for Perfetto.",
   options: {
     output: {
       type: "string",
       short: "o",
       placeholder: "FILE",
-      description: "Where to save it; SESSION_ID.pftrace by default",
+      description: "File to write; SESSION_ID.pftrace by default",
     },
-    urlOnly: { type: "flag", description: "Prints the address and downloads nothing" },
+    urlOnly: { type: "flag", description: "Print the address and download nothing" },
   },
-  arguments: { sessionId: { values: ["sessions"], description: "The id of the session" } },
+  arguments: { sessionId: { values: ["sessions"], description: "Id of the session" } },
   async run(context, { arguments: { sessionId }, options }) {
     const { output, terminal } = context;
     output.note("Exporting the trace; this can take a while.");

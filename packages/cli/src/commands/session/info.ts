@@ -4,9 +4,9 @@ import { scopeOptions } from "../../parse/list-options.js";
 
 /** `session info` */
 export const command = defineCommand({
-  summary: "Shows the training runs and samplers of a session.",
+  summary: "Show the training runs and samplers of a session.",
   options: { ...scopeOptions },
-  arguments: { sessionId: { values: ["sessions"], description: "The id of the session" } },
+  arguments: { sessionId: { values: ["sessions"], description: "Id of the session" } },
   async run(context, { arguments: { sessionId }, options: { accessScope } }) {
     const { trainingRunIds, samplerIds } = await withService(context, ({ rest, bounds }) =>
       rest.getSession(sessionId, { accessScope, ...bounds }),

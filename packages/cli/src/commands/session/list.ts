@@ -6,7 +6,7 @@ import { listTitle } from "../../present/list-title.js";
 
 /** `session list` */
 export const command = defineCommand({
-  summary: "Lists sessions, newest first.",
+  summary: "List sessions, newest first.",
   options: { ...listOptions, ...scopeOptions },
   arguments: {},
   async run(context, { options: { limit, offset, accessScope } }) {

@@ -5,37 +5,32 @@ import type {
 } from "@tinker-ts/cookbook/distillation";
 import type { Renderer } from "@tinker-ts/cookbook/renderers";
 import { defineCommand, type CommandContext } from "../../command.js";
+import { findCheckpoint } from "../../connect/model-source.js";
 import { orLocal } from "../../connect/or-local.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
 import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../../parse/option-spec.js";
 import { estimateSeconds, formatSeconds } from "../../training/estimate.js";
-import { tellInterruption } from "../../training/interruption.js";
-import { liveSink } from "../../training/live-sink.js";
 import { loadModule, refuseModule } from "../../training/load-module.js";
-import { moduleOptions, readRate, resumeLine, runFolder } from "../../parse/training-options.js";
-import { checkRunFolder } from "../../training/run-folder.js";
-import { count, oneLine, snakeCase } from "../../training/texts.js";
-import { askAll, tellTrained, type Interview } from "../../training/trained.js";
+import { moduleOptions, readRate } from "../../parse/training-options.js";
+import { openRunFolder, runTraining } from "../../training/run-training.js";
+import { count, oneLine, plural, snakeCase } from "../../training/texts.js";
+import { askAll, printSummary, type Interview } from "../../training/trained.js";
 
-const options = {
+const specs = {
   ...moduleOptions,
-  model: { ...moduleOptions.model, description: "The student" },
+  model: { ...moduleOptions.model, description: "Student model" },
   lr: {
     type: "string",
     placeholder: "RATE",
-    description: "The learning rate; by default the module's, else that of its kind",
-  },
-  dryRun: {
-    type: "flag",
-    description: "Shows what is distilled and how the student answers now, and trains nothing",
+    description: "Learning rate; by default the module's, else one that suits the model",
   },
 } as const satisfies OptionSpecs;
 
 const args = {
-  module: { description: "A module (.js, .mjs, .ts) that exports the teacher and what it teaches" },
+  module: { description: "Module (.js, .mjs, .ts) that exports the teacher and the prompts" },
 } as const satisfies ArgumentSpecs;
 
-type Options = OptionValues<typeof options>;
+type Options = OptionValues<typeof specs>;
 
 const shownQuestions = 3;
 /** An answer that goes on after so many tokens is taken to go on to its end. */
@@ -50,41 +45,42 @@ const kinds: Readonly<Record<Distillation["kind"], string>> = {
 
 /** `train distill` */
 export const command = defineCommand({
-  summary: "Trains a student on what a teacher knows: a module says who teaches what.",
+  summary: "Train a student model on a teacher; a module names the teacher and the prompts.",
   details: [
-    "The module's default export is a function that gets { service, sampling, renderer, tokenizer, seed, … } and returns one of: { datasets: [{ prompts, teacher }] }; { teacher, data }; { demonstrations }; { instruction, queries }; with settings of its own where it has any. What is given here wins.",
+    "The module's default export is a function that gets { service, sampling, renderer, tokenizer, seed, … } and returns one of: { datasets: [{ prompts, teacher }] }; { teacher, data }; { demonstrations }; { instruction, queries }; with further settings. Options of the command take precedence.",
     "Without a server and a key, the engine in this process trains.",
-    "Ctrl-C saves and says how to go on; a run that was killed goes on from its last checkpoint with --resume.",
+    "Ctrl-C saves and prints the command to resume; --resume continues a killed run from its last checkpoint.",
   ],
-  options,
+  options: specs,
   arguments: args,
   examples: [
     "train distill teacher.mjs --model tinker-ts/sprout",
     "train distill teacher.mjs --model tinker-ts/sprout --lr 1e-3 --max-steps 20",
     "train distill teacher.mjs --model tinker-ts/sprout --dry-run",
   ],
-  async run(given, { arguments: { module }, options: chosen }) {
+  async run(given, { arguments: { module }, options }) {
     const context = orLocal(given);
+    const { signal } = context;
     const { cwd } = context.terminal;
-    const folder = runFolder(cwd, module, chosen);
+    const chosen = { ...options, load: await findCheckpoint(options.load, cwd) };
     const learningRate = chosen.lr === undefined ? undefined : readRate(chosen.lr);
     const found = await loadModule(module, cwd, {
       name: "distill",
       example:
         "export default ({ sampling }) => ({ datasets: [{ prompts: […], teacher: sampling }] })",
     });
-    await checkRunFolder(folder, chosen);
+    const place = await openRunFolder(cwd, module, chosen);
     return withService(context, async (open) => {
       const { distillation, renderer } = await openDistillation(context, open, found, chosen);
       const { service } = open;
-      const { signal } = context;
       const settings = {
         service,
         model: chosen.model,
-        folder,
+        ...place,
         learningRate,
         loraRank: chosen.rank,
         maxSteps: chosen.maxSteps,
+        maxFailedSteps: chosen.maxFailedSteps,
         saveEvery: chosen.saveEvery,
         seed: chosen.seed,
         loadCheckpointPath: chosen.load,
@@ -94,23 +90,22 @@ export const command = defineCommand({
       const interview = { renderer, questions };
       const before = await askAll(service, interview, { baseModel: chosen.model }, signal);
       const plan = await makePlan(distillation, renderer, settings);
-      if (!context.output.isJson) await showPlan(context, plan, { ...interview, before });
-      if (chosen.dryRun) {
-        if (context.output.isJson) context.output.json(snakeCase(plan));
-        return undefined;
-      }
-      const { consoleSink } = await import("tinker-ts/run-log");
-      const sinks = liveSink(context, consoleSink, plan.steps);
-      const result = await distillation.run({ ...settings, sinks });
-      if (result.status === "interrupted") {
-        const words = ["train", "distill", module];
-        const resume = resumeLine(words, options, chosen, { cwd, folder });
-        return tellInterruption(context, result, resume);
-      }
-      const modelPath = result.checkpoint!.samplerPath!;
-      const after = await askAll(service, interview, { modelPath }, signal);
-      await tellTrained(context, result, { ...interview, before, after }, {});
-      return undefined;
+      return runTraining(context, {
+        words: ["train", "distill", module],
+        specs,
+        chosen,
+        folder: place.folder,
+        plan,
+        totalSteps: plan.steps,
+        metrics: [/^teacher_kl/, "forward_kl", /^sdft\/.*kl/, "train_mean_nll", "learning_rate"],
+        showPlan: () => showPlan(context, plan, { ...interview, before }),
+        train: (sinks) => distillation.run({ ...settings, sinks }),
+        async report(result) {
+          const modelPath = result.checkpoint!.samplerPath!;
+          const after = await askAll(service, interview, { modelPath }, signal);
+          await printSummary(context, result, { ...interview, before, after }, {});
+        },
+      });
     });
   },
 });
@@ -195,7 +190,7 @@ async function estimate(
   return secondsEach * (answersBefore + steps * sequencesPerStep * perSequence);
 }
 
-/** What is distilled, and how the student answers now. */
+/** Prints how the student answers now, and the plan as a table. */
 async function showPlan(
   { output }: CommandContext,
   plan: Plan,
@@ -216,7 +211,7 @@ async function showPlan(
         ["Kind", kinds[plan.kind]],
         ["Questions", plan.questions === null ? "in the data" : String(plan.questions)],
         ["Chat format", plan.renderer],
-        ["Steps", `${count(plan.steps)} of ${plan.sequencesPerStep} sequences`],
+        ["Steps", `${count(plan.steps)} of ${plural(plan.sequencesPerStep, "sequence")}`],
         ["Learning rate", plan.learningRate.toPrecision(3)],
         ["Adapter", `rank ${plan.rank}`],
         ["Estimate", `about ${formatSeconds(plan.estimatedSeconds)}`],

@@ -6,6 +6,7 @@ import type {
 } from "@tinker-ts/cookbook/preference";
 import type { Datum } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../../command.js";
+import { findCheckpoint } from "../../connect/model-source.js";
 import { orLocal } from "../../connect/or-local.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
 import { CliError } from "../../errors/cli-error.js";
@@ -13,14 +14,13 @@ import { dataSource } from "../../parse/data-source.js";
 import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../../parse/option-spec.js";
 import { hasColours } from "../../terminal/style.js";
 import { estimateSeconds, formatSeconds } from "../../training/estimate.js";
-import { tellInterruption } from "../../training/interruption.js";
-import { liveSink } from "../../training/live-sink.js";
 import { loadModule } from "../../training/load-module.js";
-import { readRate, resumeLine, rowOptions, runFolder } from "../../parse/training-options.js";
-import { checkRunFolder } from "../../training/run-folder.js";
+import { rowOptions } from "../../parse/training-options.js";
+import { rowSettings } from "../../training/row-settings.js";
+import { openRunFolder, runTraining } from "../../training/run-training.js";
 import { sequenceOf } from "../../training/samples.js";
-import { count, snakeCase } from "../../training/texts.js";
-import { askAll, tellTrained } from "../../training/trained.js";
+import { count, snakeCase, stepsText } from "../../training/texts.js";
+import { askAll, printSummary } from "../../training/trained.js";
 
 const options = {
   ...rowOptions,
@@ -28,39 +28,22 @@ const options = {
     type: "string",
     choices: ["dpo", "ipo", "simpo", "kto"],
     default: "dpo",
-    description: "What is made small; kto takes single completions that were liked or not",
+    description: "Loss; kto takes single completions with a label true or false",
   },
   beta: {
     type: "number",
     min: 0,
-    description: "The strength of the loss; 0.1 by default, 2 of simpo",
+    description: "Strength of the loss; by default 0.1, 2 for simpo",
   },
   reference: {
     type: "string",
     placeholder: "PATH",
     values: ["checkpoints", "models"],
-    description: "The model to compare with; by default the one that training begins with",
-  },
-  eval: {
-    type: "string",
-    placeholder: "FILE",
-    description: "Comparisons to judge by; they are not trained",
-  },
-  testSize: {
-    type: "integer",
-    min: 1,
-    description: "Takes this many comparisons out of the data instead",
+    description: "Reference model; by default the weights that training starts from",
   },
   lr: {
-    type: "string",
-    placeholder: "RATE",
-    default: "1e-5",
-    description: "The highest learning rate; auto takes the model's recommended one",
-  },
-  batchSize: {
-    type: "integer",
-    min: 1,
-    description: "Comparisons per step; by default such that there are 100 steps",
+    ...rowOptions.lr,
+    description: "Peak learning rate; by default a tenth of the one recommended for the model",
   },
 } as const satisfies OptionSpecs;
 
@@ -72,75 +55,76 @@ const args = {
 } as const satisfies ArgumentSpecs;
 
 type Options = OptionValues<typeof options>;
-type Settings = Omit<PreferenceTrainOptions, "service">;
+type Settings = Omit<PreferenceTrainOptions, "service" | "data">;
 
 const shownQuestions = 3;
 
 /** `train dpo` */
 export const command = defineCommand({
-  summary: "Trains a model on preferences: chosen answers become more probable than rejected ones.",
+  summary: "Train a model on preferences: chosen answers become more probable than rejected ones.",
   details: [
-    "Rows may have prompt, chosen and rejected; chosen and rejected as whole conversations; comparison and label; or prompt, completion_a, completion_b and label. With --loss kto also prompt, completion and a label true or false.",
+    "Rows have prompt, chosen and rejected; chosen and rejected as whole conversations; comparison and label; or prompt, completion_a, completion_b and label. With --loss kto also prompt, completion and a label true or false.",
     "A module's default export is a list of rows, or a function that returns one.",
     "Without a server and a key, the engine in this process trains.",
-    "Ctrl-C saves and says how to go on; a run that was killed goes on from its last checkpoint with --resume.",
+    "Ctrl-C saves and prints the command to resume; --resume continues a killed run from its last checkpoint.",
   ],
   options,
   arguments: args,
   examples: [
-    "train dpo pairs.jsonl --model tinker-ts/sprout --lr 5e-4",
+    "train dpo pairs.jsonl --model tinker-ts/sprout",
     "train dpo pairs.jsonl --model tinker-ts/sprout --test-size 50 --epochs 2 --output runs/first",
     "train dpo liked.jsonl --model tinker-ts/sprout --loss kto",
     "train dpo pairs.jsonl --model tinker-ts/sprout --dry-run",
   ],
   async run(given, { arguments: { data }, options: chosen }) {
     const context = orLocal(given);
+    const { signal } = context;
     const { cwd } = context.terminal;
-    const folder = runFolder(cwd, data, chosen);
     const loss = await lossOf(chosen);
     const rows = await rowsOf(data, cwd);
-    await checkRunFolder(folder, chosen);
+    const settings = {
+      ...rowSettings(chosen, cwd),
+      reference: chosen.reference,
+      recipeName: `train ${chosen.loss}`,
+      loadCheckpointPath: await findCheckpoint(chosen.load, cwd),
+      loss,
+      ...(await openRunFolder(cwd, data, chosen)),
+    };
     return withService(context, async (open) => {
-      const { isUnpaired, preparePreferences } = await import("@tinker-ts/cookbook/preference");
-      const settings = { ...toSettings(chosen, cwd), data: rows, loss, folder };
       const { service } = open;
-      const { signal } = context;
-      const unpaired = isUnpaired(loss);
-      const prepared = await preparePreferences({ ...settings, service, unpaired, signal });
+      const preference = await import("@tinker-ts/cookbook/preference");
+      const unpaired = preference.isUnpaired(loss);
+      const inputs = { ...settings, data: rows, service, unpaired, signal };
+      const prepared = await preference.preparePreferences(inputs);
       const plan = await makePlan(open, settings, prepared, signal);
-      if (!context.output.isJson) await showPlan(context, plan, prepared);
-      if (chosen.dryRun) {
-        if (context.output.isJson) context.output.json(snakeCase(plan));
-        return undefined;
-      }
-      const resume = resumeLine(["train", "dpo", data], options, chosen, { cwd, folder });
-      return trainAndTell(context, open, { ...settings, data: prepared }, plan.steps, resume);
+      const { renderer, test, dataset } = prepared;
+      const shown = test.length > 0 ? test : dataset.rows;
+      const prompts = new Map(shown.map(({ prompt }) => [JSON.stringify(prompt), prompt]));
+      const questions = [...prompts.values()].slice(0, shownQuestions).map((asked) => ({ asked }));
+      const interview = { renderer, questions };
+      let before: readonly string[] = [];
+      return runTraining(context, {
+        words: ["train", "dpo", data],
+        specs: options,
+        chosen,
+        folder: settings.folder,
+        plan,
+        totalSteps: plan.steps,
+        metrics: [/^\w+_loss$/, "accuracy", "margin", /^test\//, "learning_rate"],
+        showPlan: () => showPlan(context, plan, prepared),
+        async train(sinks) {
+          before = await askAll(service, interview, { baseModel: settings.model }, signal);
+          return preference.train({ ...settings, data: prepared, service, signal, sinks });
+        },
+        async report(result) {
+          const modelPath = result.checkpoint!.samplerPath!;
+          const after = await askAll(service, interview, { modelPath }, signal);
+          await printSummary(context, result, { ...interview, before, after }, result.evaluation);
+        },
+      });
     });
   },
 });
-
-function toSettings(chosen: Options, cwd: string): Omit<Settings, "data" | "folder" | "loss"> {
-  return {
-    model: chosen.model,
-    reference: chosen.reference,
-    evalData: chosen.eval === undefined ? undefined : dataSource(chosen.eval, cwd),
-    testSize: chosen.testSize,
-    renderer: chosen.renderer,
-    learningRate: readRate(chosen.lr, { auto: true }),
-    lrSchedule: chosen.lrSchedule,
-    loraRank: chosen.rank,
-    numEpochs: chosen.epochs,
-    batchSize: chosen.batchSize,
-    maxSteps: chosen.maxSteps,
-    maxLength: chosen.maxLength,
-    evalEvery: chosen.evalEvery,
-    saveEvery: chosen.saveEvery,
-    seed: chosen.seed,
-    loadCheckpointPath: chosen.load,
-    badRows: chosen.skipBadRows ? "skip" : "fail",
-    recipeName: `train ${chosen.loss}`,
-  };
-}
 
 async function lossOf({ loss, beta }: Options): Promise<PreferenceLoss | UnpairedLoss> {
   const losses = await import("@tinker-ts/cookbook/preference");
@@ -157,7 +141,7 @@ async function rowsOf(data: string, cwd: string): Promise<string | readonly unkn
   });
   const rows: unknown = typeof found === "function" ? await found() : found;
   if (Array.isArray(rows)) return rows;
-  throw new CliError(`${data} exports no list of rows.`);
+  throw new CliError(`${data} does not export a list of rows.`);
 }
 
 /** What will be trained. */
@@ -174,6 +158,7 @@ interface Plan {
   readonly renderer: string;
   readonly reference: string | null;
   readonly steps: number;
+  readonly epochs: number;
   readonly batchSize: number;
   readonly learningRate: number;
   readonly lrSchedule: string;
@@ -185,11 +170,12 @@ interface Plan {
 async function makePlan(
   { service }: OpenService,
   settings: Settings,
-  { report, dataset, test, renderer, batchSize }: PreparedPreferences,
+  { report, dataset, test, renderer, batchSize, numEpochs: enough = 1 }: PreparedPreferences,
   signal: AbortSignal,
 ): Promise<Plan> {
-  const { recommendedLearningRate } = await import("@tinker-ts/cookbook/hyperparameters");
-  const { model, numEpochs = 1, maxSteps = Infinity, learningRate, loss } = settings;
+  const { preferenceLoop } = await import("@tinker-ts/cookbook/preference");
+  const { model, numEpochs = enough, maxSteps = Infinity, loss } = settings;
+  const { learningRate } = preferenceLoop({ ...settings, data: [], service });
   const steps = Math.min(dataset.batchesPerEpoch * numEpochs, maxSteps);
   const data = dataset.batch(0, 0);
   const { needsReference } = loss!;
@@ -208,8 +194,9 @@ async function makePlan(
     renderer: renderer.name,
     reference: needsReference ? (settings.reference ?? settings.loadCheckpointPath ?? model) : null,
     steps,
+    epochs: numEpochs,
     batchSize,
-    learningRate: learningRate === "auto" ? recommendedLearningRate(model) : learningRate!,
+    learningRate,
     lrSchedule: String(settings.lrSchedule),
     rank: settings.loraRank!,
     estimatedSeconds: steps * seconds * (needsReference ? 5 / 3 : 4 / 3),
@@ -217,7 +204,7 @@ async function makePlan(
   };
 }
 
-/** The first comparison in colours, and how much there is. */
+/** Prints the first comparison in colours, and the plan as a table. */
 async function showPlan(
   { output, terminal }: CommandContext,
   plan: Plan,
@@ -227,15 +214,15 @@ async function showPlan(
   const colors = hasColours(terminal, "out");
   const show = (datum: Datum): string => showExample(sequenceOf(datum), tokenizer, { colors });
   const { data, desirable } = dataset.rows[0]!;
-  const where = colors ? "green" : "in brackets";
+  const where = colors ? "in green" : "in brackets";
   for (const [index, datum] of data.entries()) {
     const what = desirable[index] ? "chosen" : "rejected";
-    output.line(output.style.bold(`The first that is ${what}; what is compared is ${where}:`));
+    output.line(output.style.bold(`First ${what} completion, compared text ${where}:`));
     output.line(`${show(datum)}\n`);
   }
-  for (const { place, problem } of badRows) output.note(`Left out ${place}: ${problem}`);
-  const cut = plan.cutRows > 0 ? `; ${plan.cutRows} rows are cut` : "";
-  const ties = plan.ties > 0 ? `; ${plan.ties} ties are left out` : "";
+  for (const { place, problem } of badRows) output.note(`Skipped ${place}: ${problem}`);
+  const cut = plan.cutRows > 0 ? `; ${plan.cutRows} rows cut` : "";
+  const ties = plan.ties > 0 ? `; ${plan.ties} ties left out` : "";
   output.result({
     json: () => snakeCase(plan),
     table: () => ({
@@ -248,7 +235,7 @@ async function showPlan(
         ["Loss", `${plan.loss}, beta ${plan.beta}`],
         ["Reference", plan.reference ?? "none"],
         ["Chat format", plan.renderer],
-        ["Steps", `${count(plan.steps)} of ${plan.batchSize} rows`],
+        ["Steps", stepsText(plan)],
         ["Learning rate", `${plan.learningRate.toPrecision(3)}, ${plan.lrSchedule}`],
         ["Adapter", `rank ${plan.rank}`],
         ["Estimate", `about ${formatSeconds(plan.estimatedSeconds)}`],
@@ -256,28 +243,4 @@ async function showPlan(
       ],
     }),
   });
-}
-
-async function trainAndTell(
-  context: CommandContext,
-  open: OpenService,
-  settings: Settings & { readonly data: PreparedPreferences },
-  totalSteps: number,
-  resume: string,
-): Promise<number | void> {
-  const { signal } = context;
-  const { train } = await import("@tinker-ts/cookbook/preference");
-  const { consoleSink } = await import("tinker-ts/run-log");
-  const { renderer, test, dataset } = settings.data;
-  const rows = test.length > 0 ? test : dataset.rows;
-  const prompts = new Map(rows.map(({ prompt }) => [JSON.stringify(prompt), prompt]));
-  const questions = [...prompts.values()].slice(0, shownQuestions).map((asked) => ({ asked }));
-  const interview = { renderer, questions };
-  const before = await askAll(open.service, interview, { baseModel: settings.model }, signal);
-  const sinks = liveSink(context, consoleSink, totalSteps);
-  const result = await train({ ...settings, service: open.service, signal, sinks });
-  if (result.status === "interrupted") return tellInterruption(context, result, resume);
-  const modelPath = result.checkpoint!.samplerPath!;
-  const after = await askAll(open.service, interview, { modelPath }, signal);
-  await tellTrained(context, result, { ...interview, before, after }, result.evaluation);
 }

@@ -8,106 +8,124 @@ import type { Renderer } from "@tinker-ts/cookbook/renderers";
 import type { RunResult } from "@tinker-ts/cookbook/runs";
 import type { SamplingClient } from "tinker-ts";
 import { defineCommand, type CommandContext } from "../../command.js";
+import { findCheckpoint } from "../../connect/model-source.js";
 import { orLocal } from "../../connect/or-local.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
 import { CliError } from "../../errors/cli-error.js";
 import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../../parse/option-spec.js";
 import { formatSeconds } from "../../training/estimate.js";
-import { tellInterruption } from "../../training/interruption.js";
-import { liveSink } from "../../training/live-sink.js";
 import { loadModule, refuseModule } from "../../training/load-module.js";
-import { moduleOptions, readRate, resumeLine, runFolder } from "../../parse/training-options.js";
-import { checkRunFolder } from "../../training/run-folder.js";
-import { count, oneLine, snakeCase } from "../../training/texts.js";
-import { tellWhatNext } from "../../training/trained.js";
+import { moduleOptions, readRate } from "../../parse/training-options.js";
+import { openRunFolder, runTraining } from "../../training/run-training.js";
+import { oneLine, plural, snakeCase } from "../../training/texts.js";
+import { printEnd, resultJson } from "../../training/trained.js";
 
-const options = {
+const specs = {
   ...moduleOptions,
   lr: {
     type: "string",
     placeholder: "RATE",
-    description: "The learning rate; by default the module's, else the model's recommended one",
+    description: "Learning rate; by default the module's, else the model's recommended one",
   },
-  maxTokens: { type: "integer", min: 1, description: "Most tokens of a turn; 256 by default" },
-  temperature: { type: "number", min: 0, description: "How freely is sampled; 1 by default" },
+  maxTokens: { type: "integer", min: 1, description: "Maximum tokens of a turn; 256 by default" },
+  temperature: { type: "number", min: 0, description: "Sampling temperature; 1 by default" },
   loss: {
     type: "string",
     choices: ["importance_sampling", "ppo", "cispo", "dro"],
-    description: "The loss on sampled tokens; importance_sampling by default",
+    description: "Loss on sampled tokens; importance_sampling by default",
   },
   advantages: {
     type: "string",
     choices: ["meanCentred", "leaveOneOut", "normalized", "reinforcePlusPlus", "rawRewards"],
-    description: "How rewards become advantages; meanCentred by default",
+    description: "Advantage estimator; meanCentred by default",
   },
   maxStepsOffPolicy: {
     type: "integer",
     min: 0,
-    description: "Plays groups while others are trained, with a policy at most so many steps old",
+    description: "Play groups while others are trained, with a policy at most N steps old",
   },
   groupsPerBatch: {
     type: "integer",
     min: 1,
-    description: "With --max-steps-off-policy: groups per step; by default as many as a batch has",
+    description: "Groups per step with --max-steps-off-policy; by default as many as a batch has",
   },
   klCoefficient: {
     type: "number",
     min: 0,
-    description: "Keeps the policy near the model as it was: how strongly",
-  },
-  dryRun: {
-    type: "flag",
-    description: "Plays the first group with the model as it is, and trains nothing",
+    description: "Strength of the penalty on the distance from the initial model",
   },
 } as const satisfies OptionSpecs;
 
 const args = {
-  module: { description: "A module (.js, .mjs, .ts) that exports what is played" },
+  module: { description: "Module (.js, .mjs, .ts) that exports the episodes" },
 } as const satisfies ArgumentSpecs;
 
-type Options = OptionValues<typeof options>;
+type Options = OptionValues<typeof specs>;
 
 const shownEpisodes = 3;
 
 /** `train rl` */
 export const command = defineCommand({
-  summary: "Trains a model by rewards: a module says what is played and what it is worth.",
+  summary: "Train a model by rewards; a module has the episodes and their rewards.",
   details: [
-    "The module's default export is a function that gets { renderer, tokenizer, sampling, seed, … } and returns { dataset: { length, batch(index) } }, with settings of its own where it has any; what is given here wins.",
+    "The module's default export is a function that gets { renderer, tokenizer, sampling, seed, … } and returns { dataset: { length, batch(index) } }, with further settings. Options of the command take precedence.",
     "Without a server and a key, the engine in this process trains.",
-    "Ctrl-C saves and says how to go on; a run that was killed goes on from its last checkpoint with --resume.",
+    "Ctrl-C saves and prints the command to resume; --resume continues a killed run from its last checkpoint.",
   ],
-  options,
+  options: specs,
   arguments: args,
   examples: [
     "train rl game.mjs --model tinker-ts/sprout",
     "train rl game.mjs --model tinker-ts/sprout --lr 2e-3 --max-tokens 24 --max-steps 20",
     "train rl game.mjs --model tinker-ts/sprout --dry-run",
   ],
-  async run(given, { arguments: { module }, options: chosen }) {
+  async run(given, { arguments: { module }, options }) {
     const context = orLocal(given);
+    const { signal } = context;
     const { cwd } = context.terminal;
-    const folder = runFolder(cwd, module, chosen);
+    const chosen = { ...options, load: await findCheckpoint(options.load, cwd) };
     const found = await loadModule(module, cwd, {
       name: "rl",
       example: "export default ({ renderer }) => ({ dataset: { length: 100, batch: () => […] } })",
     });
-    await checkRunFolder(folder, chosen);
+    const place = await openRunFolder(cwd, module, chosen);
     return withService(context, async (open) => {
-      const task = await openTask(context, open, found, chosen, folder);
+      const { service } = open;
+      const task = await openTask(context, open, found, chosen, place);
       const first = await playFirst(context, task);
-      if (!context.output.isJson) showPlan(context, task, first);
-      if (chosen.dryRun) {
-        if (context.output.isJson) context.output.json(snakeCase(toPlan(task, first)));
-        return undefined;
-      }
-      const resume = resumeLine(["train", "rl", module], options, chosen, { cwd, folder });
-      return trainAndTell(context, open, task, first, resume);
+      const plan = await toPlan(task, first);
+      return runTraining(context, {
+        words: ["train", "rl", module],
+        specs,
+        chosen,
+        folder: place.folder,
+        plan,
+        totalSteps: task.steps,
+        metrics: [
+          "env/all/reward/total",
+          "rollout_errors/total",
+          "env/all/by_group/frac_mixed",
+          /^test\/env\/all\/reward/,
+        ],
+        showPlan: () => showPlan(context, task, first, plan),
+        async train(sinks) {
+          const { train } = await import("@tinker-ts/cookbook/rl");
+          return train({ ...task.train, service, signal, sinks });
+        },
+        async report(result) {
+          const { samplerPath } = result.checkpoint!;
+          const trained = await service.createSamplingClient({ modelPath: samplerPath!, signal });
+          printResult(context, task, result, {
+            first,
+            last: await playFirst(context, task, trained),
+          });
+        },
+      });
     });
   },
 });
 
-/** What is trained: the module's task with what the command line says. */
+/** The module's task with the options of the command. */
 interface Task {
   readonly train: Omit<RlTrainOptions, "service" | "signal" | "sinks">;
   readonly base: SamplingClient;
@@ -122,7 +140,7 @@ async function openTask(
   { service }: OpenService,
   found: unknown,
   chosen: Options,
-  folder: string,
+  place: Pick<RlTrainOptions, "folder" | "ifExists">,
 ): Promise<Task> {
   const { chooseRenderer, findContextLength } = await import("@tinker-ts/cookbook/runs");
   const { readRlModule } = await import("@tinker-ts/cookbook/rl");
@@ -135,14 +153,14 @@ async function openTask(
   const made = { service, model, sampling: base, renderer, tokenizer, seed, signal };
   const setup = await readRlModule(found, made).catch(refuseModule);
   const groups = await setup.dataset.batch(0);
-  if (groups.length === 0) throw new CliError("The module's first batch has no groups.");
+  if (groups.length === 0) throw new CliError("The first batch of the module has no groups.");
   const train = {
     contextWindow: await findContextLength({ service, model, signal }),
     ...setup,
     ...(await settingsOf(chosen, setup, base, groups.length)),
     model,
     seed,
-    folder,
+    ...place,
     recipeName: setup.recipeName ?? "train rl",
   };
   const { length } = setup.dataset;
@@ -155,7 +173,7 @@ async function openTask(
   return { train, base, renderer, groups, steps: Math.min(most, train.maxSteps ?? most) };
 }
 
-/** What was chosen wins over what the module says; what neither says has a default. */
+/** Options of the command take precedence over the module's, which take precedence over defaults. */
 async function settingsOf(
   chosen: Options,
   setup: RlSetup,
@@ -173,6 +191,7 @@ async function settingsOf(
     temperature: chosen.temperature,
     loraRank: chosen.rank,
     maxSteps: chosen.maxSteps,
+    maxFailedSteps: chosen.maxFailedSteps,
     saveEvery: chosen.saveEvery,
     loadCheckpointPath: chosen.load,
     loss: loss && { name: loss },
@@ -198,11 +217,11 @@ async function settingsOf(
 async function rateOf({ lr, model }: Options, setup: RlSetup): Promise<number> {
   if (lr !== undefined) return readRate(lr);
   if (setup.learningRate !== undefined) return setup.learningRate;
-  const { recommendedLearningRate } = await import("@tinker-ts/cookbook/hyperparameters");
-  return recommendedLearningRate(model);
+  const { defaultLearningRate } = await import("@tinker-ts/cookbook/runs");
+  return defaultLearningRate(model, { otherwise: 1e-4 });
 }
 
-/** The first group as the model plays it. */
+/** The first group, played by a model. */
 interface Played {
   readonly group: TrajectoryGroup;
   readonly reward: number;
@@ -226,7 +245,25 @@ async function playFirst(
   };
 }
 
-function toPlan({ train, groups, steps }: Task, { group, reward, seconds }: Played): object {
+/** What will be trained. */
+interface Plan {
+  readonly model: string;
+  readonly steps: number;
+  readonly groupsPerStep: number;
+  readonly episodesPerGroup: number;
+  readonly meanReward: number;
+  readonly learningRate: number;
+  readonly rank: number;
+  readonly maxTokens: number;
+  readonly loss: string;
+  readonly mode: string;
+  readonly estimatedSeconds: number;
+  readonly folder: string;
+  readonly warnings: readonly string[];
+}
+
+async function toPlan({ train, groups, steps }: Task, first: Played): Promise<Plan> {
+  const { group, reward, seconds } = first;
   const { model, folder, learningRate, maxTokens, loss, mode, loraRank = 32 } = train;
   return {
     model,
@@ -239,41 +276,59 @@ function toPlan({ train, groups, steps }: Task, { group, reward, seconds }: Play
     maxTokens,
     loss: loss?.name ?? "importance_sampling",
     mode: mode?.kind ?? "synchronous",
-    // Training what was played takes about as long as playing it.
+    // Training on a group takes about as long as playing it.
     estimatedSeconds: 2 * seconds * groups.length * steps,
     folder,
+    warnings: await previewWarnings(first, maxTokens),
   };
 }
 
-/** Some episodes as the model plays them now, and how much there is. */
-function showPlan({ output }: CommandContext, task: Task, first: Played): void {
-  const plan = toPlan(task, first) as Readonly<Record<string, number | string>>;
-  output.line(output.style.bold("The first group, played by the model as it is:"));
+/** Problems of the first group that can keep a run from learning. */
+async function previewWarnings({ group }: Played, maxTokens: number): Promise<string[]> {
+  const { isConstant, totalRewards } = await import("@tinker-ts/cookbook/rl");
+  const turns = group.trajectories.flatMap(({ transitions }) => transitions);
+  const isCut = turns.every(({ action }) => action.stopReason === "length");
+  const [reward = 0] = totalRewards(group);
+  return [
+    isCut ? [`every answer was cut at ${plural(maxTokens, "token")}`] : [],
+    isConstant(group)
+      ? [
+          `all rewards of this group are ${reward.toPrecision(3)}; a group of equal rewards teaches nothing`,
+        ]
+      : [],
+  ].flat();
+}
+
+/** Prints some episodes of the untrained model, and the plan as a table. */
+function showPlan({ output }: CommandContext, task: Task, first: Played, plan: Plan): void {
+  output.line(output.style.bold("First group, played by the untrained model:"));
   for (const text of episodeTexts(task, first.group)) output.line(text);
+  for (const warning of plan.warnings) output.line(`${output.style.bold("Warning:")} ${warning}`);
   output.line("");
+  const { groupsPerStep, episodesPerGroup } = plan;
   output.result({
     json: () => snakeCase(plan),
     table: () => ({
-      title: `Training ${plan["model"]} by rewards`,
+      title: `Training ${plan.model} by rewards`,
       headers: ["Property", "Value"],
       rows: [
         [
           "Steps",
-          `${count(task.steps)} of ${task.groups.length} groups of ${first.group.trajectories.length}`,
+          `${plural(plan.steps, "step")} of ${plural(groupsPerStep, "group")} with ${plural(episodesPerGroup, "episode")}`,
         ],
-        ["Mean reward", `${first.reward.toPrecision(3)} in the first group`],
-        ["Learning rate", Number(plan["learningRate"]).toPrecision(3)],
-        ["Loss", `${plan["loss"]}, ${plan["mode"]}`],
-        ["Turns", `at most ${plan["maxTokens"]} tokens each`],
-        ["Adapter", `rank ${plan["rank"]}`],
-        ["Estimate", `about ${formatSeconds(Number(plan["estimatedSeconds"]))}`],
-        ["Folder", task.train.folder],
+        ["Mean reward", `${plan.meanReward.toPrecision(3)} in the first group`],
+        ["Learning rate", plan.learningRate.toPrecision(3)],
+        ["Loss", `${plan.loss}, ${plan.mode}`],
+        ["Turns", `at most ${plural(plan.maxTokens, "token")} each`],
+        ["Adapter", `rank ${plan.rank}`],
+        ["Estimate", `about ${formatSeconds(plan.estimatedSeconds)}`],
+        ["Folder", plan.folder],
       ],
     }),
   });
 }
 
-/** What was said in some episodes: what the policy read first and what it said, turn by turn. */
+/** Some episodes as text: the first prompt, and the answers turn by turn. */
 function episodeTexts(
   { renderer }: Task,
   { trajectories, finalRewards }: TrajectoryGroup,
@@ -291,50 +346,24 @@ function episodeTexts(
   });
 }
 
-async function trainAndTell(
-  context: CommandContext,
-  { service }: OpenService,
-  task: Task,
-  first: Played,
-  resume: string,
-): Promise<number | void> {
-  const { signal } = context;
-  const { train } = await import("@tinker-ts/cookbook/rl");
-  const { consoleSink } = await import("tinker-ts/run-log");
-  const sinks = liveSink(context, consoleSink, task.steps);
-  const result = await train({ ...task.train, service, signal, sinks });
-  if (result.status === "interrupted") return tellInterruption(context, result, resume);
-  const { samplerPath } = result.checkpoint!;
-  const trained = await service.createSamplingClient({ modelPath: samplerPath!, signal });
-  const last = await playFirst(context, task, trained);
-  tellResult(context, task, result, { first, last });
-}
-
-function tellResult(
+function printResult(
   context: CommandContext,
   task: Task,
-  { status, step, totalSteps, folder, checkpoint }: RunResult,
+  result: RunResult,
   { first, last }: { readonly first: Played; readonly last: Played },
 ): void {
   const { output } = context;
-  const { samplerPath, statePath } = checkpoint!;
   if (output.isJson) {
     output.json({
-      status,
-      step,
-      total_steps: totalSteps,
-      folder,
-      state_path: statePath,
-      sampler_path: samplerPath,
+      ...resultJson(result),
       reward_before: first.reward,
       reward_after: last.reward,
     });
     return;
   }
-  if (status === "unchanged") output.line("There was nothing left to do.");
-  output.line(output.style.bold("\nThe first group, played by the trained model:"));
+  output.line(output.style.bold("\nFirst group, played by the trained model:"));
   for (const text of episodeTexts(task, last.group)) output.line(text);
   const [before, after] = [first.reward.toPrecision(3), last.reward.toPrecision(3)];
-  output.line(`\nMean reward there: ${before} before, ${output.style.bold(after)} now`);
-  tellWhatNext(context, { samplerPath: samplerPath!, statePath: statePath!, folder });
+  output.line(`\nIts mean reward: ${before} before, ${output.style.bold(after)} now`);
+  printEnd(context, result);
 }

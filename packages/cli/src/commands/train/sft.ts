@@ -1,43 +1,26 @@
 import type { PreparedData, TrainOptions } from "@tinker-ts/cookbook/supervised";
 import { defineCommand, type CommandContext } from "../../command.js";
+import { findCheckpoint } from "../../connect/model-source.js";
 import { orLocal } from "../../connect/or-local.js";
 import { withService, type OpenService } from "../../connect/with-service.js";
 import { dataSource } from "../../parse/data-source.js";
-import type { ArgumentSpecs, OptionSpecs, OptionValues } from "../../parse/option-spec.js";
+import type { ArgumentSpecs, OptionSpecs } from "../../parse/option-spec.js";
 import { hasColours } from "../../terminal/style.js";
 import { estimateSeconds, formatSeconds } from "../../training/estimate.js";
-import { tellInterruption } from "../../training/interruption.js";
-import { liveSink } from "../../training/live-sink.js";
-import { readRate, resumeLine, rowOptions, runFolder } from "../../parse/training-options.js";
-import { checkRunFolder } from "../../training/run-folder.js";
+import { rowOptions } from "../../parse/training-options.js";
+import { rowSettings } from "../../training/row-settings.js";
+import { openRunFolder, runTraining } from "../../training/run-training.js";
 import { questionsOf, sequenceOf } from "../../training/samples.js";
-import { count, snakeCase } from "../../training/texts.js";
-import { askAll, tellTrained } from "../../training/trained.js";
+import { count, snakeCase, stepsText } from "../../training/texts.js";
+import { askAll, printSummary } from "../../training/trained.js";
 
 const options = {
   ...rowOptions,
-  eval: { type: "string", placeholder: "FILE", description: "Data to judge by; it is not trained" },
-  testSize: {
-    type: "integer",
-    min: 1,
-    description: "Takes this many rows out of the data instead",
-  },
-  lr: {
-    type: "string",
-    placeholder: "RATE",
-    default: "auto",
-    description: "The highest learning rate; auto takes the model's recommended one",
-  },
   warmupSteps: {
     type: "integer",
     min: 0,
     default: 0,
-    description: "Steps in which the rate rises",
-  },
-  batchSize: {
-    type: "integer",
-    min: 1,
-    description: "Rows per step; by default such that there are 100 steps",
+    description: "Steps until the learning rate reaches its peak",
   },
   trainOn: {
     type: "string",
@@ -49,7 +32,7 @@ const options = {
       "all_tokens",
     ],
     default: "all_assistant_messages",
-    description: "What is learned of a row",
+    description: "Messages of a row to learn",
   },
 } as const satisfies OptionSpecs;
 
@@ -59,17 +42,15 @@ const args = {
   },
 } as const satisfies ArgumentSpecs;
 
-type Options = OptionValues<typeof options>;
-
 const shownSamples = 3;
 
 /** `train sft` */
 export const command = defineCommand({
-  summary: "Fine-tunes a model on conversations: from a file to saved weights.",
+  summary: "Fine-tune a model on conversations: from a file to saved weights.",
   details: [
-    "Rows may have messages, ShareGPT's conversations, instruction and output, or prompt and completion.",
+    "Rows have messages, ShareGPT's conversations, instruction and output, or prompt and completion.",
     "Without a server and a key, the engine in this process trains.",
-    "Ctrl-C saves and says how to go on; a run that was killed goes on from its last checkpoint with --resume.",
+    "Ctrl-C saves and prints the command to resume; --resume continues a killed run from its last checkpoint.",
   ],
   options,
   arguments: args,
@@ -80,55 +61,52 @@ export const command = defineCommand({
   ],
   async run(given, { arguments: { data }, options: chosen }) {
     const context = orLocal(given);
+    const { signal } = context;
     const { cwd } = context.terminal;
-    const folder = runFolder(cwd, data, chosen);
-    const settings = { ...toTrainOptions(chosen, cwd), data: dataSource(data, cwd), folder };
-    await checkRunFolder(folder, chosen);
+    const settings = {
+      ...rowSettings(chosen, cwd),
+      warmupSteps: chosen.warmupSteps,
+      trainOnWhat: chosen.trainOn,
+      recipeName: "train sft",
+      loadCheckpointPath: await findCheckpoint(chosen.load, cwd),
+      ...(await openRunFolder(cwd, data, chosen)),
+    };
     return withService(context, async (open) => {
-      const { prepareData } = await import("@tinker-ts/cookbook/supervised");
-      const prepared = await prepareData({
-        ...settings,
-        service: open.service,
-        signal: context.signal,
+      const { service } = open;
+      const { prepareData, train } = await import("@tinker-ts/cookbook/supervised");
+      const rows = dataSource(data, cwd);
+      const prepared = await prepareData({ ...settings, data: rows, service, signal });
+      const plan = await makePlan(open, settings, prepared, signal);
+      const { renderer, testConversations, conversations } = prepared;
+      const shown = testConversations.length > 0 ? testConversations : conversations;
+      const interview = { renderer: renderer!, questions: questionsOf(shown, shownSamples) };
+      let before: readonly string[] = [];
+      return runTraining(context, {
+        words: ["train", "sft", data],
+        specs: options,
+        chosen,
+        folder: settings.folder,
+        plan,
+        totalSteps: plan.steps,
+        metrics: ["train_mean_nll", "test/nll", "learning_rate"],
+        showPlan: () => showPlan(context, plan, prepared),
+        async train(sinks) {
+          before = await askAll(service, interview, { baseModel: settings.model }, signal);
+          return train({ ...settings, data: prepared, service, signal, sinks });
+        },
+        async report(result) {
+          const modelPath = result.checkpoint!.samplerPath!;
+          const after = await askAll(service, interview, { modelPath }, signal);
+          const answers = { ...interview, before, after };
+          const evalFile = chosen.eval ?? data;
+          await printSummary(context, result, answers, result.evaluation, { evalFile });
+        },
       });
-      const plan = await makePlan(open, settings, prepared, context.signal);
-      if (!context.output.isJson) await showPlan(context, plan, prepared);
-      if (chosen.dryRun) {
-        if (context.output.isJson) context.output.json(snakeCase(plan));
-        return undefined;
-      }
-      const resume = resumeLine(["train", "sft", data], options, chosen, { cwd, folder });
-      const next = { resume, evalFile: chosen.eval ?? data };
-      return trainAndTell(context, open, { ...settings, data: prepared }, plan.steps, next);
     });
   },
 });
 
 type Settings = Omit<TrainOptions, "service" | "data">;
-
-function toTrainOptions(chosen: Options, cwd: string): Omit<Settings, "folder"> {
-  return {
-    model: chosen.model,
-    evalData: chosen.eval === undefined ? undefined : dataSource(chosen.eval, cwd),
-    testSize: chosen.testSize,
-    renderer: chosen.renderer,
-    learningRate: readRate(chosen.lr, { auto: true }),
-    lrSchedule: chosen.lrSchedule,
-    warmupSteps: chosen.warmupSteps,
-    loraRank: chosen.rank,
-    numEpochs: chosen.epochs,
-    batchSize: chosen.batchSize,
-    maxSteps: chosen.maxSteps,
-    maxLength: chosen.maxLength,
-    trainOnWhat: chosen.trainOn,
-    evalEvery: chosen.evalEvery,
-    saveEvery: chosen.saveEvery,
-    seed: chosen.seed,
-    loadCheckpointPath: chosen.load,
-    badRows: chosen.skipBadRows ? "skip" : "fail",
-    recipeName: "train sft",
-  };
-}
 
 /** What will be trained. */
 interface Plan {
@@ -140,6 +118,7 @@ interface Plan {
   readonly heldOutRows: number;
   readonly renderer: string;
   readonly steps: number;
+  readonly epochs: number;
   readonly batchSize: number;
   readonly learningRate: number;
   readonly lrSchedule: string;
@@ -155,9 +134,11 @@ async function makePlan(
   prepared: PreparedData,
   signal: AbortSignal,
 ): Promise<Plan> {
-  const { recommendedLearningRate } = await import("@tinker-ts/cookbook/hyperparameters");
+  const { completeLoopOptions } = await import("@tinker-ts/cookbook/supervised");
   const { report, renderer, dataset, batchSize, conversations, testConversations } = prepared;
-  const { model, numEpochs = 1, maxSteps = Number.POSITIVE_INFINITY, learningRate } = settings;
+  const { model, maxSteps = Number.POSITIVE_INFINITY } = settings;
+  const { numEpochs = prepared.numEpochs ?? 1 } = settings;
+  const { learningRate } = completeLoopOptions({ ...settings, service }, { recipeName: "plan" });
   const steps = Math.min(dataset.batchesPerEpoch * numEpochs, maxSteps);
   const data = await dataset.batch(0, 0);
   return {
@@ -169,8 +150,9 @@ async function makePlan(
     heldOutRows: testConversations.length,
     renderer: renderer!.name,
     steps,
+    epochs: numEpochs,
     batchSize: batchSize!,
-    learningRate: learningRate === "auto" ? recommendedLearningRate(model) : learningRate!,
+    learningRate,
     lrSchedule: String(settings.lrSchedule),
     rank: settings.loraRank!,
     trainedTokens: Math.round((report!.tokens / dataset.batchesPerEpoch) * steps),
@@ -179,7 +161,7 @@ async function makePlan(
   };
 }
 
-/** The first example in colours, and how much there is. */
+/** Prints the first example in colours, and the plan as a table. */
 async function showPlan(
   { output, terminal }: CommandContext,
   plan: Plan,
@@ -189,11 +171,11 @@ async function showPlan(
   const [first] = await dataset.batch(0, 0);
   const colors = hasColours(terminal, "out");
   output.line(
-    output.style.bold(`The first example; what is learned is ${colors ? "green" : "in brackets"}:`),
+    output.style.bold(`First example, learned text ${colors ? "in green" : "in brackets"}:`),
   );
   output.line(`${showExample(sequenceOf(first!), tokenizer, { colors })}\n`);
-  for (const { place, problem } of badRows) output.note(`Left out ${place}: ${problem}`);
-  const cut = plan.cutRows > 0 ? `; ${plan.cutRows} rows are cut` : "";
+  for (const { place, problem } of badRows) output.note(`Skipped ${place}: ${problem}`);
+  const cut = plan.cutRows > 0 ? `; ${plan.cutRows} rows cut` : "";
   output.result({
     json: () => snakeCase(plan),
     table: () => ({
@@ -204,7 +186,7 @@ async function showPlan(
         ["Learned", `${count(plan.learnedTokens)} tokens`],
         ["Held out", `${count(plan.heldOutRows)} rows`],
         ["Chat format", plan.renderer],
-        ["Steps", `${count(plan.steps)} of ${plan.batchSize} rows`],
+        ["Steps", stepsText(plan)],
         ["Learning rate", `${plan.learningRate.toPrecision(3)}, ${plan.lrSchedule}`],
         ["Adapter", `rank ${plan.rank}`],
         [
@@ -214,32 +196,5 @@ async function showPlan(
         ["Folder", plan.folder],
       ],
     }),
-  });
-}
-
-async function trainAndTell(
-  context: CommandContext,
-  { service }: OpenService,
-  settings: Settings & { readonly data: PreparedData },
-  totalSteps: number,
-  next: { readonly resume: string; readonly evalFile: string },
-): Promise<number | void> {
-  const { signal } = context;
-  const { train } = await import("@tinker-ts/cookbook/supervised");
-  const { consoleSink } = await import("tinker-ts/run-log");
-  const { renderer, testConversations, conversations } = settings.data;
-  const questions = questionsOf(
-    testConversations.length > 0 ? testConversations : conversations,
-    shownSamples,
-  );
-  const interview = { renderer: renderer!, questions };
-  const before = await askAll(service, interview, { baseModel: settings.model }, signal);
-  const sinks = liveSink(context, consoleSink, totalSteps);
-  const result = await train({ ...settings, service, signal, sinks });
-  if (result.status === "interrupted") return tellInterruption(context, result, next.resume);
-  const modelPath = result.checkpoint!.samplerPath!;
-  const after = await askAll(service, interview, { modelPath }, signal);
-  await tellTrained(context, result, { ...interview, before, after }, result.evaluation, {
-    evalFile: next.evalFile,
   });
 }
