@@ -332,3 +332,33 @@ describe.runIf(isFull)("the playground", () => {
     ]);
   });
 });
+
+describe.runIf(isFull)("the playground with a model that thinks", () => {
+  const root = mkdtempSync(path.join(tmpdir(), "tinker-ts-thinker-"));
+  let server: StudioServer;
+
+  beforeAll(async () => {
+    cpSync(sproutFolder, root, { recursive: true });
+    const template =
+      "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}<think>\n{% endif %}";
+    writeFileSync(path.join(root, "chat_template.jinja"), `${template}{# <think></think> #}`);
+    server = await StudioServer.start("--model", `thinker=${root}`);
+  }, 60_000);
+
+  afterAll(async () => {
+    await closeBrowser();
+    await server.close();
+    rmSync(root, { recursive: true, force: true });
+  });
+
+  it("shows its mode, and that there is no answer when it thought until the limit", async () => {
+    const address = `${server.url}/studio/playground?columns=thinker&seed=7&max=6&temp=0.8`;
+    await using tab = await StudioTab.open(address);
+    await tab.page.getByText("Thinks before it answers.").waitFor();
+    const field = tab.page.getByRole("textbox", { name: "Prompt", exact: true });
+    await field.fill("Hello.");
+    await field.press("Control+Enter");
+    await tab.page.getByText("It thought until the limit of tokens").waitFor();
+    expect(await tab.page.locator(".answer p.tabular").textContent()).toMatch(/ · thinks · length/);
+  });
+});

@@ -1,7 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { createServer, request as httpRequest } from "node:http";
-import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { closeBrowser, StudioTab } from "./support/browser.js";
@@ -103,49 +101,4 @@ describe.runIf(isFull)("the way in", () => {
       await server.close();
     }
   }, 120_000);
-
-  it("shows runs and checkpoints of a server that has no studio", async () => {
-    const server = await StudioServer.start();
-    // The same server as one that is not of this project: it has the API and nothing else.
-    const hosted = createServer((request, response) => {
-      if (!request.url?.startsWith("/api/")) {
-        response.writeHead(404).end();
-        return;
-      }
-      const target = new URL(request.url, server.url);
-      const { host: _, ...headers } = request.headers;
-      const asked = httpRequest(target, { method: request.method, headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 500, answer.headers);
-        answer.pipe(response);
-      });
-      request.pipe(asked);
-    });
-    await new Promise<void>((resolve) => {
-      hosted.listen(0, "127.0.0.1", resolve);
-    });
-    const url = `http://127.0.0.1:${(hosted.address() as AddressInfo).port}`;
-    try {
-      const training = await server.train(1);
-      await training.saveWeightsForSampler("elsewhere");
-      const viewer = openStudio({ TINKER_BASE_URL: url, TINKER_API_KEY: "tml-studio" });
-      const [address = ""] = /http:\S+\/studio(?=\n)/.exec(await viewer.spoken) ?? [];
-      await using tab = await StudioTab.open(address);
-      const { page } = tab;
-      await page
-        .getByRole("link", { name: /sprout/ })
-        .first()
-        .click();
-      await page.getByText("This run is on another server").waitFor();
-      await page.goto(`${address}/checkpoints`);
-      const row = page.locator("tr", { hasText: "elsewhere" });
-      await expect.poll(() => row.getByRole("button").allTextContents()).toEqual(["download"]);
-      await row.getByRole("button", { name: "download" }).click();
-      await page.getByRole("dialog").getByText(`--base-url ${url}`).first().waitFor();
-      expect(await tab.violations()).toEqual([]);
-    } finally {
-      hosted.close();
-      hosted.closeAllConnections();
-      await server.close();
-    }
-  }, 60_000);
 });

@@ -1,9 +1,10 @@
 import type { StudioMark, StudioSeries } from "tinker-ts/wire/studio";
+import type { Curve } from "./smooth.js";
 import { centreOf, visiblePlaces } from "./bounds.js";
 
 /** A curve as it is drawn. */
 export interface Line {
-  readonly series: StudioSeries;
+  readonly series: Curve;
   readonly colour: string;
   readonly dash: readonly number[];
   /** Members of a group stand back. */

@@ -30,6 +30,7 @@ import type { Band, Line } from "./draw.js";
 import type { Metric } from "./metrics.js";
 import { placeText, xText } from "./place-text.js";
 import { SeriesTable } from "./series-table.js";
+import { finerForSmoothing, halfLivesBefore, toCurve, type Curve } from "./smooth.js";
 
 /** A run whose curve is shown. */
 export interface ShownRun {
@@ -80,13 +81,14 @@ export function MetricCard({
   const ids = runs.map(({ id }) => id);
   // How far a step takes x: what smoothing is measured in.
   const unit = useSignal(xAxis.value === "step" ? 1 : 0);
+  const halfLife = halfLifeOf(smoothing.value) * unit.value;
+  const range = zoom.value ? widened(zoom.value) : null;
   const { series, failure } = useSeries({
     runs: isSeen.value ? ids : [],
     keys: isSeen.value ? keys : [],
     x: xAxis.value,
-    range: zoom.value ? widened(zoom.value) : null,
-    buckets,
-    smooth: halfLifeOf(smoothing.value) * unit.value,
+    range: range && [range[0] - halfLivesBefore * halfLife, range[1]],
+    buckets: halfLife > 0 ? buckets * finerForSmoothing : buckets,
   });
   useEffect(() => {
     unit.value = xAxis.value === "step" ? 1 : 0;
@@ -100,11 +102,11 @@ export function MetricCard({
   const colours = JSON.stringify([...strokes]);
   const drawn = useMemo(() => {
     const lines = chosen(answer ?? [], keys).map((one): Line => ({
-      series: one,
+      series: toCurve(one, halfLife, range, buckets),
       ...(strokes.get(one.run) ?? { colour: "#888", dash: [] }),
     }));
     return combine ? combine(lines) : { lines, bands: [] as readonly Band[] };
-  }, [answer, combine, colours]);
+  }, [answer, combine, colours, halfLife, range?.[0], range?.[1]]);
   const shown = drawn.lines.map((line) => line.series);
   const isLog = isLogY(name);
   const isPinned = pinnedMetrics.value.includes(name);
@@ -218,7 +220,7 @@ export function MetricCard({
 }
 
 /** The value where the cursor is, else the last one. */
-function Reading({ series }: { readonly series: readonly StudioSeries[] }) {
+function Reading({ series }: { readonly series: readonly Curve[] }) {
   const current = series.find((one) => !one.isAbandoned);
   if (!current || current.x.length === 0) return null;
   const at = cursor.value;

@@ -1,10 +1,10 @@
-import type { StudioSeries } from "tinker-ts/wire/studio";
 import { count, exactly, figure } from "../text/numbers.js";
 import { moment, span } from "../text/times.js";
 import type { XKind } from "./chart.js";
+import type { Curve } from "./smooth.js";
 
 /** A bucket in words: its value, or its range, or what is in it that is not finite. */
-export function placeText(series: StudioSeries, place: number): string {
+export function placeText(series: Curve, place: number): string {
   const { mean, min, max, smoothed } = series;
   const odd = [
     series.nan?.[place] ? "NaN" : "",

@@ -1,7 +1,7 @@
-import type { StudioSeries } from "tinker-ts/wire/studio";
 import { Name } from "../parts/words.js";
 import { exactly } from "../text/numbers.js";
 import { placeText, xText } from "./place-text.js";
+import type { Curve } from "./smooth.js";
 import { xKind } from "./curve-view.js";
 
 const maxRows = 1200;
@@ -12,7 +12,7 @@ export function SeriesTable({
   nameOf,
   height,
 }: {
-  readonly series: readonly StudioSeries[];
+  readonly series: readonly Curve[];
   readonly nameOf: (run: string) => string;
   readonly height: number;
 }) {

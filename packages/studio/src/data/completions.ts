@@ -34,6 +34,8 @@ export interface AnswerToken {
 export interface AnswerPart {
   readonly index: number;
   readonly text: string;
+  /** Which part of an answer the text belongs to. */
+  readonly kind: "thinking" | "answer";
   readonly tokens: readonly AnswerToken[];
   readonly finish: string | null;
   /** What the server says that it answered with. */
@@ -70,6 +72,19 @@ interface TextLogprobs {
   readonly tokens: readonly string[];
   readonly token_logprobs: readonly (number | null)[];
   readonly top_logprobs?: readonly (Readonly<Record<string, number>> | null)[];
+}
+
+/** Whether a model's prompts open a block of reasoning, or close one; null where it is free, or writes on from text. */
+export async function thinkingOf(
+  model: string,
+  abort: AbortSignal,
+): Promise<"inside" | "behind" | null> {
+  const response = await send("POST", "/v1/chat/completions/input_tokens", {
+    body: { model, messages: [{ role: "user", content: "Hi" }] },
+    signal: abort,
+  });
+  const { thinking } = (await response.json()) as { readonly thinking?: unknown };
+  return thinking === "inside" || thinking === "behind" ? thinking : null;
 }
 
 const alternatives = 5;
@@ -113,6 +128,7 @@ export async function complete(
       onPart({
         index,
         text: text ?? (delta?.reasoning_content ?? "") + (delta?.content ?? ""),
+        kind: delta?.reasoning_content && !delta.content ? "thinking" : "answer",
         tokens: tokensOf(logprobs ?? null, ids),
         finish,
         model: chunk.model,

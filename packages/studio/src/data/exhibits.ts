@@ -22,26 +22,29 @@ export interface ExhibitsState {
 }
 
 const pageSize = 500;
+// A busy run has news several times a second, and a long list takes a while.
+const reloadMs = 1000;
 
 /** Everything that was kept of a step, page after page; null before the first answer. */
 export function useExhibits(query: ExhibitsQuery): ReadonlySignal<ExhibitsState | null> {
   const state = useSignal<ExhibitsState | null>(null);
   const version = useSignal(0);
   const { run, step, kind, split, q } = query;
-  useEffect(
-    () =>
-      listen((event) => {
-        if (event.kind === "reset") version.value++;
-        if (
-          event.kind === "exhibit" &&
-          event.run === run &&
-          event.step === step &&
-          event.exhibit === kind
-        )
-          version.value++;
-      }),
-    [run, step, kind],
-  );
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const end = listen((event) => {
+      const isNew = event.kind === "exhibit" && event.run === run;
+      if (event.kind !== "reset" && !isNew) return;
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        version.value++;
+      }, reloadMs);
+    });
+    return () => {
+      end();
+      clearTimeout(timer);
+    };
+  }, [run]);
   useEffect(() => {
     const abort = new AbortController();
     void load();

@@ -41,7 +41,7 @@ export function useResource<T>(
     if (key === null) return;
     store.begin(ask, following.on);
     const ends = (following.topics ?? []).map((topic) => subscribe(topic));
-    ends.push(listen((event) => store.hear(event)));
+    ends.push(listen((event) => store.receive(event)));
     return () => {
       for (const end of ends) end();
       store.end();
@@ -55,8 +55,6 @@ function makeStore<T>() {
   const failure = signal<ApiFailure | undefined>(undefined);
   let ask: ((abort: AbortSignal) => Promise<T>) | null = null;
   let on: Following<T>["on"];
-  // What happens while an answer is on its way may not be in it.
-  let meanwhile: StudioEvent[] = [];
   let abort = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let askedAt = 0;
@@ -67,7 +65,6 @@ function makeStore<T>() {
     if (!ask) return;
     isAsking = true;
     isStale = false;
-    meanwhile = [];
     askedAt = performance.now();
     const { signal: own } = abort;
     try {
@@ -82,16 +79,10 @@ function makeStore<T>() {
     }
     isAsking = false;
     if (isStale) schedule();
-    for (const event of meanwhile) tell(event);
-  };
-
-  const tell = (event: StudioEvent): void => {
-    const next = event.kind === "reset" ? "reload" : on?.(event, value.peek());
-    if (next === "reload") schedule();
-    else if (next !== undefined) value.value = next;
   };
 
   const schedule = (): void => {
+    // What happens while an answer is on its way may not be in it.
     if (isAsking) {
       isStale = true;
       return;
@@ -124,9 +115,10 @@ function makeStore<T>() {
     },
     end,
     reload: schedule,
-    hear(event: StudioEvent): void {
-      if (isAsking) meanwhile.push(event);
-      tell(event);
+    receive(event: StudioEvent): void {
+      const next = event.kind === "reset" ? "reload" : on?.(event, value.peek());
+      if (next === "reload") schedule();
+      else if (next !== undefined) value.value = next;
     },
     patch: (change: (old: T) => T): void => {
       if (value.value !== undefined) value.value = change(value.value);

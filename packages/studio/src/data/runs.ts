@@ -3,8 +3,8 @@ import type { StudioLabel, StudioRun, StudioRuns } from "tinker-ts/wire/studio";
 import { ApiFailure, call } from "./api.js";
 import { listen } from "./events.js";
 
-// The list as the server filters and sorts it. Rows change in place when the stream tells of them, so nothing jumps
-// while somebody reads; a run that is new asks for the list again.
+// The list as the server filters and sorts it. Rows of runs that have changed are fetched and change in place, so
+// nothing jumps under the reader; a run that is new fetches the list again.
 
 /** What is asked for. */
 export interface RunsQuery {
@@ -22,12 +22,16 @@ export interface RunsState {
 }
 
 const pageSize = 500;
+// As many as fit into an address.
+const maxIds = 50;
 const state = signal<RunsState | null>(null);
 let query: RunsQuery | null = null;
 let abort = new AbortController();
 let timer: ReturnType<typeof setTimeout> | undefined;
-/** Rows that were told while the list was on its way, and may be newer than those in it. */
-let meanwhile: StudioRun[] | null = null;
+/** Runs that have changed since their rows were fetched. */
+const changed = new Set<string>();
+let changedTimer: ReturnType<typeof setTimeout> | undefined;
+let isLoading = false;
 
 /** The list as far as it is known; null before the first answer. */
 export const runList: ReadonlySignal<RunsState | null> = state;
@@ -58,19 +62,36 @@ export async function label(id: string, change: StudioLabel): Promise<StudioRun>
 /** Keeps the list true. */
 export function followRuns(): void {
   listen((event) => {
-    if (event.kind === "run") put(event.run);
-    else if (event.kind === "removed") {
-      if (state.value)
-        state.value = {
-          ...state.value,
-          runs: state.value.runs.filter(({ id }) => id !== event.run),
-        };
-    } else if (event.kind === "reset") reloadRuns();
+    if (event.kind === "reset") reloadRuns();
+    if (event.kind !== "run") return;
+    changed.add(event.run);
+    changedTimer ??= setTimeout(() => void loadChanged(), 250);
   });
 }
 
+/** Fetches the rows of runs that have changed; once a list that is on its way, and may be older, has come. */
+async function loadChanged(): Promise<void> {
+  if (isLoading || changed.size === 0) {
+    changedTimer = undefined;
+    return;
+  }
+  const ids = [...changed].slice(0, maxIds);
+  for (const id of ids) changed.delete(id);
+  const { signal: own } = abort;
+  try {
+    const rows = await call<StudioRuns>("runs", {
+      query: { ids, q: query?.q, archived: 1, limit: maxIds },
+      signal: own,
+    });
+    for (const run of rows.runs) put(run);
+  } catch (error) {
+    if (!own.aborted && !(error instanceof ApiFailure)) throw error;
+    // The list is fetched again when the stream is back.
+  }
+  changedTimer = changed.size > 0 ? setTimeout(() => void loadChanged(), 250) : undefined;
+}
+
 function put(run: StudioRun): void {
-  meanwhile?.push(run);
   const old = state.value;
   if (!old) return;
   const place = old.runs.findIndex(({ id }) => id === run.id);
@@ -90,7 +111,7 @@ async function load(): Promise<void> {
   const { signal: own } = abort;
   const { q, sort, archived } = query;
   const runs: StudioRun[] = [];
-  const told: StudioRun[] = (meanwhile = []);
+  isLoading = true;
   let cursor: string | null = null;
   try {
     do {
@@ -104,12 +125,12 @@ async function load(): Promise<void> {
       const isLonger = runs.length >= (state.value?.runs.length ?? 0);
       if (cursor === null || isLonger) state.value = { runs: [...runs], isWhole: cursor === null };
     } while (cursor !== null);
-    meanwhile = null;
-    for (const run of told) put(run);
   } catch (error) {
     if (own.aborted) return;
     if (!(error instanceof ApiFailure)) throw error;
-    meanwhile = null;
     state.value = { runs: state.value?.runs ?? [], isWhole: true, failure: error };
   }
+  if (own.aborted) return;
+  isLoading = false;
+  void loadChanged();
 }

@@ -17,8 +17,6 @@ export interface SeriesQuery {
   /** The range of x; null for all of it. */
   readonly range: readonly [number, number] | null;
   readonly buckets: number;
-  /** The half-life of smoothing, in units of x; 0 for none. */
-  readonly smooth: number;
 }
 
 /** What is known of it. */
@@ -75,14 +73,11 @@ export function useSeries(query: SeriesQuery): SeriesAnswer {
     // A range follows the mouse: what is drawn already moves at once, the points of it come when it rests.
     if (series.peek() && query.range) timer = setTimeout(() => void ask(), zoomDelayMs);
     else void ask();
-    const wanted = new Set(query.keys);
     const ends = query.runs.map((run) => subscribe(`run:${run}`));
     ends.push(
       listen((event) => {
-        if (event.kind === "reset") askSoon();
-        if (event.kind !== "series" || !query.runs.includes(event.run)) return;
-        if (event.points.some(({ values }) => Object.keys(values).some((name) => wanted.has(name))))
-          askSoon();
+        const isNew = event.kind === "series" && query.runs.includes(event.run);
+        if (event.kind === "reset" || isNew) askSoon();
       }),
     );
     return () => {
@@ -126,7 +121,7 @@ async function fetchAll(query: SeriesQuery, asked: readonly Waiting[]): Promise<
   const waiting = asked.filter(({ abort }) => !abort.aborted);
   const keys = [...new Set(waiting.flatMap((one) => one.keys))];
   if (keys.length === 0) return;
-  const { runs, x, range, buckets, smooth } = query;
+  const { runs, x, range, buckets } = query;
   try {
     const response = await callRaw("series", {
       query: {
@@ -136,7 +131,6 @@ async function fetchAll(query: SeriesQuery, asked: readonly Waiting[]): Promise<
         buckets,
         from: range?.[0],
         to: range?.[1],
-        smooth: smooth > 0 ? smooth : null,
       },
     });
     const all = readStudioSeries(await response.arrayBuffer());

@@ -3,13 +3,12 @@ import { useEffect } from "preact/hooks";
 import type { StudioMachine } from "tinker-ts/wire/studio";
 import { call } from "../data/api.js";
 import { now } from "../data/clock.js";
-import { connection, listen } from "../data/events.js";
+import { connection } from "../data/events.js";
 import { link } from "../data/location.js";
 import { hello } from "../data/login.js";
 import { bytes } from "../text/numbers.js";
 import { span } from "../text/times.js";
 import { visible, visibleName } from "../text/visible.js";
-import { say } from "./toast.js";
 
 const diskCheckEveryMs = 60_000;
 const disk = signal<StudioMachine["disk"] | null>(null);
@@ -26,13 +25,7 @@ export function Banners() {
     };
     check();
     const timer = setInterval(check, diskCheckEveryMs);
-    const end = listen((event) => {
-      if (event.kind === "notice") say(event.text, event.level);
-    });
-    return () => {
-      clearInterval(timer);
-      end();
-    };
+    return () => clearInterval(timer);
   }, []);
   const state = connection.value;
   const version = hello.value?.version ?? null;

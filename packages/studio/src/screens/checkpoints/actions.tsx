@@ -34,17 +34,6 @@ export function Actions({
     );
     done();
   };
-  // On another server it is only told how to get it.
-  if (checkpoint.isRemote) {
-    return (
-      <span class="row tight actions">
-        <button type="button" class="button plain" onClick={() => setDialog("download")}>
-          download
-        </button>
-        {dialog === "download" && <DownloadDialog checkpoint={checkpoint} close={close} />}
-      </span>
-    );
-  }
   return (
     <span class="row tight actions">
       {kind === "sampler" && (
@@ -141,21 +130,18 @@ function DownloadDialog({
   readonly close: () => void;
 }) {
   const { path, name } = checkpoint;
-  const { address, remote } = hello.value ?? {};
-  const at = ` --base-url ${(checkpoint.isRemote ? remote : address) ?? location.origin}`;
+  const at = ` --base-url ${hello.value?.address ?? location.origin}`;
   return (
     <Dialog title={`Download ${visibleName(name)}`} close={close}>
-      {!checkpoint.isRemote && (
-        <div class="row">
-          <button
-            type="button"
-            class="button main"
-            onClick={() => void attempt(() => downloadArchive(path))}
-          >
-            PEFT archive (.tar)
-          </button>
-        </div>
-      )}
+      <div class="row">
+        <button
+          type="button"
+          class="button main"
+          onClick={() => void attempt(() => downloadArchive(path))}
+        >
+          PEFT archive (.tar)
+        </button>
+      </div>
       <p class="muted small">From the command line:</p>
       <Command>{`npx tinker-ts checkpoint download ${path}${at}`}</Command>
       <Command>{`npx tinker-ts checkpoint export ${path}${at}`}</Command>

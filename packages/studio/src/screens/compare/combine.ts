@@ -1,5 +1,5 @@
-import type { StudioSeries } from "tinker-ts/wire/studio";
 import type { Band, Line } from "../../charts/draw.js";
+import type { Curve } from "../../charts/smooth.js";
 import { colourOf } from "../../data/colours.js";
 
 /**
@@ -48,10 +48,10 @@ export function combined(
 
 /** The mean of several series at every x that one of them has. */
 export function meanOf(
-  all: readonly StudioSeries[],
+  all: readonly Curve[],
   name: string,
   kind: "range" | "error",
-): { readonly series: StudioSeries; readonly low: Float32Array; readonly high: Float32Array } {
+): { readonly series: Curve; readonly low: Float32Array; readonly high: Float32Array } {
   const values = new Map<number, number[]>();
   const width = Math.max(0, ...all.map((one) => one.width));
   for (const one of all) {
@@ -85,7 +85,7 @@ export function meanOf(
     high[place] = kind === "error" ? middle + error : Math.max(...list);
   });
   const first = all[0]!;
-  const series: StudioSeries = {
+  const series: Curve = {
     ...first,
     run: name,
     width,

@@ -21,10 +21,7 @@ export function Embed() {
     (signal) => call("run", { params: { id: id.value }, signal }),
     {
       topics: [`run:${id.value}`],
-      on: (event, known) =>
-        known && event.kind === "run" && event.run.id === id.value
-          ? { ...known, ...event.run }
-          : undefined,
+      on: (event) => (event.kind === "run" && event.run === id.value ? "reload" : undefined),
     },
   );
   useEffect(() => {

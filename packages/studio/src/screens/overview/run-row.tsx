@@ -130,7 +130,6 @@ function Details({ run, model }: { readonly run: StudioRun; readonly model: stri
     run.rank === null ? null : `rank ${run.rank}`,
     run.group,
     run.source === "folder" ? "from a folder" : null,
-    run.source === "remote" ? "on another server" : null,
     run.attempt > 1 ? `attempt ${run.attempt}` : null,
     run.dropped > 0 ? `${count(run.dropped)} records dropped` : null,
   ].filter((part) => part !== null);

@@ -22,6 +22,9 @@ export interface PlaygroundSettings {
 /** One of the answers to a prompt. */
 export interface Sample {
   readonly text: string;
+  /** Whether some of the text is reasoning, and whether some is an answer. */
+  readonly hasThought: boolean;
+  readonly hasAnswer: boolean;
   readonly tokens: readonly AnswerToken[];
   readonly finish: string | null;
 }
@@ -43,6 +46,14 @@ export interface Answer {
   /** Said beside the answer. */
   readonly note: string | null;
 }
+
+const noSample: Sample = {
+  text: "",
+  hasThought: false,
+  hasAnswer: false,
+  tokens: [],
+  finish: null,
+};
 
 /** Asks one column; its answer grows as it comes. */
 export async function ask(
@@ -86,9 +97,12 @@ export async function ask(
       { model: column.weights, input, ...rest },
       (part) => {
         const now = Date.now();
-        const old = samples[part.index] ?? { text: "", tokens: [], finish: null };
+        const old = samples[part.index] ?? noSample;
+        const isText = part.text.trim() !== "";
         samples[part.index] = {
           text: old.text + part.text,
+          hasThought: old.hasThought || (isText && part.kind === "thinking"),
+          hasAnswer: old.hasAnswer || (isText && part.kind === "answer"),
           tokens: [...old.tokens, ...part.tokens],
           finish: part.finish ?? old.finish,
         };

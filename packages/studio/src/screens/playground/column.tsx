@@ -1,8 +1,9 @@
-import { signal, type Signal } from "@preact/signals";
+import { signal, useSignal, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { StudioCheckpoint, StudioMachine, StudioTokens } from "tinker-ts/wire/studio";
 import { call } from "../../data/api.js";
 import { now } from "../../data/clock.js";
+import { thinkingOf } from "../../data/completions.js";
 import type { TokenColour } from "../../parts/token-colours.js";
 import { TokenView } from "../../parts/token-view.js";
 import { Name, Words } from "../../parts/words.js";
@@ -25,6 +26,12 @@ export function newColumn(weights: string): ColumnState {
   return { weights, turns: signal([]), answer: signal(null), showsTokens: signal(false) };
 }
 
+/** What a model does by how its prompts leave off. */
+const thinkingModes = {
+  inside: "Thinks before it answers.",
+  behind: "Answers without thinking.",
+} as const;
+
 /** The conversation with one set of weights. */
 export function Column({
   column,
@@ -46,6 +53,16 @@ export function Column({
   // Whoever leaves the page, or the column, ends the generation.
   useEffect(() => () => column.answer.peek()?.abort.abort(), [column]);
   const isListed = models.includes(weights) || samplers.some(({ path }) => path === weights);
+  const thinking = useSignal<string | null>(null);
+  useEffect(() => {
+    const abort = new AbortController();
+    thinking.value = null;
+    thinkingOf(weights, abort.signal).then(
+      (state) => (thinking.value = state && thinkingModes[state]),
+      () => undefined, // A model without a template; asking says so.
+    );
+    return () => abort.abort();
+  }, [weights]);
   const turns = [...column.turns.value, ...(column.answer.value ? [column.answer.value] : [])];
   return (
     <section class={`card column ${isShown ? "shown" : ""}`} aria-label={visibleName(weights)}>
@@ -91,6 +108,7 @@ export function Column({
           </button>
         )}
       </div>
+      {thinking.value && <p class="muted small">{thinking.value}</p>}
       <div class="turns">
         {turns.length === 0 && <p class="muted">Nothing asked yet.</p>}
         {turns.map((answer, index) => (
@@ -131,7 +149,7 @@ function SampleView({
   readonly answer: Answer;
   readonly showsTokens: boolean;
 }) {
-  const { tokens, finish } = sample;
+  const { tokens, finish, hasThought, hasAnswer } = sample;
   const { firstAt, lastAt, model, startedAt } = answer;
   const sum = tokens.reduce((total, { logprob }) => total + logprob, 0);
   const seconds = firstAt !== null && lastAt !== null ? (lastAt - firstAt) / 1000 : 0;
@@ -153,10 +171,16 @@ function SampleView({
           {answer.isRunning && finish === null && <span class="caret" aria-hidden="true" />}
         </div>
       )}
+      {finish === "length" && hasThought && !hasAnswer && (
+        <p class="notice">
+          It thought until the limit of tokens: there is no answer. Raise the limit.
+        </p>
+      )}
       <p class="muted small tabular">
         {count(tokens.length)} tokens
         {pace !== null && ` · ${figure(pace)} tok/s`} · logprob {figure(sum)}
         {firstAt !== null && ` · first after ${span(firstAt - startedAt)}`}
+        {hasThought && " · thinks"}
         {finish && ` · ${finish}`}
         {model && (
           <>

@@ -38,8 +38,7 @@ export function Playground() {
     (abort) => call("checkpoints", { signal: abort }),
     { on: (event) => (event.kind === "checkpoint" ? "reload" : undefined) },
   );
-  const samplers =
-    value.value?.checkpoints.filter((one) => one.kind === "sampler" && !one.isRemote) ?? [];
+  const samplers = value.value?.checkpoints.filter((one) => one.kind === "sampler") ?? [];
   const models = hello.value?.models ?? [];
   useEffect(() => {
     document.title = "Playground · Studio";

@@ -19,7 +19,6 @@ export function ConfigTab({ run }: { readonly run: StudioRunDetail }) {
         server: "the server's own recording",
         log: "a logger",
         folder: "a folder",
-        remote: "another server",
       }[run.source],
     ],
     ["folder", run.folder],

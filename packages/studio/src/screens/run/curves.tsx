@@ -41,13 +41,7 @@ export function Curves({ run }: { readonly run: StudioRunDetail }) {
   return (
     <div class="stack">
       <CurveToolbar otherAxes={growing} />
-      {run.source === "remote" && (
-        <p class="card padded muted">
-          This run is on another server, which tells its checkpoints and not its steps. Curves are
-          in the folder that its loop has written: <code>tinker-ts studio --logs DIR</code>.
-        </p>
-      )}
-      {run.series.length === 0 && run.source !== "remote" && (
+      {run.series.length === 0 && (
         <p class="card padded muted">
           No points yet. The first optimizer step brings them; nothing has to be logged.
         </p>

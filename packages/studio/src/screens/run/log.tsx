@@ -19,23 +19,28 @@ export function LogTab({ run }: { readonly run: StudioRunDetail }) {
   const follows = useSignal(true);
   const box = useRef<HTMLPreElement>(null);
   const query = { level: level.value, q: search.value, limit: 500 };
+  const key = `${run.id} ${JSON.stringify(query)}`;
+  const shown = useRef<{ readonly key: string; readonly log: StudioLog }>(null);
   const { value, failure, reload, patch } = useResource<StudioLog>(
-    `${run.id} ${JSON.stringify(query)}`,
-    (signal) => call("log", { params: { id: run.id }, query, signal }),
+    key,
+    async (signal) => {
+      const before = shown.current?.key === key ? shown.current.log : null;
+      const last = before?.lines.at(-1);
+      const more = last ? { after: last.n, limit: maxLines } : {};
+      const params = { id: run.id };
+      const answer = await call<StudioLog>("log", { params, query: { ...query, ...more }, signal });
+      if (!before) return answer;
+      return { ...answer, lines: [...before.lines, ...answer.lines].slice(-maxLines) };
+    },
     {
       topics: [`run:${run.id}`],
-      on(event, known) {
-        if (event.kind !== "log" || event.run !== run.id || !known) return undefined;
-        // Files say that they have grown, not by what.
-        if (level.value || search.value || event.lines.length === 0) return "reload";
-        const lines = [...known.lines, ...event.lines.filter(({ n }) => n >= known.next)].slice(
-          -maxLines,
-        );
-        return { lines, next: Math.max(known.next, ...event.lines.map(({ n }) => n + 1)) };
-      },
+      on: (event) => (event.kind === "log" && event.run === run.id ? "reload" : undefined),
     },
   );
   const log = value.value;
+  useEffect(() => {
+    shown.current = log ? { key, log } : null;
+  }, [log]);
   useEffect(() => {
     if (follows.value && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [log, follows.value]);

@@ -35,32 +35,10 @@ export function RunScreen() {
     (signal) => call("run", { params: { id }, signal }),
     {
       topics: [`run:${id}`],
-      on(event, known) {
-        if (!known) return undefined;
-        if (event.kind === "run" && event.run.id === id) return { ...known, ...event.run };
-        if (event.kind === "mark" && event.run === id) {
-          const { at, text } = event.mark;
-          const isKnown = known.marks.some((mark) => mark.at === at && mark.text === text);
-          return isKnown ? undefined : { ...known, marks: [...known.marks, event.mark] };
-        }
-        if (event.kind === "controls" && event.run === id)
-          return { ...known, controls: event.controls };
-        if (event.kind === "checkpoint") return "reload";
-        if (event.kind === "exhibit" && event.run === id) {
-          const steps = known.exhibitSteps[event.exhibit];
-          if (steps.at(-1) === event.step) return undefined;
-          const next = [...new Set([...steps, event.step])].toSorted((one, other) => one - other);
-          return { ...known, exhibitSteps: { ...known.exhibitSteps, [event.exhibit]: next } };
-        }
-        if (event.kind === "series" && event.run === id) {
-          const names = new Set(known.series.map(({ key }) => key));
-          const isNew = event.points.some(({ values }) =>
-            Object.keys(values).some((key) => !names.has(key)),
-          );
-          return isNew ? "reload" : undefined;
-        }
-        return undefined;
-      },
+      on: (event) =>
+        event.kind === "checkpoint" || (event.kind === "run" && event.run === id)
+          ? "reload"
+          : undefined,
     },
   );
   const run = value.value;
