@@ -24,10 +24,10 @@ export interface SourceFile {
 const staticPattern = /^\s*(?:import|export)\s+(type\s+)?(?:[^"';]*?\sfrom\s+)?"([^"]+)"/gm;
 const dynamicPattern = /\bimport\(\s*"([^"]+)"\s*\)/g;
 
-/** Every source file of every package, tests left out. */
-export function sourceFiles(): SourceFile[] {
-  return listFiles("packages")
-    .filter((file) => /^packages\/[^/]+\/src\/.*\.tsx?$/.test(file) && !file.endsWith(".test.ts"))
+/** Every source file of every package in a folder of the root, without tests. */
+export function sourceFiles(parent = "packages"): SourceFile[] {
+  return listFiles(parent)
+    .filter((file) => /^[^/]+\/[^/]+\/src\/.*\.tsx?$/.test(file) && !file.endsWith(".test.ts"))
     .map((file) => ({
       file,
       packageFolder: file.split("/")[1]!,
