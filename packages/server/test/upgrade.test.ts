@@ -12,6 +12,8 @@ import { realModels } from "./support/real-models.js";
  * answered.
  */
 const archive = path.join(import.meta.dirname, "fixtures/data-of-306abc5.tar.gz");
+/** The fixture grows older every day; nothing in it may expire. */
+const century = 100 * 365 * 24 * 3_600_000;
 
 interface Recorded {
   readonly sessionId: string;
@@ -38,6 +40,12 @@ beforeEach(async () => {
     port: 0,
     dataDir: path.join(folder, "data"),
     models: { qwen3: realModels.qwen3 },
+    limits: {
+      resultTtlMs: century,
+      requestRecordTtlMs: century,
+      recordTtlMs: century,
+      ephemeralTtlMs: century,
+    },
     logLevel: "silent",
   });
 });
