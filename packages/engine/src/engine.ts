@@ -9,7 +9,7 @@ import { findModel } from "./find-model.js";
 import type { LoadProgress } from "./model/model-weights.js";
 import type { Int8Support } from "./model/int8-probe.js";
 import type { DigitCount, Precision } from "./model/precision.js";
-import { defaultMemoryBytes } from "./runtime/machine-memory.js";
+import { defaultMemoryBytes } from "./runtime/memory-plan.js";
 import { WorkerClient } from "./runtime/worker-client.js";
 
 /** Settings of an engine. */

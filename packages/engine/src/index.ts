@@ -67,9 +67,9 @@ export type { Int8Support } from "./model/int8-probe.js";
 export {
   estimateMemory,
   type EstimateOptions,
+  machineBytes,
   type MemoryEstimate,
 } from "./runtime/memory-plan.js";
-export { machineBytes } from "./runtime/machine-memory.js";
 export type { StepMetrics } from "./runtime/protocol.js";
 export type { CheckedPart, DeviceCheck } from "./gpu/self-check.js";
 export type { Grammar, Rule } from "./constrain/grammar.js";

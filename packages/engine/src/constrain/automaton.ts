@@ -1,5 +1,5 @@
 import { EngineError } from "../errors.js";
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import type { Grammar, Rule } from "./grammar.js";
 
 /** What comes after the rule at hand: a place in a sequence or a count of a repetition, and then `parent`. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { gpuDevice } from "../gpu/device.js";
 import { processor } from "./device.js";
-import { runtimeError } from "./runtime-error.js";
+import { runtimeError } from "./native-calls.js";
 
 const place =
   "/onnxruntime_src/onnxruntime/core/providers/webgpu/buffer_manager.cc:641 void onnxruntime::webgpu::BufferManager::Download(WGPUBuffer, void*, size_t) const map_async_result.status == wgpu::MapAsyncStatus::Success was false. ";

@@ -6,7 +6,7 @@ import type { DimBindings } from "../graph/dim.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import type { Resident } from "../model/resident.js";
 import type { RotaryAngles } from "../model/rotary-tables.js";
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import type { AdapterSet } from "../sample/adapter-set.js";
 import { decoderPart, ofLayer } from "../sample/graphs/decoder.js";
 import { DeviceKvMemory, madeOf, type KvArray } from "../sample/kv-memory.js";

@@ -3,14 +3,12 @@ import { Dim } from "../graph/dim.js";
 import { Graph } from "../graph/graph.js";
 import { gatherRows, reshape } from "../graph/ops/index.js";
 import type { Dtype } from "../graph/tensor.js";
-import { int64From } from "../util/int64.js";
+import { int64From } from "../util/arrays.js";
 import { roundedBytes } from "../execution/buffer-pool.js";
 import { DeviceArray, type DeviceType } from "../execution/device-array.js";
-import { NativeCalls } from "../execution/native-calls.js";
+import { NativeCalls, runtimeError } from "../execution/native-calls.js";
 import { InferenceSession, Tensor } from "../execution/onnxruntime.js";
-import { ProgramCache } from "../execution/program-cache.js";
-import type { PortData, ProgramOptions } from "../execution/program.js";
-import { runtimeError } from "../execution/runtime-error.js";
+import { type PortData, ProgramCache, type ProgramOptions } from "../execution/program.js";
 import { processor } from "../execution/device.js";
 
 const elementBytes: Readonly<Record<DeviceType, number>> = { float32: 4, int32: 4, int64: 8 };

@@ -3,7 +3,7 @@ import type { ProgramOptions } from "../execution/program.js";
 import { initialWeights } from "../model/initial-weights.js";
 import type { ModelConfig } from "../model/model-config.js";
 import { layerSitesOf } from "../model/sites.js";
-import { FairTurns } from "../util/fair-turns.js";
+import { FairTurns } from "../util/turns.js";
 import { LoadedModel } from "../runtime/loaded-model.js";
 import { planMemory } from "../runtime/memory-plan.js";
 import { checkedConfig } from "./self-check.js";

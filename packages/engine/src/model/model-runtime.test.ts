@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { HeldLayers } from "./held-layers.js";
+import { HeldLayers } from "./model-runtime.js";
 import type { WeightFeeds } from "./model-weights.js";
 
 const layerOf = (layer: number): WeightFeeds => ({

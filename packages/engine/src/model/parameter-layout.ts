@@ -3,7 +3,7 @@ import { siteBName, stackedAName } from "./projectors.js";
 import { allLayerKinds } from "@tinker-ts/hub/weights";
 import { groupsOf, siteModule, sitesOf, siteWidths, type Site, type SiteGroup } from "./sites.js";
 import { layerWeightSpecs, outerWeightSpecs } from "./weights.js";
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 
 /** The layer that a parameter belongs to, or the part outside the layers. */
 export type Place = number | "outer";

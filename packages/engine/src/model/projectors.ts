@@ -13,7 +13,7 @@ import {
 } from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
 import type { ModelConfig } from "./model-config.js";
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import { siteWidths, sitesOf, type Site, type SiteGroup } from "./sites.js";
 import type { Projector } from "./transformer.js";
 

@@ -1,7 +1,7 @@
 import type { DeviceArray } from "../execution/device-array.js";
 import { DeviceMemory } from "../gpu/device-memory.js";
 import type { PortValues, ProgramOptions, Traffic } from "../execution/program.js";
-import type { HeldLayers } from "./held-layers.js";
+import type { HeldLayers } from "./model-runtime.js";
 import { floatWeights, type FedWeights, type WeightFeeds } from "./model-weights.js";
 import type { ParameterLayout, Place } from "./parameter-layout.js";
 import type { RotaryAngles } from "./rotary-tables.js";

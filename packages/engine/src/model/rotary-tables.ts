@@ -5,7 +5,7 @@ import {
   type Rotation,
 } from "@tinker-ts/hub/weights";
 import type { ModelConfig } from "./model-config.js";
-import { int64From } from "../util/int64.js";
+import { int64From } from "../util/arrays.js";
 
 // Frequencies and angles are rounded to single precision after every operation, in the order in which
 // transformers computes them. At position 4,000 the rounding of an angle is as large as 1e-4: models were

@@ -12,7 +12,7 @@ import {
 } from "../graph/ops/index.js";
 import type { Tensor } from "../graph/tensor.js";
 import type { ModelConfig } from "./model-config.js";
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import {
   linearLayer,
   siteBName,

@@ -16,7 +16,7 @@ import {
 import type { Dim } from "../graph/dim.js";
 import type { Tensor } from "../graph/tensor.js";
 import type { ModelConfig } from "./model-config.js";
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import { denseBlock } from "./feed-forward/dense.js";
 import { gatedConvolution } from "./mixers/convolution.js";
 import { deltaRule } from "./mixers/delta-rule.js";

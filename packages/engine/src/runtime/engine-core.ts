@@ -1,4 +1,10 @@
-import { mixerOf, openModelFolder, type Mixer } from "@tinker-ts/hub/weights";
+import {
+  type Mixer,
+  mixerOf,
+  type NamedTensors,
+  openModelFolder,
+  type WeightSource,
+} from "@tinker-ts/hub/weights";
 import { EngineError } from "../errors.js";
 import { processor } from "../execution/device.js";
 import { gpuDevice } from "../gpu/device.js";
@@ -9,17 +15,20 @@ import type { ModelConfig } from "../model/model-config.js";
 import { digitsOf, type Precision } from "../model/precision.js";
 import { noAdapter, type FrozenAdapter } from "../sample/adapter-set.js";
 import { checkSampleOptions } from "../sample/request.js";
-import { SerialQueue } from "../util/serial-queue.js";
-import { FairTurns } from "../util/fair-turns.js";
+import { FairTurns, SerialQueue } from "../util/turns.js";
 import { timeDevice } from "../gpu/device-times.js";
 import { probeInt8, type Int8Support } from "../model/int8-probe.js";
 import { LoadedModel, type ModelSource } from "./loaded-model.js";
-import { unusedBytes } from "./machine-memory.js";
-import { estimateMemory, planMemory, refuseSwapping, weightBytesOf } from "./memory-plan.js";
+import {
+  estimateMemory,
+  planMemory,
+  refuseSwapping,
+  unusedBytes,
+  weightBytesOf,
+} from "./memory-plan.js";
 import type { CallName, EngineCalls, WorkerSettings } from "./protocol.js";
 import { checkGpu, openDevice } from "../gpu/self-check.js";
 import { TrainedParameters } from "./trained-parameters.js";
-import type { NamedTensors, WeightSource } from "@tinker-ts/hub/weights";
 
 /** What a call can do besides answering. */
 export interface CallContext<K extends CallName = CallName> {

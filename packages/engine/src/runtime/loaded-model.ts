@@ -12,9 +12,8 @@ import { Sampler } from "../sample/sampler.js";
 import type { TokenText } from "../sample/stop-matcher.js";
 import { MergedWeights } from "../train/merged-weights.js";
 import { trainingBudget, type TrainingBudget } from "../train/training-budget.js";
-import type { FairTurns } from "../util/fair-turns.js";
-import { unusedBytes } from "./machine-memory.js";
-import { packedBytesOf, refuseSwapping, type MemoryPlan } from "./memory-plan.js";
+import type { FairTurns } from "../util/turns.js";
+import { type MemoryPlan, packedBytesOf, refuseSwapping, unusedBytes } from "./memory-plan.js";
 
 /** Sequences that are decoded together at most. */
 const maxRows = 64;

@@ -3,7 +3,6 @@ import type { ModelConfig } from "../model/model-config.js";
 import { adapterLayout } from "../model/parameter-layout.js";
 import type { Precision } from "../model/precision.js";
 import { sitesOfFlags } from "../model/sites.js";
-import { defaultMemoryBytes } from "./machine-memory.js";
 import {
   isHeldInInt8,
   layerWeightSpecs,
@@ -13,6 +12,7 @@ import {
 import { largestProgramBytes } from "../sample/decoder.js";
 import { headChunkRows } from "../train/head-pass.js";
 import { trainingBudget } from "../train/training-budget.js";
+import os from "node:os";
 
 /** How a model's share of memory is divided. */
 export interface MemoryPlan {
@@ -61,21 +61,20 @@ export interface SmallerWeights {
 }
 
 /**
- * Refuses what would take more than nothing uses at the moment: the machine would begin to swap, and then
- * everything on it stands still. `what` needs `neededBytes`.
+ * Throws when `what` needs more than the unused memory of the machine, which would begin to swap.
  */
 export function refuseSwapping(
   what: string,
   neededBytes: number,
-  unusedBytes: number,
+  freeBytes: number,
   smaller?: SmallerWeights,
 ): void {
-  if (neededBytes <= unusedBytes) return;
-  const way = smallerWay(unusedBytes, smaller) ?? "choose a smaller model";
+  if (neededBytes <= freeBytes) return;
+  const suggestion = smallerWay(freeBytes, smaller) ?? "choose a smaller model";
   throw new EngineError(
     "not_enough_memory",
-    `${what} ${megabytes(neededBytes)} MB, but the machine has ${megabytes(unusedBytes)} MB left; end ` +
-      `other programs, or ${way}.`,
+    `${what} ${megabytes(neededBytes)} MB, but the machine has ${megabytes(freeBytes)} MB left; end ` +
+      `other programs, or ${suggestion}.`,
   );
 }
 
@@ -245,4 +244,25 @@ function elementsOf({ shape }: WeightSpec): number {
 
 function sumOf(specs: readonly WeightSpec[], measure: (spec: WeightSpec) => number): number {
   return specs.reduce((sum, spec) => sum + measure(spec), 0);
+}
+
+/** Part of the machine's memory that an engine may use unless it is told otherwise. */
+const defaultFraction = 0.6;
+
+/** Memory that an engine may use unless it is told otherwise. */
+export function defaultMemoryBytes(): number {
+  return Math.floor(machineBytes() * defaultFraction);
+}
+
+/** Memory that nothing uses at the moment, or `Infinity` where the system does not tell what it could free. */
+export function unusedBytes(): number {
+  // Elsewhere what files are remembered in counts as used, although it is given up when it is needed.
+  return process.platform === "linux" ? process.availableMemory() : Infinity;
+}
+
+/** Memory of the machine, or of the container that the process runs in. */
+export function machineBytes(): number {
+  // A container's limit; 0 or absurdly large when there is none.
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, os.totalmem()) : os.totalmem();
 }

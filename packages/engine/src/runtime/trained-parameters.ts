@@ -7,7 +7,7 @@ import { ParameterState, type ParameterExport } from "../train/parameter-state.j
 import { prepareData } from "../train/prepare-data.js";
 import type { PassProgress, PassResult } from "../train/pass.js";
 import { Trainer } from "../train/trainer.js";
-import { SerialQueue } from "../util/serial-queue.js";
+import { SerialQueue } from "../util/turns.js";
 import type { LoadedModel } from "./loaded-model.js";
 import type { EngineCalls, PassRequestMessage, StepMetrics } from "./protocol.js";
 import { RandomStream } from "../util/random.js";

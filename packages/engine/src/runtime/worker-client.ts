@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { EngineError } from "../errors.js";
 import { NativeCalls } from "../execution/native-calls.js";
-import { Deferred } from "../util/deferred.js";
+import { Deferred } from "../util/turns.js";
 import type {
   CallName,
   EngineCalls,

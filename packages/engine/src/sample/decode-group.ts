@@ -2,7 +2,7 @@ import type { AdapterSet, FrozenAdapter } from "./adapter-set.js";
 import { decodedRow, type Decoder, type DecoderOutput } from "./decoder.js";
 import type { KvMemory } from "./kv-memory.js";
 import { KvRows, type KvShape } from "./kv-rows.js";
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import type { Drawn, Sequence } from "./sequence.js";
 
 /** Most adapters that one batch joins: every row pays for all of them. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import { RandomStream } from "../util/random.js";
 import { argmax, largest, pickToken } from "./pick-token.js";
 

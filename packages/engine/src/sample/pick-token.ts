@@ -1,4 +1,4 @@
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 
 /** How the next token is drawn. */
 export interface PickOptions {

@@ -1,4 +1,4 @@
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import { RandomStream } from "../util/random.js";
 import { checkLogprobs } from "./check-logprobs.js";
 import type { DecodedRow } from "./decoder.js";

@@ -1,4 +1,4 @@
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import type { DecodedRow } from "./decoder.js";
 import { largest } from "./pick-token.js";
 import type { CheckedSampleOptions } from "./request.js";

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import type { Grammar } from "../constrain/grammar.js";
 import { EngineError } from "../errors.js";
-import { checkTokens } from "../model/check-tokens.js";
+import { checkTokens } from "../model/tokens.js";
 import type { ModelConfig } from "../model/model-config.js";
 
 /** What to generate from a prompt. */

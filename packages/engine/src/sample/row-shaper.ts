@@ -1,6 +1,6 @@
 import type { ConstrainedText } from "../constrain/constraint.js";
 import { isAllowed, type TokenMask } from "../constrain/token-mask.js";
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import type { DecodedRow } from "./decoder.js";
 import type { CheckedSampleOptions } from "./request.js";
 

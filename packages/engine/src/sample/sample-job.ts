@@ -1,5 +1,5 @@
 import type { Constraint } from "../constrain/constraint.js";
-import { Deferred } from "../util/deferred.js";
+import { Deferred } from "../util/turns.js";
 import type { FrozenAdapter } from "./adapter-set.js";
 import type { DrawnToken } from "./decode-group.js";
 import type { PromptPass } from "./prompt-pass.js";

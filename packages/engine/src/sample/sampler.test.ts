@@ -8,14 +8,14 @@ import {
 } from "../../test/support/fixture-model.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import { sitesOfFlags } from "../model/sites.js";
-import { FairTurns } from "../util/fair-turns.js";
+import { FairTurns } from "../util/turns.js";
 import { adapterLayout } from "../model/parameter-layout.js";
 import { MergedWeights } from "../train/merged-weights.js";
 import { ParameterState } from "../train/parameter-state.js";
 import { prepareData } from "../train/prepare-data.js";
 import { Trainer } from "../train/trainer.js";
 import { trainingBudget } from "../train/training-budget.js";
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import { RandomStream } from "../util/random.js";
 import { noAdapter, type FrozenAdapter } from "./adapter-set.js";
 import { promptBlock } from "./prefix-cache.js";

@@ -5,7 +5,7 @@ import { cachedHeadWidth } from "../model/cached-attention.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import { stateLengths } from "../model/mixers/recurrence.js";
 import { usualLength } from "../model/rotary-tables.js";
-import type { FairTurns } from "../util/fair-turns.js";
+import type { FairTurns } from "../util/turns.js";
 import { AdapterSet, type FrozenAdapter } from "./adapter-set.js";
 import { DecodeGroup, groupLimit, type DrawnToken } from "./decode-group.js";
 import { Decoder } from "./decoder.js";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, describe, expect, it, vi } from "vitest";
-import { ProgramCache } from "../execution/program-cache.js";
-import { at } from "../util/at.js";
+import { ProgramCache } from "../execution/program.js";
+import { at } from "../util/arrays.js";
 import { adamUpdate } from "./graphs/adam.js";
 import { adamState, adamStep, completeAdamOptions, type AdamState } from "./adam.js";
 

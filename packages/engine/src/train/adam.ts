@@ -1,8 +1,7 @@
 import { EngineError } from "../errors.js";
-import type { ProgramCache } from "../execution/program-cache.js";
-import type { Program } from "../execution/program.js";
-import { messageOf } from "../execution/runtime-error.js";
-import { at } from "../util/at.js";
+import type { Program, ProgramCache } from "../execution/program.js";
+import { messageOf } from "../execution/native-calls.js";
+import { at } from "../util/arrays.js";
 import { adamUpdate, nextName, type AdamSetting } from "./graphs/adam.js";
 
 /** Parameters that are updated at once: their arrays stay in the caches from one operator to the next. */

@@ -1,8 +1,8 @@
 import type { LayerKind } from "@tinker-ts/hub/weights";
 import type { BufferPool } from "../execution/buffer-pool.js";
-import { addInto } from "./add-into.js";
-import type { AttentionBlock, LongArrangement } from "./arrangement.js";
-import { gradientName } from "./graphs/gradients.js";
+import { addInto } from "../util/arrays.js";
+import type { AttentionBlock, LongArrangement } from "./micro-batch.js";
+import { gradientName } from "./graphs/trained.js";
 import type { TrainingPrograms } from "./training-programs.js";
 
 /** Queries, keys and values of one sequence. */

@@ -1,5 +1,5 @@
 import type { BufferPool } from "../execution/buffer-pool.js";
-import { addInto } from "./add-into.js";
+import { addInto } from "../util/arrays.js";
 import type { ParameterFeed, ParameterLayout, Place } from "../model/parameter-layout.js";
 
 /** A gradient among a program's results, and the parameter it belongs to. */

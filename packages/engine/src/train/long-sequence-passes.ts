@@ -4,18 +4,27 @@ import type { FedWeights } from "../model/model-weights.js";
 import type { BufferPool } from "../execution/buffer-pool.js";
 import type { PortValues, Program } from "../execution/program.js";
 import { sitesOf } from "../model/sites.js";
-import { at } from "../util/at.js";
-import type { LongArrangement } from "./arrangement.js";
+import { at } from "../util/arrays.js";
+import type { LongArrangement } from "./micro-batch.js";
 import { AttentionBlocks } from "./attention-blocks.js";
-import { gradientName } from "./graphs/gradients.js";
-import { adaptedSites, type Trained } from "./graphs/trained.js";
+import { adaptedSites, gradientName, type Trained } from "./graphs/trained.js";
 import { inSegment } from "./graphs/segment.js";
-import { defined, rotaryFeeds, type Activations, type LayerPass } from "./layer-pass.js";
-import type { Stretch, StretchPasses } from "./layer-runner.js";
-import { compute, computeGradients, type ProgramCall } from "./program-calls.js";
+import {
+  type Activations,
+  defined,
+  type LayerPass,
+  rotaryFeeds,
+  type Stretch,
+  type StretchPasses,
+} from "./layer-runner.js";
+import {
+  compute,
+  computeGradients,
+  type ProgramCall,
+  type TrainingPrograms,
+} from "./training-programs.js";
 import { RecurrentBlocks, type RecurrentLayer } from "./recurrent-blocks.js";
 import type { TrainingBudget } from "./training-budget.js";
-import type { TrainingPrograms } from "./training-programs.js";
 
 /** Passes one long sequence through the layers: each in two parts, with attention in blocks between. */
 export class LongSequencePasses implements StretchPasses<LongArrangement, Float32Array> {

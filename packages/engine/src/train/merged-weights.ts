@@ -11,7 +11,7 @@ import type { Tensor } from "../graph/tensor.js";
 import type { ModelConfig } from "../model/model-config.js";
 import { declareAdapter } from "../model/projectors.js";
 import { groupsOf, siteWidths, type Site, type SiteGroup } from "../model/sites.js";
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 
 /**
  * A copy of a model's weights with one adapter merged in, shared by all adapters of the model: whoever

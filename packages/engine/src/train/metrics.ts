@@ -1,4 +1,4 @@
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import type { PreparedDatum } from "./datum.js";
 import { losses, type LossName } from "./losses.js";
 

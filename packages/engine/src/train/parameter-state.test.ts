@@ -1,5 +1,5 @@
 import { afterAll, expect, it, vi } from "vitest";
-import { ProgramCache } from "../execution/program-cache.js";
+import { ProgramCache } from "../execution/program.js";
 import type { ParameterLayout } from "../model/parameter-layout.js";
 import { completeAdamOptions } from "./adam.js";
 import { adamUpdate } from "./graphs/adam.js";

@@ -1,7 +1,7 @@
 import type { NamedTensors, OptimizerState } from "@tinker-ts/hub/weights";
 import { EngineError } from "../errors.js";
-import type { ProgramCache } from "../execution/program-cache.js";
-import { addInto } from "./add-into.js";
+import type { ProgramCache } from "../execution/program.js";
+import { addInto } from "../util/arrays.js";
 import { adamState, adamStep, type AdamOptions, type AdamReport, type AdamState } from "./adam.js";
 import type { ParameterLayout } from "../model/parameter-layout.js";
 

@@ -1,5 +1,5 @@
 import { EngineError } from "../errors.js";
-import { checkTokenRange, checkTokens } from "../model/check-tokens.js";
+import { checkTokenRange, checkTokens } from "../model/tokens.js";
 import type { ModelConfig } from "../model/model-config.js";
 import type { Datum, LossInput, PreparedDatum } from "./datum.js";
 import { losses, type Loss, type LossName } from "./losses.js";

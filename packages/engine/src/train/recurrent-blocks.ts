@@ -1,14 +1,12 @@
 import type { LayerKind } from "@tinker-ts/hub/weights";
 import type { BufferPool } from "../execution/buffer-pool.js";
 import type { PortValues, Program } from "../execution/program.js";
-import { slotsOf } from "./arrangement.js";
-import { gradientName } from "./graphs/gradients.js";
+import { type LongArrangement, slotsOf } from "./micro-batch.js";
+import { gradientName } from "./graphs/trained.js";
 import { inSegment } from "./graphs/segment.js";
 import { endName, scanChunk, startName } from "./graphs/training-recurrence.js";
-import { defined, type Activations, type LayerPass } from "./layer-pass.js";
-import type { LongArrangement } from "./arrangement.js";
-import { computeGradients } from "./program-calls.js";
-import type { TrainingPrograms } from "./training-programs.js";
+import { defined, type Activations, type LayerPass } from "./layer-runner.js";
+import { computeGradients, type TrainingPrograms } from "./training-programs.js";
 
 /** What belongs to the layer that is passed. */
 export interface RecurrentLayer {

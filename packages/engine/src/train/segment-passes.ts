@@ -4,17 +4,27 @@ import type { FedWeights } from "../model/model-weights.js";
 import type { ValueMemory, Values } from "../execution/device-array.js";
 import type { PortData, PortValues, Program } from "../execution/program.js";
 import type { KeptKind } from "../graph/kept-values.js";
-import { at } from "../util/at.js";
-import type { ShortArrangement } from "./arrangement.js";
+import { at } from "../util/arrays.js";
+import type { ShortArrangement } from "./micro-batch.js";
 import type { GradientTarget } from "./gradient-sum.js";
 import { inSegment } from "./graphs/segment.js";
-import { gradientName } from "./graphs/gradients.js";
-import type { Trained } from "./graphs/trained.js";
-import { defined, rotaryFeeds, type Activations, type LayerPass } from "./layer-pass.js";
-import type { Stretch, StretchPasses } from "./layer-runner.js";
-import { compute, computeGradients, type ProgramCall } from "./program-calls.js";
+import { gradientName, type Trained } from "./graphs/trained.js";
+import {
+  type Activations,
+  defined,
+  type LayerPass,
+  rotaryFeeds,
+  type Stretch,
+  type StretchPasses,
+} from "./layer-runner.js";
+import {
+  compute,
+  computeGradients,
+  type ProgramCall,
+  type SegmentShape,
+  type TrainingPrograms,
+} from "./training-programs.js";
 import type { TrainingBudget } from "./training-budget.js";
-import type { SegmentShape, TrainingPrograms } from "./training-programs.js";
 
 /**
  * Passes short sequences through the layers, several layers per program.

@@ -11,7 +11,7 @@ import {
 } from "../../test/support/fixture-model.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
 import { sitesOfFlags, type Site } from "../model/sites.js";
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import { completeAdamOptions } from "./adam.js";
 import { adapterLayout } from "../model/parameter-layout.js";
 import { ParameterState } from "./parameter-state.js";

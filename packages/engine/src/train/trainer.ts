@@ -2,23 +2,26 @@ import { EngineError } from "../errors.js";
 import type { ValueMemory, Values } from "../execution/device-array.js";
 import { DeviceScope } from "../gpu/device-scope.js";
 import type { PortValues } from "../execution/program.js";
-import { embedTokens } from "../model/embed-tokens.js";
+import { embedTokens } from "../model/tokens.js";
 import type { ModelRuntime } from "../model/model-runtime.js";
-import { at } from "../util/at.js";
+import { at } from "../util/arrays.js";
 import { GradientSum } from "./gradient-sum.js";
 import { adaptedSites, type Trained } from "./graphs/trained.js";
-import { HeadRunner } from "./head-pass.js";
-import type { Keep, LayerPass } from "./layer-pass.js";
-import { LayerRunner } from "./layer-runner.js";
+import { HeadRunner, RowTable } from "./head-pass.js";
+import { type Keep, type LayerPass, LayerRunner, type StretchPasses } from "./layer-runner.js";
 import { LongSequencePasses } from "./long-sequence-passes.js";
-import type { LongArrangement, ShortArrangement } from "./arrangement.js";
+import {
+  type LongArrangement,
+  type MicroBatch,
+  packMicroBatch,
+  planMicroBatches,
+  type ShortArrangement,
+} from "./micro-batch.js";
 import { SegmentPasses } from "./segment-passes.js";
 import { lossMetrics } from "./metrics.js";
 import type { MergedWeights } from "./merged-weights.js";
-import { packMicroBatch, planMicroBatches, type MicroBatch } from "./micro-batch.js";
 import { viewsAt, type Place } from "../model/parameter-layout.js";
 import type { PassParameters, PassRequest, PassResult } from "./pass.js";
-import { RowTable } from "./row-table.js";
 import { TrainingPrograms } from "./training-programs.js";
 import type { TrainingBudget } from "./training-budget.js";
 
@@ -31,14 +34,14 @@ type RunBatch<A> = (
   report: (fraction: number) => void,
 ) => Promise<void>;
 
-/** What runs passes with one set of weights. */
+/** One pipeline for each kind of micro-batch, with one set of weights. */
 interface PassRunners {
   readonly short: RunBatch<ShortArrangement>;
   readonly long: RunBatch<LongArrangement>;
 }
 
-/** What a pass reads besides its batch, and what runs it. */
-interface Way<A, V extends Values> {
+/** The programs and feeds that take one kind of micro-batch through the model. */
+interface PassPipeline<A, V extends Values> {
   readonly layers: LayerRunner<A, V>;
   readonly head: HeadRunner<V>;
   readonly memory: ValueMemory<V>;
@@ -136,35 +139,41 @@ export class Trainer {
     const weights = merge
       ? await this.#merged.fill(parameters, trained.sites, request.pause)
       : ((await resident?.weights()) ?? (await this.#model.trainingWeights()));
-    const way = merge ? { ...trained, merged: true } : trained;
-    const made = new TrainingPrograms(config, programs, way);
+    const parameterForm = merge ? { ...trained, merged: true } : trained;
+    const made = new TrainingPrograms(config, programs, parameterForm);
     const feeds =
       (await resident?.parameters(parameters)) ??
       ((place: Place) => viewsAt(parameters.layout, parameters.values, place));
-    const short = new SegmentPasses(config, weights, way, made, memory, this.#budget);
-    const long = new LongSequencePasses(config, weights, way, made, pool, this.#budget);
-    const shortWay = {
-      layers: new LayerRunner(short, memory),
-      head: new HeadRunner(config, weights, made, memory),
+    const pipeline = <A, P extends Values>(
+      passes: StretchPasses<A, P>,
+      values: ValueMemory<P>,
+    ): PassPipeline<A, P> => ({
+      layers: new LayerRunner(passes, values),
+      head: new HeadRunner(config, weights, made, values),
+      memory: values,
+      feeds,
+    });
+    const short = pipeline(
+      new SegmentPasses(config, weights, parameterForm, made, memory, this.#budget),
       memory,
-      feeds,
-    };
-    // Blocks of a long sequence are views, which only arrays of the processor's have.
-    const longWay = {
-      layers: new LayerRunner(long, pool),
-      head: new HeadRunner(config, weights, made, pool),
-      memory: pool,
-      feeds,
-    };
+    );
+    let long: PassPipeline<LongArrangement, Float32Array> | undefined;
     return {
-      short: (...batch) => this.#runThrough(request, shortWay, ...batch),
-      long: (...batch) => this.#runThrough(request, longWay, ...batch),
+      short: (...batch) => this.#runThrough(request, short, ...batch),
+      long: (...batch) => {
+        // Blocks of a long sequence are views, which only arrays of the processor's memory have.
+        long ??= pipeline(
+          new LongSequencePasses(config, weights, parameterForm, made, pool, this.#budget),
+          pool,
+        );
+        return this.#runThrough(request, long, ...batch);
+      },
     };
   }
 
   async #runThrough<A extends ShortArrangement | LongArrangement, V extends Values>(
     request: PassRequest,
-    { layers, head, memory, feeds }: Way<A, V>,
+    { layers, head, memory, feeds }: PassPipeline<A, V>,
     arrangement: A,
     batch: MicroBatch,
     table: RowTable,
@@ -202,7 +211,7 @@ export class Trainer {
   async #layerPass<A extends ShortArrangement | LongArrangement, V extends Values>(
     request: PassRequest,
     memory: ValueMemory<V>,
-    feeds: Way<A, V>["feeds"],
+    feeds: PassPipeline<A, V>["feeds"],
     batch: MicroBatch,
     arrangement: A,
     sum: GradientSum | undefined,

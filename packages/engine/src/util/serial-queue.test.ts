@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Deferred } from "./deferred.js";
-import { SerialQueue } from "./serial-queue.js";
+import { Deferred, SerialQueue } from "./turns.js";
 
 describe("SerialQueue", () => {
   it("runs tasks in order, also behind one that fails", async () => {

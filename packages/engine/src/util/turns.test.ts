@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { FairTurns, type WorkKind } from "./fair-turns.js";
+import { FairTurns, type WorkKind } from "./turns.js";
 
 /** Runs workers whose pieces of work take fixed times on a made-up clock; returns who worked when. */
 async function simulate(

@@ -83,3 +83,53 @@ export interface TurnTaker {
   /** Ends the current turn and asks for no more. */
   leave(): void;
 }
+
+/** Runs tasks one after the other, in the order in which they were added. */
+export class SerialQueue {
+  #last: Promise<unknown> = Promise.resolve();
+
+  /**
+   * Adds a task; a task that fails does not stop those behind it. One that is aborted while it waits fails
+   * at once and is never started.
+   */
+  add<T>(task: () => Promise<T> | T, signal?: AbortSignal): Promise<T> {
+    let waiting = true;
+    const result = this.#last.then(() => {
+      waiting = false;
+      signal?.throwIfAborted();
+      return task();
+    });
+    this.#last = result.catch(() => {});
+    if (signal === undefined) return result;
+    return new Promise<T>((resolve, reject) => {
+      const abort = (): void => {
+        if (waiting) reject(signal.reason);
+      };
+      signal.addEventListener("abort", abort, { once: true });
+      const stopListening = (): void => signal.removeEventListener("abort", abort);
+      void result.then(resolve, reject).finally(stopListening);
+    });
+  }
+}
+
+/** A promise together with the functions that settle it. */
+export class Deferred<T> {
+  readonly promise: Promise<T>;
+  #resolve: ((value: T) => void) | undefined;
+  #reject: ((reason: unknown) => void) | undefined;
+
+  constructor() {
+    this.promise = new Promise<T>((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  resolve(value: T): void {
+    this.#resolve?.(value);
+  }
+
+  reject(reason: unknown): void {
+    this.#reject?.(reason);
+  }
+}

@@ -1,6 +1,6 @@
 import { describeShape } from "../dim.js";
 import type { Tensor } from "../tensor.js";
-import { at } from "../../util/at.js";
+import { at } from "../../util/arrays.js";
 import { dimAt } from "./shape.js";
 
 /** What attention with a cache reads: some new tokens of every sequence, and their earlier ones. */

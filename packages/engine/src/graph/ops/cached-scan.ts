@@ -1,6 +1,6 @@
 import { dimAt } from "./shape.js";
 import type { Tensor } from "../tensor.js";
-import { at } from "../../util/at.js";
+import { at } from "../../util/arrays.js";
 
 /** Operands of `cachedScan`: some new tokens of every sequence, and the states before them. */
 export interface CachedScanOperands {

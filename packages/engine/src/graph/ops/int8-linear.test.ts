@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { processor } from "../../execution/device.js";
 import { Program } from "../../execution/program.js";
 import { probeInt8 } from "../../model/int8-probe.js";
-import { at } from "../../util/at.js";
+import { at } from "../../util/arrays.js";
 import { RandomStream } from "../../util/random.js";
 import { compileGraph } from "../compile.js";
 import { differentiate } from "../differentiate.js";

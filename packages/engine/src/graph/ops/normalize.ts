@@ -1,6 +1,6 @@
 import { Dim, sizeOf } from "../dim.js";
 import type { Tensor } from "../tensor.js";
-import { at } from "../../util/at.js";
+import { at } from "../../util/arrays.js";
 import { multiply, scale, subtract } from "./elementwise.js";
 import { reduceSum } from "./reduce.js";
 import { dimAt, reshape } from "./shape.js";

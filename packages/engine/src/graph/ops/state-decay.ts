@@ -3,7 +3,7 @@ import type { Tensor } from "../tensor.js";
 import { add, divide, multiply, sigmoid } from "./elementwise.js";
 import { reduceSum } from "./reduce.js";
 import { dimAt, reshape } from "./shape.js";
-import { at } from "../../util/at.js";
+import { at } from "../../util/arrays.js";
 
 /**
  * `factor * softplus(value + bias)` for rows [tokens, heads]; factors and biases are per head.

@@ -1,6 +1,6 @@
 import { gatedGelu, gatedSilu, split } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
-import { at } from "../../util/at.js";
+import { at } from "../../util/arrays.js";
 import type { ModelConfig } from "../model-config.js";
 import type { Projector } from "../transformer.js";
 

@@ -12,7 +12,7 @@ import {
   stateDecay,
 } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
-import { at } from "../../util/at.js";
+import { at } from "../../util/arrays.js";
 import type { ModelConfig } from "../model-config.js";
 import type { Projector } from "../transformer.js";
 import type { LayerWeights } from "../weights.js";

@@ -18,7 +18,7 @@ import {
   recurrentOutput,
 } from "../../model/transformer.js";
 import { outerWeightSpecs, scaleName } from "../../model/weights.js";
-import { at } from "../../util/at.js";
+import { at } from "../../util/arrays.js";
 
 /** Consecutive layers of a decoder, and whether the head comes after them. */
 export interface DecoderPart {

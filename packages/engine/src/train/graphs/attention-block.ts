@@ -5,7 +5,7 @@ import { Graph } from "../../graph/graph.js";
 import { denseLayout } from "../../model/attention-layouts.js";
 import type { ModelConfig } from "../../model/model-config.js";
 import { attention } from "../../model/transformer.js";
-import { fedSeeds, namedGradients } from "./gradients.js";
+import { fedSeeds, namedGradients } from "./trained.js";
 
 /** Attention of a block of queries of one long sequence to the keys that it sees. */
 export function attentionBlockForward(config: ModelConfig, kind: LayerKind): CompiledGraph {

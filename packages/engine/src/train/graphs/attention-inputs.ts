@@ -8,8 +8,16 @@ import type { ModelConfig } from "../../model/model-config.js";
 import { declareAdapter } from "../../model/projectors.js";
 import { attentionInputs } from "../../model/transformer.js";
 import { declareTrainedLayer, declareRotation } from "../../model/layer-inputs.js";
-import { fedSeeds, gradientName, namedGradients, namedKept } from "./gradients.js";
-import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
+import {
+  adaptedSites,
+  adapterTensors,
+  fedSeeds,
+  gradientName,
+  namedGradients,
+  namedKept,
+  type Trained,
+  trainedProjector,
+} from "./trained.js";
 
 const keys = [
   "inputNorm",

@@ -9,8 +9,13 @@ import { declareAdapter } from "../../model/projectors.js";
 import { logits } from "../../model/transformer.js";
 import { outerWeightSpecs } from "../../model/weights.js";
 import type { Loss } from "../losses.js";
-import { namedGradients } from "./gradients.js";
-import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
+import {
+  adaptedSites,
+  adapterTensors,
+  namedGradients,
+  type Trained,
+  trainedProjector,
+} from "./trained.js";
 
 /** Log-probabilities of targets for a chunk of rows. */
 export function headForward(config: ModelConfig, trained: Trained): CompiledGraph {

@@ -6,8 +6,15 @@ import { declareAdapter } from "../../model/projectors.js";
 import { attentionOutput, layerOutputs } from "../../model/transformer.js";
 import type { LayerKind, LayerTensorKey } from "@tinker-ts/hub/weights";
 import { declareTrainedLayer } from "../../model/layer-inputs.js";
-import { fedSeeds, namedGradients, namedKept } from "./gradients.js";
-import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
+import {
+  adaptedSites,
+  adapterTensors,
+  fedSeeds,
+  namedGradients,
+  namedKept,
+  type Trained,
+  trainedProjector,
+} from "./trained.js";
 
 const keys = [
   "o",

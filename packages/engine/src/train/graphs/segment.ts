@@ -18,8 +18,15 @@ import {
 } from "../../model/transformer.js";
 import type { LayerWeights } from "../../model/weights.js";
 import { declareTrainedLayer, declareRotation } from "../../model/layer-inputs.js";
-import { fedSeeds, namedGradients, namedKept } from "./gradients.js";
-import { adaptedSites, adapterTensors, trainedProjector, type Trained } from "./trained.js";
+import {
+  adaptedSites,
+  adapterTensors,
+  fedSeeds,
+  namedGradients,
+  namedKept,
+  type Trained,
+  trainedProjector,
+} from "./trained.js";
 import { TrainingRecurrence, type StateOfBlocks } from "./training-recurrence.js";
 
 /** What a segment is compiled for. */

@@ -13,7 +13,7 @@ import {
 } from "../../graph/ops/index.js";
 import type { Tensor } from "../../graph/tensor.js";
 import type { Recurrence, ScanRows, ScanSizes, StatePart } from "../../model/mixers/recurrence.js";
-import { at } from "../../util/at.js";
+import { at } from "../../util/arrays.js";
 
 /** Tokens that are read into a state at once; fewer take more programs' nodes, more take more memory. */
 export const scanChunk = 64;
