@@ -5,16 +5,16 @@ export { hubDatasetFiles, type HubDatasetOptions } from "./hub/hub-dataset.js";
 export { resolveModel, type ResolvedModel, type ResolveModelOptions } from "./hub/resolve-model.js";
 export type { RetryPolicy } from "./hub/passing-failure.js";
 export {
-  ChatTemplate,
   type ChatMessage,
+  ChatTemplate,
   type ChatTemplates,
   type RenderChatOptions,
+  RenderedChat,
 } from "./tokenizer/chat-template.js";
 export type { EncodedChat } from "./tokenizer/encode-chat.js";
-export { IncrementalDecoder } from "./tokenizer/incremental-decoder.js";
+export { IncrementalDecoder } from "./tokenizer/token-decoder.js";
 export { loadTokenizer, parseTokenizer, type TokenizerFiles } from "./tokenizer/load-tokenizer.js";
 export { pythonStrip, type StripSide } from "./tokenizer/python-text.js";
-export { RenderedChat } from "./tokenizer/rendered-chat.js";
 export { thinkingState } from "./tokenizer/thinking-state.js";
 export type { EncodeOptions } from "./tokenizer/token-encoder.js";
 export { Tokenizer, type DecodeOptions } from "./tokenizer/tokenizer.js";

@@ -1,7 +1,7 @@
 import { HubError } from "../errors.js";
 import { isObject, type JsonObject } from "../files/json.js";
 import { compileTemplate, type CompiledTemplate } from "./jinja.js";
-import { MarkQuoter, RenderedChat, type ChatEncoder } from "./rendered-chat.js";
+import type { EncodeOptions } from "./token-encoder.js";
 
 /** One message of a conversation; templates may read more fields than these two. */
 export interface ChatMessage {
@@ -125,4 +125,168 @@ function chooseTemplate(templates: ChatTemplates, name: string): string {
       ? "The model has no chat template: write the prompt as text."
       : `The model has no chat template "${name}"; it has ${known}.`,
   );
+}
+
+/** What is needed of a tokenizer to encode a rendered conversation. */
+export interface ChatEncoder {
+  readonly addedTokens: ReadonlyMap<string, number>;
+  encode(text: string, options: EncodeOptions): Int32Array;
+}
+
+// A template knows no difference between the marks that it writes and the same characters in a message.
+// So texts that spell a mark, or end with the beginning of one, get a sign behind its first character
+// before the template sees them. What then still reads as a mark was written by the template. A stretch of
+// text with signs in it is encoded without them and without looking for marks.
+//
+// The sign is two non-characters of Unicode, for which no text has a use; a text that has the first of them
+// all the same gets another behind it, so that taking the signs out gives every text back.
+const sign = "\ufdd0\ufdd2";
+const anySign = /\ufdd0([\ufdd1\ufdd2])/g;
+
+/** Makes the texts of a conversation safe for a template. */
+export class MarkQuoter {
+  readonly #anyMark: RegExp | null;
+  /** Every beginning of a mark that is not the whole of it. */
+  readonly #beginnings = new Set<string>();
+  readonly #longest: number;
+
+  constructor(marks: Iterable<string>) {
+    const longestFirst = [...marks]
+      .filter((mark) => mark.length > 1 && mark.trim() !== "")
+      .toSorted((a, b) => b.length - a.length);
+    this.#longest = longestFirst[0]?.length ?? 0;
+    this.#anyMark =
+      longestFirst.length === 0 ? null : new RegExp(longestFirst.map(escape).join("|"), "g");
+    for (const mark of longestFirst) {
+      for (let end = 1; end < mark.length; end++) this.#beginnings.add(mark.slice(0, end));
+    }
+  }
+
+  /** A value with every text in it quoted. */
+  quote(value: unknown): unknown {
+    if (typeof value === "string") return this.#quoteText(value);
+    if (Array.isArray(value)) return value.map((item) => this.quote(item));
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => [this.#quoteText(key), this.quote(item)]),
+    );
+  }
+
+  /** Cuts a rendered text into what stands between the marks of the template and, in turn, the marks. */
+  splitAtMarks(text: string): string[] {
+    if (!this.#anyMark) return [text];
+    const parts: string[] = [];
+    let end = 0;
+    for (const { 0: mark, index } of text.matchAll(this.#anyMark)) {
+      parts.push(text.slice(end, index), mark);
+      end = index + mark.length;
+    }
+    parts.push(text.slice(end));
+    return parts;
+  }
+
+  #quoteText(text: string): string {
+    if (!this.#anyMark) return text;
+    const escaped = text.replaceAll("\ufdd0", "\ufdd0\ufdd1");
+    return this.#quoteEnd(
+      escaped.replaceAll(this.#anyMark, (mark) => mark[0] + sign + mark.slice(1)),
+    );
+  }
+
+  /** Two texts side by side must not make a mark either. */
+  #quoteEnd(text: string): string {
+    let result = text;
+    for (let length = 1; length < Math.min(this.#longest, text.length + 1); length++) {
+      if (!this.#beginnings.has(text.slice(-length))) continue;
+      const place = text.length - length + 1;
+      result = result.slice(0, place) + sign + result.slice(place);
+    }
+    return result;
+  }
+}
+
+/** A rendered conversation, in which the marks of the template are told from text that spells them. */
+export class RenderedChat {
+  readonly #text: string;
+  readonly #quoter: MarkQuoter;
+  readonly #encoder: ChatEncoder;
+
+  constructor(parts: { text: string; quoter: MarkQuoter; encoder: ChatEncoder }) {
+    this.#text = parts.text;
+    this.#quoter = parts.quoter;
+    this.#encoder = parts.encoder;
+  }
+
+  /** Number of characters, with the signs that keep text apart from marks. */
+  get length(): number {
+    return this.#text.length;
+  }
+
+  /** How many characters two renderings have in common from the start. */
+  commonLength(other: RenderedChat): number {
+    const end = Math.min(this.#text.length, other.#text.length);
+    let length = 0;
+    while (length < end && this.#text[length] === other.#text[length]) length++;
+    return length;
+  }
+
+  /** A part of the text. */
+  slice(start: number, end?: number): RenderedChat {
+    return new RenderedChat({
+      text: this.#text.slice(start, end),
+      quoter: this.#quoter,
+      encoder: this.#encoder,
+    });
+  }
+
+  /** Where a text of a message begins, from `start` on; -1 where it is not. */
+  indexOfText(text: string, start = 0): number {
+    return this.#text.indexOf(String(this.#quoter.quote(text)), start);
+  }
+
+  /** Where a mark that the template wrote begins, from `start` on; -1 where there is none. */
+  indexOfMark(mark: string, start = 0): number {
+    return this.#text.indexOf(mark, start);
+  }
+
+  /** The first mark that the template wrote, from `start` on. */
+  firstMark(start = 0): string | undefined {
+    return this.#quoter.splitAtMarks(this.#text.slice(start))[1];
+  }
+
+  /** The text as the template would have written it without any care for marks. */
+  toString(): string {
+    return withoutSigns(this.#text);
+  }
+
+  /** The tokens; text of the messages never becomes a mark. */
+  encode(): Int32Array {
+    const asIs = { addSpecialTokens: false };
+    if (!this.#text.includes("\ufdd0")) return this.#encoder.encode(this.#text, asIs);
+    const ids: number[] = [];
+    let pending = "";
+    const flush = () => {
+      for (const id of pending === "" ? [] : this.#encoder.encode(pending, asIs)) ids.push(id);
+      pending = "";
+    };
+    for (const part of this.#quoter.splitAtMarks(this.#text)) {
+      if (!part.includes("\ufdd0")) {
+        pending += part;
+        continue;
+      }
+      flush();
+      const options = { ...asIs, splitAddedTokens: true };
+      for (const id of this.#encoder.encode(withoutSigns(part), options)) ids.push(id);
+    }
+    flush();
+    return Int32Array.from(ids);
+  }
+}
+
+function withoutSigns(text: string): string {
+  return text.replaceAll(anySign, (_, second) => (second === "\ufdd1" ? "\ufdd0" : ""));
+}
+
+function escape(text: string): string {
+  return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 }

@@ -1,5 +1,9 @@
-import type { ChatMessage, ChatTemplate, RenderChatOptions } from "./chat-template.js";
-import type { RenderedChat } from "./rendered-chat.js";
+import type {
+  ChatMessage,
+  ChatTemplate,
+  RenderChatOptions,
+  RenderedChat,
+} from "./chat-template.js";
 
 /** A conversation as tokens. */
 export interface EncodedChat {

@@ -1,5 +1,5 @@
 import { HubError } from "../errors.js";
-import { IncrementalDecoder } from "./incremental-decoder.js";
+import { IncrementalDecoder, type TokenDecoder } from "./token-decoder.js";
 import {
   ChatTemplate,
   type ChatMessage,
@@ -7,7 +7,6 @@ import {
   type RenderChatOptions,
 } from "./chat-template.js";
 import { encodeChat, type EncodedChat } from "./encode-chat.js";
-import type { TokenDecoder } from "./token-decoder.js";
 import type { EncodeOptions, TokenEncoder } from "./token-encoder.js";
 import type { NamedTokens, Vocabulary } from "./vocabulary.js";
 

@@ -3,7 +3,7 @@ import { isFolder } from "../files/paths.js";
 import { EngineError } from "./engine-error.js";
 import { parseModelConfig, type ModelConfig } from "./model-config.js";
 import { isStoredDtype } from "./safetensors.js";
-import { formatShape, sameShape } from "./shape.js";
+import { formatShape, sameShape } from "./safetensors-header.js";
 import { readJsonObject, readJsonObjectIfPresent } from "./file-helpers.js";
 import { embeddingName, expectedTensors, unembeddingName } from "./tensor-names.js";
 import { openWeightShards, type WeightShards } from "./weight-shards.js";

@@ -2,9 +2,13 @@ import { open, type FileHandle } from "node:fs/promises";
 import { writeFileAtomically } from "../files/atomic.js";
 import { EngineError } from "./engine-error.js";
 import { encodeFloats } from "./float-formats.js";
-import { dtypeOrder, tensorSizeBytes, type SafetensorsDtype } from "./safetensors-header.js";
+import {
+  dtypeOrder,
+  formatShape,
+  type SafetensorsDtype,
+  tensorSizeBytes,
+} from "./safetensors-header.js";
 import { isStoredDtype } from "./safetensors.js";
-import { formatShape } from "./shape.js";
 
 /** Values of a tensor: floats to be rounded to its type, or bytes that are in that type already. */
 export type TensorData = Float32Array | Uint8Array;

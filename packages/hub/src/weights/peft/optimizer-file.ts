@@ -3,7 +3,7 @@ import { isFile } from "../../files/paths.js";
 import { EngineError } from "../engine-error.js";
 import { writeSafetensors, type TensorToWrite } from "../safetensors-writer.js";
 import { SafetensorsFile } from "../safetensors.js";
-import { formatShape, sameShape } from "../shape.js";
+import { formatShape, sameShape } from "../safetensors-header.js";
 import type { LoraAdapter, NamedTensor, OptimizerState } from "./adapter.js";
 
 /** Name of the file that holds what Adam remembers. */

@@ -14,7 +14,7 @@ import {
 } from "../lora-modules.js";
 import type { ModelConfig } from "../model-config.js";
 import { isStoredDtype, SafetensorsFile } from "../safetensors.js";
-import { elementCount, formatShape, sameShape } from "../shape.js";
+import { elementCount, formatShape, sameShape } from "../safetensors-header.js";
 import { embeddingName, unembeddingName } from "../tensor-names.js";
 import type { StoredDtype, WeightSource } from "../weight-source.js";
 import {

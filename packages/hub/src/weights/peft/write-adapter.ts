@@ -4,7 +4,7 @@ import { isFile } from "../../files/paths.js";
 import { EngineError } from "../engine-error.js";
 import type { LoraTarget } from "../lora-modules.js";
 import { writeSafetensors } from "../safetensors-writer.js";
-import { elementCount, formatShape } from "../shape.js";
+import { elementCount, formatShape } from "../safetensors-header.js";
 import { writeFolderAtomically } from "../file-helpers.js";
 import {
   loraTensorNames,
