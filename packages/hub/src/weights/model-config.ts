@@ -9,13 +9,7 @@ import { parseRopeConfigs, type RopeConfig, type RopeConfigs } from "./rope-conf
 
 export type { Architecture } from "./families.js";
 export type { LayerKind, Rotation } from "./layer-kinds.js";
-export type {
-  ConvolutionConfig,
-  DeltaRuleConfig,
-  MambaConfig,
-  Mixer,
-  MixerConfigs,
-} from "./mixer-config.js";
+export type { MambaConfig, Mixer, MixerConfigs } from "./mixer-config.js";
 export type { QueryGrowth, RopeConfig, RopeScaling } from "./rope-config.js";
 
 /**

@@ -26,9 +26,6 @@ export function filesOf(row: Row): FolderFiles | null {
   return row["files"] === null ? null : (JSON.parse(row["files"] as string) as FolderFiles);
 }
 
-/** The content of a row that has none. */
-export const noContent: Content = { inline: null, blob: null, sizeBytes: 0 };
-
 /** Whether bytes would get a file of their own. */
 export function isLarge(bytes: Uint8Array): boolean {
   return isLargeSize(bytes.length);

@@ -30,12 +30,6 @@ export function integersBetween(
   return builder.choice(...parts);
 }
 
-/** Whole numbers of a range. */
-export function integerRange(builder: GrammarBuilder, range: NumberRange): RuleId | undefined {
-  const [low, high] = wholeBounds(range);
-  return integersBetween(builder, low, high);
-}
-
 /** The least and the greatest whole number of a range; far out where it has no bound. */
 export function wholeBounds(range: NumberRange): [bigint, bigint] {
   const { min, max } = range;

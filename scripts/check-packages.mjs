@@ -1,0 +1,24 @@
+// Packs every package and checks the files as npm would install them: entry points that exist (publint) and declarations
+// that TypeScript resolves (attw). Part of `npm run check`.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { binary, root } from "./ready.mjs";
+
+const folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-check-"));
+try {
+  const pack = [path.join(root, "scripts/pack.mjs"), folder];
+  const output = execFileSync(process.execPath, pack, { encoding: "utf8" });
+  for (const file of output.trim().split("\n")) {
+    check("publint", "src/cli.js", [file, "--strict"]);
+    // All packages are ES modules; CommonJS loads them with require() from Node 20.19 on.
+    check("@arethetypeswrong/cli", "dist/index.js", [file, "--profile", "esm-only", "--quiet"]);
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function check(name, file, args) {
+  execFileSync(process.execPath, [binary(name, file), ...args], { stdio: "inherit" });
+}
