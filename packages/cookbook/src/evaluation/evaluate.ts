@@ -5,8 +5,7 @@ import { ArgumentError, checkOptions, type SamplingClient } from "tinker-ts";
 import { fileNameOf, readJsonLines, type Line } from "tinker-ts/run-log";
 import { textOf, type Message, type Renderer } from "../renderers/index.js";
 import { answerExample, chooseAnswer, type Attempt } from "./ask.js";
-import { inParallel } from "./in-parallel.js";
-import { untilAborted } from "./until-aborted.js";
+import { inParallel, untilAborted } from "./in-parallel.js";
 import { isRight, summarize, toResultLine, type EvalResult } from "./result.js";
 import type { EvalExample, EvalTask } from "./task.js";
 

@@ -1,6 +1,5 @@
 export type { Attempt, Turn } from "./ask.js";
-export { inParallel } from "./in-parallel.js";
-export { untilAborted } from "./until-aborted.js";
+export { inParallel, untilAborted } from "./in-parallel.js";
 export { evaluate, type EvalProgress, type EvaluateOptions } from "./evaluate.js";
 export { runEvaluators, type EvaluationContext, type Evaluator } from "./evaluator.js";
 export {

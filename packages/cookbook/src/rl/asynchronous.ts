@@ -2,7 +2,7 @@ import { StepSpans, type Line } from "tinker-ts/run-log";
 import { isConstant } from "./advantages.js";
 import type { PlayedGroup } from "./play-groups.js";
 import type { Policy } from "./policy.js";
-import { prepareBatch } from "./prepare-batch.js";
+import { prepareBatch } from "./batch-update.js";
 import type { RlRun } from "./rl-run.js";
 import { samplingTimes, type Progress } from "./synchronous.js";
 import type { RlDataset, RlMode } from "./train-options.js";

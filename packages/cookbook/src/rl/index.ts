@@ -14,7 +14,14 @@ export { agentic } from "./agentic.js";
 export { CaptureError, captureRequests, type Capture, type CaptureOptions } from "./capture.js";
 export { gameGroup, type Game, type GameGroupOptions, type Opponent } from "./environments/game.js";
 export { groupDataset, type GroupDatasetOptions } from "./group-dataset.js";
-export { groupOf, type GroupOfOptions } from "./environments/group-of.js";
+export {
+  groupOf,
+  type GroupOfOptions,
+  type Problem,
+  problemEnvironment,
+  problemGroup,
+  type ProblemOptions,
+} from "./environments/problem-environment.js";
 export { guessNumber, type GuessNumberOptions } from "./environments/guess-number.js";
 export {
   messageEnvironment,
@@ -23,12 +30,6 @@ export {
   type MessageStep,
   type ParseErrorPolicy,
 } from "./environments/message-environment.js";
-export {
-  problemEnvironment,
-  problemGroup,
-  type Problem,
-  type ProblemOptions,
-} from "./environments/problem-environment.js";
 export {
   toolEnvironment,
   toolGroup,
@@ -57,9 +58,12 @@ export {
 } from "./penalties.js";
 export {
   batchToData,
+  type PolicyDatum,
+  type PolicyLoss,
+  readyForLoss,
+  submitPolicyPass,
   toTrainingDatum,
   trajectoryToData,
-  type PolicyDatum,
 } from "./policy-datum.js";
 export {
   samplingPolicy,
@@ -102,8 +106,7 @@ export {
   type AdjustContext,
   type DataAdjuster,
   type PreparedBatch,
-} from "./prepare-batch.js";
-export { readyForLoss, submitPolicyPass, type PolicyLoss } from "./policy-loss.js";
+} from "./batch-update.js";
 export { rolloutEvaluator, type RolloutEvaluatorOptions } from "./rollout-evaluator.js";
 export { rolloutSummaries, transcripts, type RecordPlace } from "./records.js";
 export {

@@ -4,7 +4,7 @@ import { meanCentred } from "./advantages.js";
 import { trajectoryMetrics } from "./metrics.js";
 import { penalizeTeacherDistance } from "./penalties.js";
 import { batchToData } from "./policy-datum.js";
-import { prepareBatch } from "./prepare-batch.js";
+import { prepareBatch } from "./batch-update.js";
 import type { TrajectoryGroup } from "./types.js";
 
 /** One episode per reward, each of one turn. */

@@ -1,7 +1,6 @@
 import { ArgumentError, TinkerError } from "tinker-ts";
 import { untilAborted } from "../evaluation/index.js";
-import { FirstTurns } from "./first-turns.js";
-import type { Policy } from "./policy.js";
+import { FirstTurns, type Policy } from "./policy.js";
 import { checkReward } from "./reward.js";
 import { closeQuietly, rollout, type RolloutHooks } from "./rollout.js";
 import { mixSeeds } from "./seeds.js";

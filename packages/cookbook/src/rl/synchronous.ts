@@ -1,9 +1,8 @@
 import { ArgumentError } from "tinker-ts";
 import { StepSpans, type Line } from "tinker-ts/run-log";
 import { splitList } from "../data/index.js";
-import type { BatchUpdate } from "./batch-update.js";
+import { type BatchUpdate, prepareBatch, type PreparedBatch } from "./batch-update.js";
 import type { PlayedGroup } from "./play-groups.js";
-import { prepareBatch, type PreparedBatch } from "./prepare-batch.js";
 import { mergeMetrics } from "./metrics.js";
 import type { RlRun } from "./rl-run.js";
 import type { EnvironmentGroup, Numbers, TrajectoryGroup } from "./types.js";

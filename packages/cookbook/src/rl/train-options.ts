@@ -9,8 +9,8 @@ import {
   type RunOptions,
 } from "../runs/index.js";
 import { meanCentred, type AdvantageEstimator } from "./advantages.js";
-import type { PolicyLoss } from "./policy-loss.js";
-import type { DataAdjuster } from "./prepare-batch.js";
+import type { PolicyLoss } from "./policy-datum.js";
+import type { DataAdjuster } from "./batch-update.js";
 import { retryOnFailure, type ErrorTolerance, type TerminationPolicy } from "./rollout-group.js";
 import type { RolloutHooks } from "./rollout.js";
 import type { EnvironmentGroup, RolloutLimits } from "./types.js";

@@ -1,4 +1,4 @@
-import { RunFailedError } from "./run-failed-error.js";
+import { TinkerError } from "tinker-ts";
 
 const [farFactor, farDistance] = [3, 2];
 
@@ -43,4 +43,14 @@ export function failUnlessFinite(
 
 function adviceOn(learningRate: number): string {
   return `The learning rate was ${learningRate}; start again in another folder with a tenth of it.`;
+}
+
+/** A run that cannot go on: its loss is not a number, or every episode of several steps failed. */
+export class RunFailedError extends TinkerError {
+  override readonly name = "RunFailedError";
+  readonly blamesUser = true;
+
+  constructor(message: string, options: { readonly cause?: unknown } = {}) {
+    super(message, { ...options, code: "run_failed" });
+  }
 }

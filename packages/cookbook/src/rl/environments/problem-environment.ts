@@ -1,7 +1,6 @@
 import { asMessages, textOf, type Message } from "../../renderers/index.js";
 import { rewardOf } from "../reward.js";
 import type { Environment, EnvironmentGroup } from "../types.js";
-import { groupOf } from "./group-of.js";
 import { messageEnvironment, type MessageEnvironmentOptions } from "./message-environment.js";
 
 /** A question with an answer that can be graded. */
@@ -65,4 +64,24 @@ export function problemGroup(
     sharesPrompt: true,
     make: () => problemEnvironment(problem, options),
   });
+}
+
+/** How a group of like episodes is made. */
+export interface GroupOfOptions extends Pick<
+  EnvironmentGroup,
+  "tags" | "rewards" | "sharesPrompt"
+> {
+  /** Episodes in the group. */
+  readonly size: number;
+  /** Makes one of them. */
+  readonly make: (index: number) => Environment;
+}
+
+/** A group of episodes that know nothing of each other, for instance tries at one problem. */
+export function groupOf({ size, make, ...rest }: GroupOfOptions): EnvironmentGroup {
+  return {
+    ...rest,
+    environments: () => Array.from({ length: size }, (_, index) => make(index)),
+    replace: make,
+  };
 }

@@ -3,7 +3,7 @@ import { asMessages, rendererForTools, textOf, type Message } from "../../render
 import { runToolCalls, toolMetrics, type Tool, type ToolLimits } from "../../tools/index.js";
 import { rewardOf } from "../reward.js";
 import type { Environment, EnvironmentGroup, Numbers, StepContext } from "../types.js";
-import { groupOf } from "./group-of.js";
+import { groupOf } from "./problem-environment.js";
 import {
   messageEnvironment,
   type Conversation,
