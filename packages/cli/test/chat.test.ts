@@ -81,7 +81,7 @@ describe("commands of a conversation", () => {
   it("/save adds conversations to a file that train sft reads", async () => {
     const file = path.join(server.folder, "talks.jsonl");
     const first = await talk("/save talks.jsonl", "Hi", "/save talks.jsonl");
-    expect(first.err).toContain("/save: nothing was said yet.");
+    expect(first.err).toContain("/save: the conversation is empty.");
     expect(first.err).toContain(`Saved to ${file}`);
     writeFileSync(file, readFileSync(file, "utf8").trimEnd());
     await talk("/system Be brief.", "Hi", "Again", "/save talks.jsonl");
@@ -175,7 +175,7 @@ describe("chat on a terminal", () => {
     first.types("/hel\t");
     await first.sees(/is set[^]*\/help/);
     first.types("\r");
-    await first.sees(/leaves; so does Ctrl-D/);
+    await first.sees(/Leave; so does Ctrl-D/);
     first.types(ctrlD);
     expect(await first.finished).toBe(0);
 

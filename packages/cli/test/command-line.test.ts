@@ -80,6 +80,8 @@ describe("usage errors end with 2, say which word is wrong, and do nothing", () 
     [["frobnicate"], "No such command 'frobnicate'. Commands: "],
     [["modles"], "No such command 'modles'. Did you mean models?"],
     [["run", "lst"], "No such command 'lst'. Did you mean list?"],
+    [["trian", "sft"], "No such command 'trian'. Did you mean train?"],
+    [["chat", "--modle", "x"], "No such option: --modle. Did you mean --model?"],
     [["run", "list", "--limt", "3"], "No such option: --limt. Did you mean --limit?"],
     [
       ["checkpoint", "merge", "x", "-o", "y", "--base", "z"],

@@ -171,10 +171,8 @@ it.runIf(hasShell("fish"))("fish completes words and values", async () => {
     const { stdout } = await promisify(execFile)("fish", args, { env, cwd: server.folder });
     return stdout.trimEnd().split("\n");
   };
-  expect(await ask("tinker-ts checkp")).toEqual(["checkpoint\tSaved weights."]);
+  expect(await ask("tinker-ts checkp")).toEqual(["checkpoint\tManage checkpoints"]);
   expect(await ask("tinker-ts run list --lim")).toEqual([expect.stringMatching(/^--limit\t/)]);
   expect(await ask("tinker-ts checkpoint info ")).toEqual([`${checkpoint}\tsampler checkpoint`]);
-  expect(await ask("tinker-ts run list --format=j")).toEqual([
-    "--format=json\tHow results are printed",
-  ]);
+  expect(await ask("tinker-ts run list --format=j")).toEqual(["--format=json\tOutput format"]);
 });

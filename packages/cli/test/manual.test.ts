@@ -47,6 +47,24 @@ it("has one name for where a result goes", async () => {
   expect(new Set(flags.filter((flag) => flag.startsWith("--out")))).toEqual(new Set(["--output"]));
 });
 
+it("has one line of help in the imperative for every command and option", async () => {
+  const lines = async (node: CommandNode): Promise<string[]> => {
+    if (node.kind === "group") {
+      const below = [...node.children.values()].map(lines);
+      return [node.summary, ...(await Promise.all(below)).flat()];
+    }
+    const { options } = (await node.load()).command;
+    return [node.summary, ...Object.values(options).map((option) => option.description)];
+  };
+  const all = [
+    ...(await lines(commandTree)).slice(1),
+    ...Object.values(globalOptions).map((option) => option.description),
+  ];
+  const odd =
+    /^(How|What|Whether|Gives?|Fine-tuning)\b|^[A-Z][a-z]+(ows|ecks|ists|ints|ives|akes)\b|\.$|\n/;
+  expect(all.filter((line) => odd.test(line))).toEqual([]);
+});
+
 it("names every option that all commands have", () => {
   const [beginning = ""] = manual.split(/^### /m);
   expect(Object.keys(globalOptions).filter((name) => !beginning.includes(flagOf(name)))).toEqual(

@@ -48,6 +48,14 @@ describe("the program", () => {
     expect(code === 0 ? result.out : result.err).not.toBe("");
   });
 
+  it("doctor keeps warnings of graphics drivers out of its output", async () => {
+    const { code, err, out } = await runProcess(["doctor"], {
+      env: { TINKER_TS_DATA_DIR: path.join(folder, "doctor") },
+    });
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toMatch(/^GPU/m);
+  });
+
   it("ends quietly when its reader goes away", async () => {
     const program = start(["completion", "zsh"]);
     program.stopsReading();

@@ -159,7 +159,7 @@ describe("chat", () => {
     const { code, out, err } = await talk("Hi\nAgain\n/reset\nHi\n");
     expect(code).toBe(0);
     expect(err).toBe(
-      "Talking to chatty. /help lists commands, /exit leaves.\nThe conversation starts anew.\n",
+      "Talking to chatty. /help lists commands, /exit leaves.\nThis is a new conversation.\n",
     );
     const once = (await talk("Hi\n")).out;
     expect(out.startsWith(once)).toBe(true);

@@ -4,7 +4,7 @@ import { closest } from "../parse/closest.js";
 import { CliError } from "../errors/cli-error.js";
 import type { Conversation } from "./conversation.js";
 
-/** What a command of the conversation says, and whether it ends it. */
+/** The text that a command prints; `isEnd` ends the conversation. */
 export interface SlashResult {
   readonly text: string;
   readonly isEnd?: true;
@@ -19,10 +19,10 @@ interface SlashCommand {
 const leave = (): SlashResult => ({ text: "", isEnd: true });
 
 const commands: Readonly<Record<string, SlashCommand>> = {
-  "/help": { usage: "/help", summary: "shows this", run: () => ({ text: helpText() }) },
+  "/help": { usage: "/help", summary: "Show this help", run: () => ({ text: helpText() }) },
   "/system": {
     usage: "/system [TEXT]",
-    summary: "sets the message before the conversation; without TEXT there is none",
+    summary: "Set the system message; without TEXT remove it",
     run: (conversation, rest) => {
       conversation.system = rest === "" ? undefined : rest;
       return { text: rest === "" ? "No system message." : "The system message is set." };
@@ -30,27 +30,28 @@ const commands: Readonly<Record<string, SlashCommand>> = {
   },
   "/reset": {
     usage: "/reset",
-    summary: "starts anew; the system message stays",
+    summary: "Start a new conversation; keep the system message",
     run: (conversation) => {
       conversation.reset();
-      return { text: "The conversation starts anew." };
+      return { text: "This is a new conversation." };
     },
   },
   "/save": {
     usage: "/save FILE",
-    summary: "adds the conversation to a JSONL file, as 'train sft' reads it",
+    summary: "Add the conversation to a JSONL file for 'train sft'",
     run: async (conversation, rest, cwd) => {
-      if (rest === "") throw new CliError("/save: says no file.", "Write /save FILE.jsonl.");
+      if (rest === "")
+        throw new CliError("/save: the file name is missing.", "Write /save FILE.jsonl.");
       if (conversation.isEmpty) {
-        throw new CliError("/save: nothing was said yet.", "Save after the first answer.");
+        throw new CliError("/save: the conversation is empty.", "Save after the first answer.");
       }
       const file = path.resolve(cwd, rest.replace(/^~(?=[/\\])/, homedir()));
       await conversation.save(file);
       return { text: `Saved to ${file}` };
     },
   },
-  "/exit": { usage: "/exit", summary: "leaves; so does Ctrl-D", run: leave },
-  "/quit": { usage: "/quit", summary: "the same", run: leave },
+  "/exit": { usage: "/exit", summary: "Leave; so does Ctrl-D", run: leave },
+  "/quit": { usage: "/quit", summary: "Leave", run: leave },
 };
 
 /** The words that begin a command. */
@@ -70,7 +71,7 @@ export async function runSlashCommand(
   const near = closest(word, slashWords);
   throw new CliError(
     `No such command: ${word}.${near ? ` Did you mean ${near}?` : ""}`,
-    "/help lists what there is.",
+    "/help lists the commands.",
   );
 }
 

@@ -5,7 +5,7 @@ const marks = { ok: "ok", warning: "warning", broken: "broken", skipped: "skippe
 
 /** `doctor` */
 export const command = defineCommand({
-  summary: "Checks Node, the engine, the server and its dialect, the key and the disk.",
+  summary: "Check Node, the engine, the server and its dialect, the key and the disk.",
   details: ["Ends with 1 when something is broken, and says what to do about it."],
   options: {
     model: {

@@ -61,20 +61,19 @@ export const command = defineCommand({
       type: "string",
       multiple: true,
       placeholder: "[MODEL=]f32|int8",
-      description:
-        "What base models, or one of them, are computed with (TINKER_TS_WEIGHTS, else f32)",
+      description: "Weights of base models, or of one of them (TINKER_TS_WEIGHTS, else f32)",
     },
     activations: {
       type: "string",
       choices: ["int8", "int16"],
       description:
-        "What meets int8 weights: one digit is faster, 16 bits are finer (int16 by default)",
+        "Activations beside int8 weights: one digit is faster, 16 bits are finer (int16 by default)",
     },
     device: {
       type: "string",
       choices: ["cpu", "gpu", "auto"],
       description:
-        "What computes: the processor, a GPU through WebGPU, or what is faster (TINKER_TS_DEVICE, else cpu)",
+        "Device: the processor, a GPU through WebGPU, or what is faster (TINKER_TS_DEVICE, else cpu)",
     },
     durability: {
       type: "string",

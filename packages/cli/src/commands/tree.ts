@@ -14,22 +14,22 @@ export const commandTree: CommandGroup = group(
     models: leaf("List the models that can be trained", () => import("./models.js")),
     chat: leaf("Chat with a base model or a checkpoint", () => import("./chat.js")),
     sample: leaf("Continue a prompt", () => import("./sample.js")),
-    train: group("Fine-tuning.", {
+    train: group("Train a model", {
       sft: leaf("Fine-tune a model on conversations", () => import("./train/sft.js")),
       rl: leaf("Train a model by rewards", () => import("./train/rl.js")),
       dpo: leaf("Train a model on preferences", () => import("./train/dpo.js")),
       distill: leaf("Train a student model on a teacher", () => import("./train/distill.js")),
     }),
-    recipe: group("Methods, each shown on a small task.", {
+    recipe: group("Run methods on small tasks", {
       list: leaf("List the recipes", () => import("./recipe/list.js")),
       run: leaf("Run a recipe and check its results", () => import("./recipe/run.js")),
     }),
     eval: leaf("Evaluate a model on questions with known answers", () => import("./eval.js")),
-    run: group("Training runs.", {
+    run: group("Show training runs", {
       list: leaf("List training runs", () => import("./run/list.js")),
       info: leaf("Show a training run", () => import("./run/info.js")),
     }),
-    checkpoint: group("Saved weights.", {
+    checkpoint: group("Manage checkpoints", {
       list: leaf("List checkpoints", () => import("./checkpoint/list.js")),
       info: leaf("Show a checkpoint", () => import("./checkpoint/info.js")),
       save: leaf("Save a new adapter of a model", () => import("./checkpoint/save.js")),
@@ -46,7 +46,7 @@ export const commandTree: CommandGroup = group(
       export: leaf("Export a checkpoint as a PEFT adapter", () => import("./checkpoint/export.js")),
       merge: leaf("Merge a checkpoint into its base model", () => import("./checkpoint/merge.js")),
     }),
-    session: group("Sessions.", {
+    session: group("Show sessions", {
       list: leaf("List sessions", () => import("./session/list.js")),
       info: leaf("Show the runs and samplers of a session", () => import("./session/info.js")),
       "export-trace": leaf(
@@ -54,7 +54,7 @@ export const commandTree: CommandGroup = group(
         () => import("./session/export-trace.js"),
       ),
     }),
-    billing: group("Usage.", {
+    billing: group("Show usage", {
       usage: leaf("Show usage by hour", () => import("./billing/usage.js")),
     }),
     doctor: leaf("Check the installation", () => import("./doctor.js")),

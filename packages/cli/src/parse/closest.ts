@@ -9,16 +9,25 @@ export function closest(word: string, known: readonly string[]): string | undefi
     : undefined;
 }
 
-/** How many letters have to be added, dropped or exchanged. */
+/** The number of letters to add, drop or replace, and of neighbours to swap. */
 function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
   for (let row = 1; row <= a.length; row++) {
+    const above = rows[row - 1]!;
     const current = [row];
     for (let column = 1; column <= b.length; column++) {
-      const exchanged = previous[column - 1]! + (a[row - 1] === b[column - 1] ? 0 : 1);
-      current.push(Math.min(previous[column]! + 1, current[column - 1]! + 1, exchanged));
+      const isSame = a[row - 1] === b[column - 1];
+      const isSwapped = a[row - 2] === b[column - 1] && a[row - 1] === b[column - 2];
+      current.push(
+        Math.min(
+          above[column]! + 1,
+          current[column - 1]! + 1,
+          above[column - 1]! + (isSame ? 0 : 1),
+          isSwapped && row > 1 && column > 1 ? rows[row - 2]![column - 2]! + 1 : Infinity,
+        ),
+      );
     }
-    previous = current;
+    rows.push(current);
   }
-  return previous[b.length]!;
+  return rows[a.length]![b.length]!;
 }

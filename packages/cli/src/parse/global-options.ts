@@ -7,7 +7,7 @@ export const globalOptions = {
     short: "f",
     choices: ["table", "json"],
     default: "table",
-    description: "How results are printed",
+    description: "Output format",
   },
   json: { type: "flag", description: "Short for --format json" },
   baseUrl: {
@@ -20,17 +20,17 @@ export const globalOptions = {
     type: "string",
     placeholder: "KEY",
     values: [],
-    description: "The key of the server (TINKER_API_KEY)",
+    description: "Key of the server (TINKER_API_KEY)",
   },
   timeout: {
     type: "integer",
     placeholder: "MS",
     min: 1,
-    description: "Gives a request up after so many milliseconds",
+    description: "Timeout of a request in milliseconds",
   },
-  quiet: { type: "flag", short: "q", description: "No progress and no notes" },
-  debug: { type: "flag", description: "Shows where errors come from" },
-  help: { type: "flag", short: "h", description: "Shows this help" },
+  quiet: { type: "flag", short: "q", description: "Hide progress and notes" },
+  debug: { type: "flag", description: "Show stack traces of errors" },
+  help: { type: "flag", short: "h", description: "Show this help" },
 } as const satisfies OptionSpecs;
 
 /** Values of the options of every command. */
