@@ -1,5 +1,5 @@
 // Packs every package and checks the files as npm would install them: entry points that exist (publint) and declarations
-// that TypeScript resolves (attw). Part of `npm run check`.
+// that TypeScript resolves (attw), and has npm publish them but for the upload. Part of `npm run release:check`.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,6 +14,7 @@ try {
     check("publint", "src/cli.js", [file, "--strict"]);
     // All packages are ES modules; CommonJS loads them with require() from Node 20.19 on.
     check("@arethetypeswrong/cli", "dist/index.js", [file, "--profile", "esm-only", "--quiet"]);
+    npm("publish", file, "--dry-run", "--offline", "--access", "public");
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -21,4 +22,10 @@ try {
 
 function check(name, file, args) {
   execFileSync(process.execPath, [binary(name, file), ...args], { stdio: "inherit" });
+}
+
+function npm(...args) {
+  const path = process.env.npm_execpath;
+  const [command, ...prefix] = path ? [process.execPath, path] : ["npm"];
+  execFileSync(command, [...prefix, ...args, "--loglevel=error"], { stdio: "inherit" });
 }
