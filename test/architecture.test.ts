@@ -311,10 +311,12 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     completion: ["command.ts", "command-tree.ts", "dispatch", "parse"],
     chat: ["errors", "parse"],
     connect: ["command.ts", "errors", "output", "parse", "terminal"],
+    auth: ["command.ts", "connect", "errors"],
     doctor: ["command.ts", "connect", "errors", "output"],
     "hub-upload": ["errors", "output"],
     training: ["command.ts", "connect", "errors", "parse", "terminal"],
     commands: [
+      "auth",
       "chat",
       "command.ts",
       "command-tree.ts",

@@ -1,8 +1,8 @@
 import { defineCommand, type CommandContext } from "../command.js";
+import { hasBrowser, openBrowser } from "../connect/open-browser.js";
 import { withService, type OpenService } from "../connect/with-service.js";
 import { CliError } from "../errors/cli-error.js";
 import { folders, recordingOptions } from "../parse/recording-options.js";
-import { spawn } from "node:child_process";
 import { connect, createServer, type Server } from "node:net";
 import { hostname } from "node:os";
 import path from "node:path";
@@ -41,7 +41,7 @@ export const command = defineCommand({
     const { terminal, output, globals } = context;
     const show = (address: string): void => {
       output.line(address);
-      openBrowser(context, address, !options.noOpen);
+      showAddress(context, address, !options.noOpen);
     };
     const baseUrl = globals.baseUrl ?? (terminal.env["TINKER_BASE_URL"] || undefined);
     if (baseUrl === undefined || baseUrl.startsWith("local:")) {
@@ -168,34 +168,16 @@ function explainKey(error: unknown): never {
 }
 
 /** Opens an address in a browser where there is a screen; elsewhere says how to get there from one. */
-function openBrowser(
+function showAddress(
   { terminal, output }: Pick<CommandContext, "terminal" | "output">,
   address: string,
   wanted: boolean,
 ): void {
-  const { env } = terminal;
-  const isRemote = Boolean(env["SSH_CONNECTION"]);
-  const hasScreen =
-    process.platform !== "linux" || Boolean(env["DISPLAY"] || env["WAYLAND_DISPLAY"]);
-  const program = env["BROWSER"];
-  if (wanted && (program || (hasScreen && !isRemote))) {
-    const [executable, ...args] = browserCommand(program);
-    const child = spawn(executable, [...args, address], { stdio: "ignore", detached: true });
-    child.once("error", () => output.note("No browser could be opened; follow the address."));
-    child.unref();
-    return;
-  }
+  if (wanted && hasBrowser(terminal)) return openBrowser({ terminal, output }, address);
   const { port, hostname: host } = new URL(address);
   const isLoopback = /^(127\.|localhost$|\[::1\]$)/.test(host);
-  if (isLoopback && (isRemote || !hasScreen)) {
+  if (isLoopback && !hasBrowser({ ...terminal, env: { ...terminal.env, BROWSER: "" } })) {
     output.note("From a machine with a screen:");
     output.note(`  ssh -L ${port}:127.0.0.1:${port} ${hostname()}, then open the address there`);
   }
-}
-
-function browserCommand(program: string | undefined): [string, ...string[]] {
-  if (program) return [program];
-  if (process.platform === "darwin") return ["open"];
-  if (process.platform === "win32") return ["cmd", "/c", "start", ""];
-  return ["xdg-open"];
 }

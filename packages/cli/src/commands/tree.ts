@@ -54,6 +54,11 @@ export const commandTree: CommandGroup = group(
         () => import("./session/export-trace.js"),
       ),
     }),
+    auth: group("Manage the API key", {
+      login: leaf("Store an API key", () => import("./auth/login.js")),
+      logout: leaf("Remove the stored API key", () => import("./auth/logout.js")),
+      status: leaf("Show which API key is used", () => import("./auth/status.js")),
+    }),
     billing: group("Show usage", {
       usage: leaf("Show usage by hour", () => import("./billing/usage.js")),
     }),

@@ -13,7 +13,7 @@ export type { DownloadedFile } from "../checkpoints/download-file.js";
 export type { UploadProgress } from "../checkpoints/upload-checkpoint.js";
 export type { DownloadedCheckpoint } from "../checkpoints/download-checkpoint.js";
 export { ApiFuture } from "../futures/api-future.js";
-export type { FutureState, FutureStatus, FutureTimings } from "../futures/operation.js";
+export type { FutureState, FutureStatus, FutureTimings, LastAnswer } from "../futures/operation.js";
 export type { OperationOptions } from "../futures/operation.js";
 export type { CancelTimer, Clock, ScheduleOptions } from "../runtime/clock.js";
 export type { ClientEvent, EventListener, OperationName } from "../runtime/events.js";
@@ -45,16 +45,25 @@ export type {
   UploadCheckpointOptions,
 } from "./rest-options.js";
 export type { RetryConfig } from "./retry-config.js";
-export { SamplingClient, type SampleOptions, type StreamOptions } from "./sampling-client.js";
+export {
+  SamplingClient,
+  type ComputeLogprobsOptions,
+  type SampleOptions,
+  type SamplerHandleOptions,
+  type StreamOptions,
+} from "./sampling-client.js";
 export type { SampledToken, SampleStream } from "./sampling/sample-stream.js";
 export type { SamplingSource } from "./sampling-source.js";
 export type { SamplingClientState } from "./sampling/transfer-state.js";
-export {
-  ServiceClient,
-  type CreateFromStateOptions,
-  type CreateLoraTrainingClientOptions,
-  type CreateSamplingClientOptions,
-} from "./service-client.js";
+export { ServiceClient } from "./service-client.js";
+export type {
+  CloseOptions,
+  CopyWeightsOptions,
+  CreateFromStateOptions,
+  CreateLoraTrainingClientOptions,
+  CreateSamplingClientOptions,
+  SessionStatus,
+} from "./create-options.js";
 export type { ServiceClientOptions } from "./service-options.js";
 export { TrainingClient } from "./training-client.js";
 export type {

@@ -3,11 +3,13 @@ import type { ApiFuture } from "../futures/api-future.js";
 import type { OperationOptions } from "../futures/operation.js";
 import type { RuntimeOptions } from "../runtime/runtime.js";
 import type { Tokenizer } from "@tinker-ts/hub";
+import type { ConnectionOptions } from "../session/connection-plan.js";
 import { describeFacts, inspectSymbol } from "../types/inspect.js";
 import type { ModelInputLike } from "../types/model-input.js";
 import type { SamplingExtensions } from "../types/sampling-extensions.js";
 import type { SampleResponse, SamplingParamsInput } from "../types/sampling.js";
 import type { TensorData, TensorDataInit } from "../types/tensor-data.js";
+import type { RetryConfig } from "./retry-config.js";
 import type { SampleStream } from "./sampling/sample-stream.js";
 import type { SamplingClientState } from "./sampling/transfer-state.js";
 
@@ -86,6 +88,13 @@ export interface StreamOptions extends SampleOptions {
   readonly tokenizer?: Tokenizer | null | undefined;
 }
 
+/** How a sampler is reached by its handle. */
+export interface SamplerHandleOptions
+  extends Omit<ConnectionOptions, "sideThread">, RuntimeOptions {
+  /** How samples are tried again. */
+  readonly retryConfig?: RetryConfig | undefined;
+}
+
 /**
  * Samples from one set of weights. Made by a `ServiceClient` or a `TrainingClient`. Any number of
  * samples may be asked for at once; limits and retries are seen to inside.
@@ -98,6 +107,18 @@ export abstract class SamplingClient implements AsyncDisposable {
   ): Promise<SamplingClient> {
     const { receiveSamplingClient } = await import("./sampling/receive-sampling-client.js");
     return receiveSamplingClient(state, options);
+  }
+
+  /**
+   * Makes a client for the sampler behind a handle, of `getSamplerHandle` here or in Python. It has numbers of its own, so
+   * that any number of processes may use one handle, and this process's credential.
+   */
+  static async fromSamplerHandle(
+    handle: string,
+    options: SamplerHandleOptions = {},
+  ): Promise<SamplingClient> {
+    const { openSamplerHandle } = await import("./sampling/receive-sampling-client.js");
+    return openSamplerHandle(handle, options);
   }
 
   /** The server's id of this sampler. */
@@ -126,6 +147,9 @@ export abstract class SamplingClient implements AsyncDisposable {
 
   /** What another thread needs to sample in the same session, as plain data; holds the credential. */
   abstract transfer(): SamplingClientState;
+
+  /** A text by which other processes sample from the same weights; holds no credential. */
+  abstract getSamplerHandle(): string;
 
   /** Which sampler and session it is about, for logs; never holds the credential. */
   abstract toJSON(): Readonly<Record<string, unknown>>;

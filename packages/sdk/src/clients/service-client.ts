@@ -1,20 +1,20 @@
 import { APIStatusError } from "../errors/api-error.js";
 import { ArgumentError } from "../errors/argument-error.js";
 import { CancelledError } from "../errors/tinker-error.js";
-import { checkOptions, needed, option, type OptionsOf } from "../errors/check-options.js";
+import { checkOptions } from "../errors/check-options.js";
 import { ApiFuture } from "../futures/api-future.js";
 import { Operation, operationOptions, type OperationOptions } from "../futures/operation.js";
-import type { Cancellation } from "../runtime/cancellation.js";
 import { readVariable } from "../runtime/environment.js";
 import { createRuntime, runtimeOptions, type Runtime } from "../runtime/runtime.js";
-import { SharedWork } from "../runtime/shared-work.js";
 import {
   connectionOptions,
   planConnection,
   type ConnectionPlan,
 } from "../session/connection-plan.js";
 import type { Connection } from "../session/connection.js";
-import type { Session } from "../session/session.js";
+import { consoleUrl } from "../session/console-url.js";
+import type { ProcessWatch } from "../session/process-end.js";
+import type { Session, SessionEnd } from "../session/session.js";
 import { noTelemetry } from "../telemetry/sink.js";
 import { describeFacts, inspectSymbol } from "../types/inspect.js";
 import type { SampleResponse } from "../types/sampling.js";
@@ -22,70 +22,27 @@ import type { GetServerCapabilitiesResponse } from "../types/service.js";
 import { checkLoraConfig } from "../types/validate.js";
 import type { WeightsInfoResponse } from "../types/weights.js";
 import { bounded } from "./bounded.js";
-import type { UserMetadata } from "./training/make-training-client.js";
+import {
+  closeOptions,
+  copyWeightsOptions,
+  fromStateOptions,
+  loraOptions,
+  samplingClientOptions,
+  type CloseOptions,
+  type CopyWeightsOptions,
+  type CreateFromStateOptions,
+  type CreateLoraTrainingClientOptions,
+  type CreateSamplingClientOptions,
+} from "./create-options.js";
 import { RestClient } from "./rest-client.js";
-import { completeRetryConfig, type RetryConfig } from "./retry-config.js";
+import { completeRetryConfig } from "./retry-config.js";
 import type { SampleOptions, SamplingClient } from "./sampling-client.js";
 import { checkSamplingSource, samplingSource, type SamplingSource } from "./sampling-source.js";
 import { checkSampleCall } from "./sampling/sample-call.js";
 import { serviceOptions, type ServiceClientOptions } from "./service-options.js";
+import { SharedOpening } from "./shared-opening.js";
 import type { TrainingClient } from "./training-client.js";
-import { checkTinkerPath } from "./training/checkpoint-arguments.js";
-
-const loraOptions = {
-  /** The name of a model that the server supports. */
-  baseModel: needed<string>(),
-  /**
-   * Rank of the adapter: how much it can learn, and its size.
-   * @default 32
-   */
-  rank: option<number>(),
-  /** Makes the adapter's first weights repeatable. */
-  seed: option<number | bigint>(),
-  /**
-   * Whether the feed-forward layers are adapted.
-   * @default true
-   */
-  trainMlp: option<boolean>(),
-  /**
-   * Whether the attention layers are adapted.
-   * @default true
-   */
-  trainAttn: option<boolean>(),
-  /**
-   * Whether the output layer is adapted.
-   * @default true
-   */
-  trainUnembed: option<boolean>(),
-  /** Facts about the run, kept with it. */
-  userMetadata: option<UserMetadata>(),
-};
-
-/** What kind of adapter to train, and on which model. */
-export interface CreateLoraTrainingClientOptions
-  extends OperationOptions, OptionsOf<typeof loraOptions> {}
-
-const fromStateOptions = {
-  /** Another model of the same shape, such as one with a longer context. */
-  baseModel: option<string>(),
-  /** Facts about the new run, kept with it. */
-  userMetadata: option<UserMetadata>(),
-  /** A credential of the checkpoint's owner, when the caller is not the owner. */
-  weightsAccessToken: option<string>(),
-};
-
-/** How training goes on from a checkpoint. */
-export interface CreateFromStateOptions
-  extends OperationOptions, OptionsOf<typeof fromStateOptions> {}
-
-const samplingClientOptions = {
-  /** How samples are tried again. */
-  retryConfig: option<RetryConfig>(),
-};
-
-/** What to sample from, and how. */
-export interface CreateSamplingClientOptions
-  extends OperationOptions, SamplingSource, OptionsOf<typeof samplingClientOptions> {}
+import { checkTinkerPath, checkTtl } from "./training/checkpoint-arguments.js";
 
 /** A session and the functions that make clients in it; loaded together, so that making keeps the order of calls. */
 interface OpenSession {
@@ -104,6 +61,9 @@ export class ServiceClient implements AsyncDisposable {
   readonly #connection: SharedOpening<Connection>;
   readonly #session: SharedOpening<OpenSession>;
   readonly #closing = new AbortController();
+  #processEnd: ProcessWatch | undefined;
+  #closed: Promise<void> | undefined;
+  #sessionId: string | undefined;
 
   constructor(options: ServiceClientOptions = {}) {
     checkOptions(options, [connectionOptions, runtimeOptions, serviceOptions]);
@@ -121,8 +81,13 @@ export class ServiceClient implements AsyncDisposable {
       const signal = AbortSignal.any([closing, unwanted]);
       const connection = await this.#connection.get(signal);
       const makers = await import("./training/make-training-client.js");
-      const { userMetadata, projectId = readVariable(runtime.env, "TINKER_PROJECT_ID") } = options;
-      const session = await makers.openSession(connection, { userMetadata, projectId }, signal);
+      const { userMetadata, displayName } = options;
+      const { projectId = readVariable(runtime.env, "TINKER_PROJECT_ID") } = options;
+      const facts = { userMetadata, projectId, displayName };
+      const session = await makers.openSession(connection, facts, signal);
+      this.#sessionId = session.sessionId;
+      // A client that was closed meanwhile would never stop watching.
+      if (!closing.aborted) this.#processEnd ??= makers.watchProcessEnd((end) => this.close(end));
       return { makers, session };
     });
   }
@@ -241,20 +206,81 @@ export class ServiceClient implements AsyncDisposable {
     return describeFacts("ServiceClient", this.toJSON());
   }
 
-  /** Ends everything under way and frees sockets and timers; the server notices by itself. */
-  async close(): Promise<void> {
+  /**
+   * Copies a checkpoint, a training one or a sampler's, into a run of its own that cannot be trained; returns the
+   * path of the copy. The copy shares the stored files and stays when the source is deleted.
+   */
+  async copyWeights(path: string, options: CopyWeightsOptions = {}): Promise<string> {
+    checkTinkerPath(path);
+    checkOptions(options, [copyWeightsOptions, operationOptions]);
+    const { ttlSeconds, weightsAccessToken } = options;
+    checkTtl(ttlSeconds);
+    return this.#inSession("copyWeights", options, async ({ session }, signal) => {
+      const copy = { sourcePath: path, ttlSeconds, weightsAccessToken };
+      const modelSeqId = session.nextModelSeqId();
+      const request = { sessionId: session.sessionId, modelSeqId, ...copy };
+      return (await session.call("copyWeights", request, { signal })).tinkerPath;
+    });
+  }
+
+  /**
+   * The page of this client's session in the console of the hosted service, or of all sessions before one is open;
+   * null for other servers. Those of this project have a studio, see `getStudioUrl`.
+   */
+  getConsoleUrl(): string | null {
+    return consoleUrl(this.#plan, "sessions", this.#sessionId);
+  }
+
+  /**
+   * Runs a program and closes the client with how it ended: `errored` with the message when it throws,
+   * `interrupted` when it was cancelled or a signal ended it, else `success`.
+   */
+  async run<T>(program: (service: this) => T | PromiseLike<T>): Promise<T> {
+    let result: T;
+    try {
+      result = await program(this);
+    } catch (error) {
+      await this.close(this.#processEnd?.seen ?? outcomeOf(error));
+      throw error;
+    }
+    await this.close();
+    return result;
+  }
+
+  /**
+   * Ends everything under way, finishes the session at the server, and frees sockets and timers. What the server
+   * has accepted is still carried out there, apart from samples where it lets them be cancelled. Never fails: a
+   * server that cannot be reached ends the session by itself.
+   */
+  close(options: CloseOptions = {}): Promise<void> {
+    checkOptions(options, [closeOptions]);
+    const { status = "success" } = options;
+    if (!["success", "errored", "interrupted"].includes(status)) {
+      throw new ArgumentError("status", "must be success, errored or interrupted");
+    }
+    const seen = options.status === undefined ? this.#processEnd?.seen : undefined;
+    return (this.#closed ??= this.#end(seen ?? { ...options, status }));
+  }
+
+  /** Closes the client at the end of an `await using` block, as a success: a disposer is given no error. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #end(end: SessionEnd): Promise<void> {
+    this.#processEnd?.stop();
     this.#closing.abort(new CancelledError("The client was closed."));
-    const [session, connection] = await Promise.allSettled([
+    const [opened, connection] = await Promise.allSettled([
       this.#session.current?.wait(),
       this.#connection.current?.wait(),
     ]);
-    if (session.status === "fulfilled") session.value?.session.stop();
-    if (connection.status === "fulfilled") await connection.value?.close();
-  }
-
-  /** Closes the client at the end of an `await using` block. */
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+    const { session, makers } = (opened.status === "fulfilled" && opened.value) || {};
+    const isOpen = session?.hasEnded === false;
+    session?.stop();
+    if (connection.status === "rejected") return;
+    await connection.value?.close(async (signal) => {
+      if (isOpen) await makers?.finishSession(session, end, signal);
+    });
   }
 
   async #createFromState(
@@ -332,6 +358,14 @@ export class ServiceClient implements AsyncDisposable {
   }
 }
 
+/** How a program ended that threw; a cancelled one did not fail. */
+function outcomeOf(error: unknown): SessionEnd {
+  const isCancelled =
+    error instanceof CancelledError || (error instanceof Error && error.name === "AbortError");
+  const detail = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return { status: isCancelled ? "interrupted" : "errored", detail };
+}
+
 function isAboutSomethingGone(error: unknown): boolean {
   return error instanceof APIStatusError && (error.status === 404 || error.status === 410);
 }
@@ -340,43 +374,4 @@ function isAboutSomethingGone(error: unknown): boolean {
 async function openLazily(plan: ConnectionPlan, signal: AbortSignal): Promise<Connection> {
   const { openConnection } = await import("../session/open-connection.js");
   return openConnection(plan, { signal });
-}
-
-/**
- * Something that the first caller opens and later callers share. A caller that cancels
- * does not spoil it for the others; when all have, the opening ends. One that failed or ended is begun
- * anew by the next.
- */
-class SharedOpening<T> {
-  readonly #open: (signal: AbortSignal) => Promise<T>;
-  #opening: SharedWork<T> | undefined;
-
-  constructor(open: (signal: AbortSignal) => Promise<T>) {
-    this.#open = open;
-  }
-
-  /** What is open or being opened; undefined when nothing is. */
-  get current(): SharedWork<T> | undefined {
-    return this.#opening;
-  }
-
-  get(signal?: Cancellation): Promise<T> {
-    if (!this.#opening || this.#opening.isGivenUp) this.#opening = this.#begin();
-    return this.#opening.wait(signal);
-  }
-
-  /** Has the next caller open it again, unless another caller already has. */
-  forget(opening: SharedWork<T> | undefined): void {
-    if (this.#opening === opening) this.#opening = undefined;
-  }
-
-  #begin(): SharedWork<T> {
-    const opening: SharedWork<T> = new SharedWork((signal) =>
-      this.#open(signal).catch((error: unknown) => {
-        this.forget(opening);
-        throw error;
-      }),
-    );
-    return opening;
-  }
 }

@@ -13,6 +13,8 @@ export const serviceOptions = {
    * @default TINKER_PROJECT_ID
    */
   projectId: option<string>(),
+  /** The session's name for people to read, where the server keeps one. */
+  displayName: option<string>(),
   /** Called with every event of the client. */
   onEvent: option<EventListener>(),
 };

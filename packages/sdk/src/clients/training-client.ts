@@ -111,6 +111,9 @@ export abstract class TrainingClient {
   /** The tokenizer of the model. */
   abstract getTokenizer(options?: OperationOptions): Promise<Tokenizer>;
 
+  /** The page of the run in the console of the hosted service; null for other servers. */
+  abstract getConsoleUrl(): string | null;
+
   /** Which model and session it is about, for logs. */
   abstract toJSON(): Readonly<Record<string, unknown>>;
 

@@ -6,6 +6,7 @@ import type {
   OptimStepResponse,
 } from "../types/training.js";
 import type { RetryConfig } from "./retry-config.js";
+import type { UserMetadata } from "./training/make-training-client.js";
 
 /** The fields of `PassOptions`. */
 export const passOptions = {
@@ -20,6 +21,8 @@ export interface PassOptions extends OperationOptions, OptionsOf<typeof passOpti
 export const saveStateOptions = {
   /** Seconds until the checkpoint expires; it never does by default. */
   ttlSeconds: option<number | null>(),
+  /** Facts about the checkpoint, kept with it. */
+  userMetadata: option<UserMetadata>(),
   /**
    * Replaces a checkpoint of the same name.
    * @default false

@@ -143,6 +143,10 @@ export class BadRequestError extends APIStatusError {
 export class AuthenticationError extends APIStatusError {
   override readonly name: string = "AuthenticationError";
 }
+/** 402: the account must be topped up. Requests wait for that, for as long as the server's flag says. */
+export class BillingError extends APIStatusError {
+  override readonly name: string = "BillingError";
+}
 /** 403 */
 export class PermissionDeniedError extends APIStatusError {
   override readonly name: string = "PermissionDeniedError";
@@ -171,6 +175,7 @@ export class InternalServerError extends APIStatusError {
 const statusClasses = new Map<number, typeof APIStatusError>([
   [400, BadRequestError],
   [401, AuthenticationError],
+  [402, BillingError],
   [403, PermissionDeniedError],
   [404, NotFoundError],
   [409, ConflictError],

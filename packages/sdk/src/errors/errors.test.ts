@@ -15,7 +15,7 @@ describe("status errors", () => {
   it.each([
     [400, "BadRequestError", false, true],
     [401, "AuthenticationError", false, true],
-    [402, "APIStatusError", false, true],
+    [402, "BillingError", false, true],
     [403, "PermissionDeniedError", false, true],
     [404, "NotFoundError", false, true],
     [408, "APIStatusError", true, false],

@@ -6,6 +6,7 @@ export {
   APITimeoutError,
   AuthenticationError,
   BadRequestError,
+  BillingError,
   ConflictError,
   InternalServerError,
   NotFoundError,

@@ -37,9 +37,13 @@ export const receiveSamplingClient = refusing(
   "thread to hand clients to",
   "create a client in the worker",
 );
+export const openSamplerHandle = receiveSamplingClient;
 export function SideSamplingClient(): never {
   throw notInBrowser("side thread", "leave sideThread out");
 }
+
+/** A page gets no signals. */
+export const watchProcessEnd = () => ({ seen: undefined, stop: () => {} });
 
 /** Bodies are sent as they are: an implementation of zstd would be larger than the client. */
 export const canCompress = false;

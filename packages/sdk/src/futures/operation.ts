@@ -50,6 +50,8 @@ export class Operation {
   #reason: string | null = null;
   #queueState: QueueState | null = null;
   #pollCount = 0;
+  /** What the server last said about it, short of the result. */
+  lastAnswer: LastAnswer | null = null;
 
   constructor(name: OperationName, subject: string, runtime: Runtime) {
     this.name = name;
@@ -64,6 +66,7 @@ export class Operation {
       queueState: this.#queueState,
       requestIds: [...this.#requestIds],
       pollCount: this.#pollCount,
+      lastAnswer: this.lastAnswer,
     };
   }
 
@@ -194,6 +197,16 @@ export function checkBounds({ timeoutMs }: OperationOptions): void {
  */
 export type FutureState = "queued" | "running" | "paused" | "done" | "failed";
 
+/** The last answer to an operation that is not over. */
+export interface LastAnswer {
+  /** The HTTP status; null when there was no answer in time, or the connection broke. */
+  readonly status: number | null;
+  /** The server's words, else what went wrong. */
+  readonly message: string;
+  /** When it came, in milliseconds since 1970. */
+  readonly time: number;
+}
+
 /** One look at an operation. */
 export interface FutureStatus {
   /** Where the operation stands. */
@@ -206,6 +219,8 @@ export interface FutureStatus {
   readonly requestIds: readonly string[];
   /** How often the server was asked for the result. */
   readonly pollCount: number;
+  /** The server's last answer that was not the result; null before the first. */
+  readonly lastAnswer: LastAnswer | null;
 }
 
 /** Where the time of an operation went, in milliseconds; parts of parallel chunks add up. */

@@ -204,13 +204,25 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
   async #goOn(answer: Exclude<PollAnswer<N>, ResultAnswer<N>>, arrivedAt: number): Promise<void> {
     switch (answer.kind) {
       case "pending":
+        this.#isPending(arrivedAt);
+        this.#note(200, answer.answer.queueStateReason ?? answer.answer.queueState);
         this.#reporter.queueState(answer.answer.queueState, answer.answer.queueStateReason);
         return this.#pause(this.#policy.pendingDelayMs(arrivedAt - this.#askedAt));
       case "announced":
+        this.#note(200, "the result is ready");
         return this.#reserve(answer.answer.responsePayloadSize);
       case "failed":
         return this.#reporter.failRequest(answer.answer, this.#iteration);
     }
+  }
+
+  #isPending(arrivedAt: number): void {
+    this.#context.host.parts.pollTimeout.answeredPending(arrivedAt - this.#askedAt);
+  }
+
+  #note(status: number | null, message: string): void {
+    const { host, operation } = this.#context;
+    operation.lastAnswer = { status, message, time: host.runtime.clock.wallTime() };
   }
 
   async #reserve(sizeBytes: number): Promise<void> {
@@ -239,7 +251,10 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
 
   onFailure(error: unknown, delayMs: number | null): void {
     if (!(error instanceof APIError)) return;
-    const { operation } = this.#context;
+    const { operation, host } = this.#context;
+    const status = error instanceof APIStatusError ? error.status : null;
+    this.#note(status, error.message);
+    if (status === 408) this.#isPending(host.runtime.clock.now());
     if (this.#decision.kind === "billing") {
       this.#isPausedByBilling = true;
       operation.paused(error.message);
@@ -247,8 +262,7 @@ class Poller<N extends WireTypeName> implements RetryPolicy {
     }
     if (this.#isHeldPoll) return;
     this.#reporter.pollFailed(error, this.#decision, this.#iteration);
-    const isPending = error instanceof APIStatusError && error.status === 408;
-    if (delayMs !== null && !isPending) operation.failedAttempt(toAttempt(error, delayMs));
+    if (delayMs !== null && status !== 408) operation.failedAttempt(toAttempt(error, delayMs));
   }
 
   #decide(error: APIError): PollDecision {

@@ -36,7 +36,7 @@ export const connectionOptions = {
   inProcess: option<boolean>(),
   /**
    * The key (`tml-...`) or a ready token (`eyJ...`).
-   * @default TINKER_API_KEY
+   * @default TINKER_API_KEY, else what TINKER_CREDENTIAL_CMD prints, else the key that `tinker-ts auth login` stored
    */
   apiKey: option<string>(),
   /**
@@ -103,7 +103,10 @@ export function planConnection(options: ConnectionOptions, runtime: Runtime): Co
     const stray = (["dataDir", "inProcess"] as const).find((name) => options[name] !== undefined);
     if (stray) throw new ArgumentError(stray, `needs baseUrl "local:", but baseUrl is ${baseUrl}`);
   }
-  const credential = findCredential(options.apiKey, runtime.env, chosen === undefined);
+  // A local server has a key of its own.
+  const credential = local
+    ? { key: options.apiKey, command: undefined, isRequired: false }
+    : findCredential(options.apiKey, runtime.env, chosen === undefined);
   return { options, baseUrl, local, credential, timeoutMs, maxRetries, runtime };
 }
 

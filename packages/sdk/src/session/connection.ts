@@ -13,6 +13,7 @@ import type { BillingPause } from "./billing-pause.js";
 import type { ConnectionPlan } from "./connection-plan.js";
 import type { DialectChoice } from "./dialect.js";
 import type { DynamicConfig } from "./dynamic-config.js";
+import type { Farewells } from "./farewells.js";
 import { SampleGate } from "./sample-gate.js";
 
 /** What a copy of a connection in another thread needs to go on without asking the server. */
@@ -41,6 +42,7 @@ export interface ConnectionParts {
   /** Sends without a credential, to any address: pools, redirects and the `fetch` option apply. */
   readonly send: Send;
   readonly closing: AbortController;
+  readonly farewells: Farewells;
   readonly closeTransport: () => Promise<void>;
   /** How long polls wait for an answer. */
   readonly pollTimeout: PollTimeout;
@@ -98,13 +100,14 @@ export class Connection implements CallHost {
     return { config: this.config, dynamicConfig: dynamicConfig.current, token: tokens?.token };
   }
 
-  /** Ends everything under way and frees sockets and timers; nothing is sent to the server. */
-  async close(): Promise<void> {
+  /** Ends everything under way, says what is left to be said, and frees sockets and timers. */
+  async close(farewell?: (signal: AbortSignal) => Promise<void>): Promise<void> {
     if (this.closed.aborted) return;
-    const { closing, dynamicConfig, telemetry, tokens, closeTransport } = this.parts;
+    const { closing, dynamicConfig, telemetry, tokens, farewells, closeTransport } = this.parts;
     closing.abort(new CancelledError("The client was closed."));
     dynamicConfig.stop();
     telemetry.stop();
+    await farewells.end(farewell);
     tokens?.stop();
     await closeTransport();
   }
@@ -117,14 +120,21 @@ const longestMs = 720_000;
  * How long a poll may stay without an answer. Most servers answer within 45 seconds that a request is
  * still pending; some hold a poll for minutes. A poll that got no answer at all is taken for such a
  * one, and all polls of the connection wait twice as long from then on; only when even twelve minutes
- * do not help is it a lost connection.
+ * do not help is it a lost connection. Once a server has answered in time that something is pending, it holds no
+ * polls, and 45 seconds of silence are a lost connection.
  */
 export class PollTimeout {
   readonly #runtime: Runtime;
   #currentMs = firstMs;
+  #isPunctual = false;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
+  }
+
+  /** The server answered a poll that something is pending. */
+  answeredPending(waitedMs: number): void {
+    if (waitedMs <= firstMs && this.#currentMs === firstMs) this.#isPunctual = true;
   }
 
   get currentMs(): number {
@@ -134,6 +144,7 @@ export class PollTimeout {
   /** A poll that waited this long got no answer; true if the next one should wait longer. */
   extend(waitedMs: number): boolean {
     // Others may have lengthened it while this one waited.
+    if (this.#isPunctual) return false;
     if (waitedMs < this.#currentMs) return true;
     if (this.#currentMs >= longestMs) return false;
     this.#currentMs = Math.min(this.#currentMs * 2, longestMs);

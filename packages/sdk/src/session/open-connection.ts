@@ -14,6 +14,7 @@ import type { ConnectionPlan } from "./connection-plan.js";
 import { Connection, PollTimeout, type ConnectionSnapshot } from "./connection.js";
 import { DialectChoice } from "./dialect.js";
 import { DynamicConfig } from "./dynamic-config.js";
+import { Farewells } from "./farewells.js";
 import { openApi, openTransport } from "./open-transport.js";
 
 /** How a connection is opened. */
@@ -75,6 +76,7 @@ export async function openConnection(
       nameModel: transport.nameModel ?? ((model) => model),
       send: transport.send,
       closing: new AbortController(),
+      farewells: new Farewells(runtime),
       closeTransport: transport.close,
       pollTimeout: new PollTimeout(runtime),
       inflightResponses: new Semaphore(config.inflightResponseBytesSemaphoreSize),

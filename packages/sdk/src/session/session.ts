@@ -3,6 +3,13 @@ import type { TelemetrySink } from "../telemetry/sink.js";
 import { Connection } from "./connection.js";
 import type { Heartbeat } from "./heartbeat.js";
 
+/** How the program of a session ended. */
+export interface SessionEnd {
+  readonly status: "success" | "errored" | "interrupted";
+  /** What happened, for people to read. */
+  readonly detail?: string | undefined;
+}
+
 /** A session at the server: a connection with an id and numbers of its own, for training and sampling clients. */
 export class Session extends Connection {
   readonly sessionId: string;

@@ -47,8 +47,8 @@ type EventBody = TelemetryEventInput extends infer E
  *
  * - Events are sent in batches, every ten seconds or when an error reaches the caller.
  * - The queue is bounded: what does not fit is dropped with a warning.
- * - A batch that the server refuses is sent again, after a second at first and then ever more rarely;
- *   one that cannot be encoded is dropped. A server without the endpoint is left alone.
+ * - A batch that does not get through is sent again, after a second at first and then ever more rarely; one that
+ *   is refused (4xx) or cannot be encoded is dropped. A server without the endpoint is left alone.
  * - An error waits for its report for a second at most, and not at all while the last report is stuck.
  */
 class Telemetry implements TelemetrySink {
@@ -166,11 +166,14 @@ class Telemetry implements TelemetrySink {
       this.#isStuck = false;
     } catch (error) {
       if (signal.aborted) return false;
-      if (error instanceof APIStatusError) {
-        this.#runtime.logger.debug("telemetry: the server does not take any");
+      const { logger, events: listeners } = this.#runtime;
+      if (error instanceof APIStatusError && statusesOfMissingEndpoints.has(error.status)) {
+        logger.debug("telemetry: the server does not take any");
         this.stop();
         return false;
       }
+      logger.debug(`telemetry: dropped ${events.length} event(s): ${String(error)}`);
+      listeners.emit({ type: "telemetryDropped", events: events.length });
     }
     return true;
   }
@@ -180,7 +183,7 @@ class Telemetry implements TelemetrySink {
     shouldRetry: (error) =>
       error instanceof APIError &&
       !(error instanceof APIResponseValidationError) &&
-      !(error instanceof APIStatusError && statusesOfMissingEndpoints.has(error.status)),
+      !(error instanceof APIStatusError && isFinal(error.status)),
     delayFor: (_, failures) => growingPauseMs(retryTable.telemetry, failures),
     onFailure: (error, delayMs) => {
       if (delayMs === null) return;
@@ -204,6 +207,11 @@ class Telemetry implements TelemetrySink {
       if (this.#flushed >= target) done.resolve();
     }
   }
+}
+
+/** A refused batch would be refused for ever. */
+function isFinal(status: number): boolean {
+  return status < 500 ? status !== 408 && status !== 409 && status !== 429 : status === 501;
 }
 
 /** A duration as the service reads it: `0:00:05`, `1 day, 1:01:01.500000`. */

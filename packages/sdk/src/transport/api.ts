@@ -370,6 +370,8 @@ export interface Acceptance {
   readonly requestId: string;
   /** The answer that a poll would have got, where it came along. */
   readonly outcome?: HttpResponse;
+  /** Names of the sequences of a sample. */
+  readonly sampleSequenceIds?: readonly string[] | null;
 }
 
 /**

@@ -1,10 +1,11 @@
 import { CredentialError } from "../errors/tinker-error.js";
 import { problemOfHeaderValue } from "./sendable-header.js";
 import { readVariable, type Environment } from "../runtime/environment.js";
+import { readStoredKey } from "./stored-key.js";
 
 /** The credential of a client before any request. */
 export interface CredentialSource {
-  /** `apiKey`, else `TINKER_API_KEY`. */
+  /** `apiKey`, else `TINKER_API_KEY`, else the stored key where there is no command. */
   readonly key: string | undefined;
   /** `TINKER_CREDENTIAL_CMD`: a shell command that prints a credential. */
   readonly command: string | undefined;
@@ -13,7 +14,7 @@ export interface CredentialSource {
 }
 
 const howToGetOne =
-  'set TINKER_API_KEY (or pass apiKey) for the hosted service, set TINKER_BASE_URL (or pass baseUrl) for a server of your own, or use baseUrl "local:" to train in this process without any key';
+  'run tinker-ts auth login, or set TINKER_API_KEY (or pass apiKey), for the hosted service, set TINKER_BASE_URL (or pass baseUrl) for a server of your own, or use baseUrl "local:" to train in this process without any key';
 
 /** Collects what there is; throws `CredentialError` when the service could never be used. */
 export function findCredential(
@@ -21,8 +22,9 @@ export function findCredential(
   env: Environment,
   isRequired: boolean,
 ): CredentialSource {
-  const key = apiKey || readVariable(env, "TINKER_API_KEY");
   const command = readVariable(env, "TINKER_CREDENTIAL_CMD");
+  const given = apiKey || readVariable(env, "TINKER_API_KEY");
+  const key = given || (command ? undefined : readStoredKey(env));
   const source = { key, command, isRequired };
   if (!command) checkKey(source);
   return source;

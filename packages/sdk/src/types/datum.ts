@@ -9,6 +9,7 @@ import {
 } from "../schema/schema.js";
 import { inspectSymbol } from "./inspect.js";
 import { ModelInput, ModelInputSchema, type ModelInputLike } from "./model-input.js";
+import { checkSpans, type DatumProvenance } from "./provenance.js";
 import {
   TensorData,
   TensorDataSchema,
@@ -60,6 +61,8 @@ export class Datum {
   readonly modelInput: ModelInput;
   /** What the loss needs, by name: one value per position of the input. */
   readonly lossFnInputs: Readonly<Record<string, TensorData>>;
+  /** Where its tokens come from; set by `withProvenance`. JSON and the JSON dialect leave it out. */
+  readonly provenance?: DatumProvenance;
 
   constructor(init: DatumInit) {
     this.modelInput = readInput(init.modelInput);
@@ -69,6 +72,20 @@ export class Datum {
         toLossFnInput(name, value),
       ]),
     );
+  }
+
+  /**
+   * A copy that names the samples its tokens come from. Nothing is computed from it: a server may use it to find
+   * again what it has in memory.
+   */
+  withProvenance(provenance: DatumProvenance): Datum {
+    const { modelInput, lossFnInputs } = this;
+    const targets = lossFnInputs["target_tokens"];
+    checkSpans("modelInput", provenance.modelInput, modelInput.length);
+    checkSpans("lossFnInputs", provenance.lossFnInputs, rowsOf(targets));
+    const copy = new Datum({ modelInput, lossFnInputs });
+    (copy as { provenance?: DatumProvenance }).provenance = provenance;
+    return copy;
   }
 
   /** Plain lists, for logs and files. */
@@ -90,6 +107,11 @@ export class Datum {
   static from(value: DatumLike): Datum {
     return value instanceof Datum ? value : new Datum(value);
   }
+}
+
+/** Positions of targets: a matrix has a row for each. */
+function rowsOf(targets: TensorData | undefined): number {
+  return targets?.shape?.[0] ?? targets?.data.length ?? 0;
 }
 
 /** Converts one loss input by its name, with the rules of the Python SDK. */

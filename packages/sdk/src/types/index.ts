@@ -43,6 +43,7 @@ export {
   type PolicySequence,
   type SupervisedDatumOptions,
 } from "./next-token-data.js";
+export type { DatumProvenance, ProvenanceSpan } from "./provenance.js";
 export type {
   AuditLogEntry,
   AuditLogResponse,

@@ -1,6 +1,7 @@
 import { ArgumentError } from "../errors/argument-error.js";
 import { Datum } from "./datum.js";
 import { ModelInput, type ModelInputLike } from "./model-input.js";
+import { sampleProvenance } from "./provenance.js";
 import { TensorData } from "./tensor-data.js";
 
 /** Token ids. */
@@ -21,6 +22,8 @@ export interface PolicySequence {
   readonly tokens: Tokens;
   /** The logprob with which each was drawn. */
   readonly logprobs: PerToken | null;
+  /** The server's name of it. */
+  readonly sequenceId?: string | undefined;
 }
 
 /** How an example is made of a prompt and a sampled sequence. */
@@ -30,6 +33,12 @@ export interface PolicyDatumOptions {
    * the model's, so it needs them; the other losses leave the prompt alone.
    */
   readonly promptLogprobs?: readonly (number | null)[] | undefined;
+  /**
+   * Names the sample in the datum, where the server has named it. The prompt must be the whole one that the sequence was
+   * sampled from.
+   * @default false
+   */
+  readonly provenance?: boolean | undefined;
 }
 
 /**
@@ -74,7 +83,7 @@ export function policyDatum(
     typeof advantage === "number" ? new Float32Array(tokens.length).fill(advantage) : advantage;
   checkLength("advantage", advantages, tokens);
   const shifted = shift(prompt, tokens);
-  return new Datum({
+  const datum = new Datum({
     modelInput: shifted.input,
     lossFnInputs: {
       target_tokens: shifted.targets,
@@ -82,6 +91,9 @@ export function policyDatum(
       advantages: shifted.spread(advantages),
     },
   });
+  if (!options.provenance || !sequence.sequenceId) return datum;
+  const promptLength = shifted.input.length - tokens.length + 1;
+  return datum.withProvenance(sampleProvenance(sequence.sequenceId, promptLength, tokens.length));
 }
 
 /** A sequence in which every position predicts the next token. */

@@ -169,6 +169,8 @@ export interface SampledSequence extends OpenValues<typeof sampledSequence> {
    * read; JSON and copies leave it out.
    */
   readonly text?: string;
+  /** Names it for `Datum` provenance; absent from servers before 0.26 and from streams. */
+  sequenceId?: string;
   /** For every token the most probable ones in its place; absent unless asked for with `topLogprobs`. */
   topLogprobs?: TokenLogprob[][];
 }

@@ -90,7 +90,12 @@ describe("a custom loss", () => {
         ],
       },
     ]);
-    expect(output.metrics).toEqual({ "loss:sum": 15, "kept:sum": 1, "my metric": 7 });
+    expect(output.metrics).toEqual({
+      "loss:sum": 15,
+      "surrogate_loss:sum": 9,
+      "kept:sum": 1,
+      "my metric": 7,
+    });
   });
 
   it("may be written with jax arrays, whose gradients come by themselves", async ({ service }) => {
@@ -105,7 +110,13 @@ describe("a custom loss", () => {
       [2, 4, 6],
       [1, 0.5],
     ]);
-    expect(output.metrics).toEqual({ "loss:sum": 14.3125, "kept:sum": 1, "my:sum": 3, plain: 4 });
+    expect(output.metrics).toEqual({
+      "loss:sum": 14.3125,
+      "surrogate_loss:sum": 9,
+      "kept:sum": 1,
+      "my:sum": 3,
+      plain: 4,
+    });
   });
 
   it("in jax may return the bare loss, but only a scalar", async ({ service }) => {

@@ -80,6 +80,7 @@ describeDialects(() => {
         queueState: null,
         requestIds: ["request-1"],
         pollCount: 1,
+        lastAnswer: null,
       } satisfies FutureStatus);
     });
 

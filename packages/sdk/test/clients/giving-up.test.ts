@@ -184,6 +184,28 @@ describe("a server that holds polls for minutes", () => {
   });
 });
 
+describe("a server that answers polls in time", () => {
+  it("is taken for lost after 45 s of silence, every time", async ({ service }) => {
+    service.clock.isManual = true;
+    const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
+    service.server.seen.length = 0;
+    const pending = json({ type: "try_again", queue_state: "active" });
+    service.server.script("retrieveFuture", pending, hang, hang);
+    const future = training.optimStep();
+    const polls = () => service.server.requestsTo("retrieveFuture").length;
+    for (const poll of [2, 3]) {
+      await service.server.until(() => polls() === poll);
+      await settle(10);
+      await service.clock.advance(45_010);
+      await settle(10);
+      expect(future.status.lastAnswer).toMatchObject({ status: null });
+      await service.clock.advance(2_000);
+    }
+    await future;
+    expect(future.attempts.map(({ status }) => status)).toEqual([null, null]);
+  });
+});
+
 describe("a server that wants to be paid", () => {
   it("is waited for as long as its flag says, however often it says so", async ({ service }) => {
     service.flags["billing_exception_max_pause_duration_sec"] = 3600;

@@ -9,7 +9,7 @@ import {
 import { encodeJson, encodeProto } from "tinker-ts/wire";
 import { describe, expect } from "vitest";
 import type { FakeService } from "../support/fake-service.js";
-import { bare, bytes, drop, json, proto, stall } from "../support/scripted-server.js";
+import { bare, bytes, drop, hang, json, proto, stall } from "../support/scripted-server.js";
 import { datum, describeDialects, serviceTest as it } from "../support/service-test.js";
 import { settle } from "../support/test-clock.js";
 
@@ -346,6 +346,38 @@ describeDialects((dialect) => {
       );
       expect((await training.optimStep()).metrics).toEqual({ "x:sum": 1 });
       expect(service.clock.sleeps).toEqual([1000, 2000]);
+    });
+  });
+
+  describe("the last answer of a future", () => {
+    it("is readable while it goes on", async ({ service }) => {
+      const training = await start(service);
+      service.clock.isManual = true;
+      service.server.script("retrieveFuture", json(tryAgain("active", "4 before it")), hang);
+      const future = training.optimStep();
+      expect(future.status.lastAnswer).toBeNull();
+      await service.server.until(() => polls(service).length === 2);
+      expect(future.status.lastAnswer).toEqual({
+        status: 200,
+        message: "4 before it",
+        time: service.clock.wallTime(),
+      });
+      future.cancel();
+      await expect(future).rejects.toThrow();
+      service.clock.isManual = false;
+    });
+
+    it("names a refusal that repeats, which is logged too", async ({ service }) => {
+      const client = service.client();
+      const sampling = await client.createSamplingClient({ baseModel: "m" });
+      service.server.script("sample", ...Array(5).fill(json({ detail: "too many samplers" }, 429)));
+      const future = sampling.sample({ prompt: [1] });
+      const seen: (number | null | undefined)[] = [];
+      future.onState(({ lastAnswer }) => seen.push(lastAnswer?.status));
+      await future;
+      expect(seen).toContain(429);
+      expect(future.attempts).toHaveLength(5);
+      expect(service.log).toContainEqual(expect.stringMatching(/sample keeps failing.*too many/));
     });
   });
 

@@ -127,8 +127,28 @@ describe("telemetry", () => {
     expect(service.clock.now() - before).toBe(1_000);
   });
 
-  it("is sent again when the server refuses it, in the same batch", async ({ service }) => {
-    service.server.script("telemetry", bare(400), json({ detail: "no" }, 403));
+  it("that is refused is dropped, and the next batch is sent", async ({ service }) => {
+    service.server.script("telemetry", json({ detail: "session_id: required" }, 422));
+    const dropped: ClientEvent[] = [];
+    const client = service.client({
+      telemetry: true,
+      onEvent: (event) => void (event.type === "telemetryDropped" && dropped.push(event)),
+    });
+    const training = await client.createLoraTrainingClient({ baseModel: "m" });
+    await service.clock.advance(10_000);
+    await service.server.until(() => sent(service) === 1);
+    await settle(10);
+    expect(dropped).toEqual([{ type: "telemetryDropped", events: 1 }]);
+    await service.clock.advance(120_000);
+    expect(sent(service)).toBe(1);
+    service.server.script("optimStep", json({ detail: "no" }, 400));
+    await expect(training.optimStep()).rejects.toThrow();
+    const [first, second] = batches(service).map(({ events: list }) => list);
+    expect(second!.map(({ event_id: id }) => id)).not.toContain(first![0]!["event_id"]);
+  });
+
+  it("that does not get through is sent again, in the same batch", async ({ service }) => {
+    service.server.script("telemetry", bare(400), json({ detail: "no" }, 503));
     await service
       .client({ telemetry: true, maxRetries: 0 })
       .createSamplingClient({ baseModel: "m" });

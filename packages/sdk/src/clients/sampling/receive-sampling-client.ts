@@ -1,11 +1,13 @@
 import { platform } from "../../runtime/platform.js";
 import { createRuntime, type RuntimeOptions } from "../../runtime/runtime.js";
-import { planConnection } from "../../session/connection-plan.js";
+import { checkOptions } from "../../errors/check-options.js";
+import { connectionOptions, planConnection } from "../../session/connection-plan.js";
+import { hasFlag } from "../../session/flags.js";
 import { openConnection } from "../../session/open-connection.js";
 import { joinSession } from "../../session/open-session.js";
 import type { Session } from "../../session/session.js";
-import type { SamplingClientState } from "./transfer-state.js";
-import type { SamplingClient } from "../sampling-client.js";
+import { readSamplerHandle, type SamplingClientState } from "./transfer-state.js";
+import type { SamplerHandleOptions, SamplingClient } from "../sampling-client.js";
 import { RemoteSamplingClient } from "./remote-sampling-client.js";
 
 /** Rebuilds a sampling client that another thread handed over. */
@@ -18,6 +20,37 @@ export async function receiveSamplingClient(
     firstSeqId,
     onClose: release,
   });
+}
+
+/** Opens a connection of its own to a sampler, and has the server number this client where it does that. */
+export async function openSamplerHandle(
+  handle: string,
+  { retryConfig, clock, random, env, logger, ...given }: SamplerHandleOptions,
+): Promise<SamplingClient> {
+  const { sessionId, samplingSessionId, baseUrl } = readSamplerHandle(handle);
+  const runtime = createRuntime({ clock, random, env, logger });
+  const options = given.baseUrl === undefined && baseUrl ? { ...given, baseUrl } : given;
+  checkOptions(options, [connectionOptions]);
+  const plan = planConnection(options, runtime);
+  const connection = await openConnection(plan);
+  try {
+    const joins = hasFlag(connection.config, "sample_join_sampling_session");
+    const firstSeqId = joins
+      ? rangeSize *
+        (await connection.call("joinSamplingSession", { samplingSessionId })).clientCounter
+      : randomRange();
+    const session = joinSession(connection, sessionId);
+    return new RemoteSamplingClient(session, samplingSessionId, retryConfig, {
+      firstSeqId,
+      onClose: async () => {
+        session.stop();
+        await connection.close();
+      },
+    });
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
 }
 
 /** Numbers that a copy may use; far more than it ever will. */

@@ -22,7 +22,7 @@ import { checkSampleCall } from "./sample-call.js";
 import { SampleStream, TokenQueue } from "./sample-stream.js";
 import { Sampler } from "./sampler.js";
 import { checkScores, withExtras, type KnownTokenizer } from "./sequence-extras.js";
-import { transferState, type SamplingClientState } from "./transfer-state.js";
+import { samplerHandle, transferState, type SamplingClientState } from "./transfer-state.js";
 
 /** Samples at a server. */
 export class RemoteSamplingClient extends SamplingClient {
@@ -118,6 +118,10 @@ export class RemoteSamplingClient extends SamplingClient {
 
   override transfer(): SamplingClientState {
     return transferState(this.#session, this.samplingSessionId, this.#sampler.retryConfig);
+  }
+
+  override getSamplerHandle(): string {
+    return samplerHandle(this.#session, this.samplingSessionId);
   }
 
   override close(): Promise<void> {

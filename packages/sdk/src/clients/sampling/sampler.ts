@@ -1,9 +1,11 @@
 import { type APIStatusError, toAttempt } from "../../errors/api-error.js";
+import { ResultError } from "../../errors/request-failed-error.js";
 import type { Operation } from "../../futures/operation.js";
 import type { Connection } from "../../session/connection.js";
 import { type EncodedBody, holdHeaders, type Acceptance } from "../../transport/api.js";
 import { askedDelayMs, type CallRetries } from "../../transport/retry.js";
 import { pollFuture } from "../../futures/poll-future.js";
+import { hasFlag } from "../../session/flags.js";
 import { QueueStateLog } from "../../session/queue-state-log.js";
 import type { Headers, HttpResponse } from "../../transport/message.js";
 import type { SampleResponse } from "../../types/sampling.js";
@@ -106,12 +108,50 @@ export class Sampler {
 
   #resultOf(accepted: Acceptance, operation: Operation): Promise<SampleResponse> {
     const { signal } = operation;
-    operation.accepted(accepted.requestId);
+    const { requestId } = accepted;
+    operation.accepted(requestId);
     return pollFuture(
       { ...accepted, requestType: "Sample", resultType: "SampleResponse", roundTripMs: 0 },
       { host: this.host, queueLog: this.#queueLog, operation, signal },
+    ).then(
+      (response) => withSequenceIds(response, accepted),
+      (error: unknown) => {
+        if (signal.aborted) this.#cancelAtServer(requestId);
+        throw error;
+      },
     );
   }
+
+  /** An abandoned sample takes the place of others; some servers offer to cancel it. */
+  #cancelAtServer(requestId: string): void {
+    const { api, parts } = this.host;
+    if (!hasFlag(parts.dynamicConfig.current, "sample_cancel_enabled")) return;
+    parts.farewells.send((signal) =>
+      api.call("cancelFuture", { requestId }, { signal, maxRetries: 1, timeoutMs: 30_000 }),
+    );
+  }
+}
+
+/**
+ * The receipt names the sequences; servers before 0.26 name none. A result that came in place of a receipt is of a
+ * server of this project, which names sequences by request and place.
+ */
+function withSequenceIds(
+  response: SampleResponse,
+  { requestId, outcome, sampleSequenceIds: ids }: Acceptance,
+): SampleResponse {
+  const { sequences } = response;
+  if (!ids && !outcome) return response;
+  if (ids && ids.length !== sequences.length) {
+    throw new ResultError(
+      requestId,
+      `The server named ${ids.length} sequences and returned ${sequences.length}.`,
+    );
+  }
+  for (let index = 0; index < sequences.length; index++) {
+    sequences[index]!.sequenceId = ids?.[index] ?? `${requestId}-${index}`;
+  }
+  return response;
 }
 
 function nameOfTarget(target: SampleTarget): string {
@@ -195,6 +235,7 @@ function holdBack(
   if (status === 402 && !billing.shouldPause(message)) return null;
   const pauseMs = sampleGate.backOff(sizeBytes, askedDelayMs(headers, runtime.clock.wallTime()));
   operation.failedAttempt(toAttempt(error, pauseMs));
+  operation.lastAnswer = { status, message, time: runtime.clock.wallTime() };
   operation.heldBack(message);
   const report = { endpoint: "sample", by: "sample", status, message, delayMs: pauseMs } as const;
   runtime.retries.report(report, { isRepeated: failures >= quietRefusals });

@@ -100,6 +100,10 @@ export class SideSamplingClient extends SamplingClient {
     return this.#client.transfer();
   }
 
+  override getSamplerHandle(): string {
+    return this.#client.getSamplerHandle();
+  }
+
   override async close(): Promise<void> {
     await this.#release();
     await this.#client.close();

@@ -6,7 +6,7 @@ import type { ForwardBackwardOutput } from "../../types/training.js";
 
 /** What a custom loss computes from the logprobs of the target tokens. */
 export interface CustomLoss {
-  /** The value of the loss; must be finite. It is `loss:sum` of the result. */
+  /** The value of the loss; must be finite. It is `loss:sum` of the result; `surrogate_loss:sum` is what the server computed. */
   readonly loss: number;
   /** The derivative of the loss by every logprob, one array per datum, as long as its logprobs. */
   readonly gradients: readonly (Float32Array | Float64Array | readonly number[])[];

@@ -14,7 +14,8 @@ import type { TrainingClient } from "../training-client.js";
 import { RemoteTrainingClient } from "./remote-training-client.js";
 
 // What a session's first client needs is loaded in one piece.
-export { openSession } from "../../session/open-session.js";
+export { finishSession, openSession } from "../../session/open-session.js";
+export { watchProcessEnd } from "../../session/process-end.js";
 export { createSamplingSession } from "../sampling/make-sampling-client.js";
 
 /**

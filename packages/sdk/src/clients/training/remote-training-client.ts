@@ -6,6 +6,7 @@ import { ApiFuture } from "../../futures/api-future.js";
 import { Operation, operationOptions, type OperationOptions } from "../../futures/operation.js";
 import { abortable } from "../../runtime/cancellation.js";
 import type { OperationName } from "../../runtime/events.js";
+import { consoleUrl } from "../../session/console-url.js";
 import type { Session } from "../../session/session.js";
 import type { Tokenizer } from "@tinker-ts/hub";
 import type { DatumLike } from "../../types/datum.js";
@@ -111,8 +112,9 @@ export class RemoteTrainingClient extends TrainingClient {
         const surrogate = surrogateData(datums, logprobs, loss, gradients);
         const backward = preparePass(run, surrogate, "cross_entropy", undefined, false);
         const output = await runPass(run, operation, backward, undefined, turn);
-        // The server's own loss is that of the data that stand in for this one: it means nothing.
-        return { ...output, metrics: { ...output.metrics, "loss:sum": loss, ...metrics } };
+        const { "loss:sum": served, ...others } = output.metrics;
+        const ofServer = served === undefined ? {} : { "surrogate_loss:sum": served };
+        return { ...output, metrics: { ...others, ...ofServer, "loss:sum": loss, ...metrics } };
       } finally {
         turn.end();
       }
@@ -163,7 +165,7 @@ export class RemoteTrainingClient extends TrainingClient {
 
   override saveState(name: string, options: SaveStateOptions = {}): ApiFuture<SaveWeightsResponse> {
     checkOptions(options, [saveStateOptions, operationOptions]);
-    const { ttlSeconds, overwrite } = options;
+    const { ttlSeconds, overwrite, userMetadata } = options;
     checkCheckpointName(name);
     checkTtl(ttlSeconds);
     return this.#start("saveState", options, (operation) =>
@@ -173,6 +175,7 @@ export class RemoteTrainingClient extends TrainingClient {
         seqId,
         ttlSeconds,
         overwrite,
+        userMetadata,
       })),
     );
   }
@@ -193,7 +196,7 @@ export class RemoteTrainingClient extends TrainingClient {
     options: SaveSamplerOptions = {},
   ): ApiFuture<SaveWeightsForSamplerResponse> {
     checkOptions(options, [saveStateOptions, operationOptions]);
-    const { ttlSeconds } = options;
+    const { ttlSeconds, userMetadata } = options;
     checkCheckpointName(name);
     checkTtl(ttlSeconds);
     return this.#start("saveWeightsForSampler", options, async (operation) => {
@@ -201,7 +204,7 @@ export class RemoteTrainingClient extends TrainingClient {
         this.#run,
         operation,
         "saveWeightsForSampler",
-        (seqId) => ({ modelId: this.modelId, path: name, seqId, ttlSeconds }),
+        (seqId) => ({ modelId: this.modelId, path: name, seqId, ttlSeconds, userMetadata }),
       );
       return { ...rest, path: expectField(path, "path", operation) };
     });
@@ -253,6 +256,10 @@ export class RemoteTrainingClient extends TrainingClient {
       this.#tokenizer.current = tokenizer;
       return tokenizer;
     });
+  }
+
+  override getConsoleUrl(): string | null {
+    return consoleUrl(this.#run.session.plan, "training_runs", this.modelId);
   }
 
   override toJSON(): Readonly<Record<string, unknown>> {

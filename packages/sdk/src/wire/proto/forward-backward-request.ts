@@ -4,6 +4,7 @@ import { valuesOf } from "../../schema/node.js";
 import { setOwn } from "../../schema/set-own.js";
 import { Datum } from "../../types/datum.js";
 import { ImageFormat, ModelInput, type ModelInputChunk } from "../../types/model-input.js";
+import type { ProvenanceSpan } from "../../types/provenance.js";
 import type { TensorData } from "../../types/tensor-data.js";
 import { LossFnType, type ForwardBackwardRequest } from "../../types/training.js";
 import type { WireInput } from "../wire-types.js";
@@ -215,7 +216,14 @@ function writeDatum(datum: Datum, index: number): MessageWriter {
   for (const [name, tensor] of Object.entries(datum.lossFnInputs)) {
     writer.message(2, new MessageWriter().string(1, name).message(2, writeTensor(tensor)));
   }
+  for (const span of datum.provenance?.modelInput ?? []) writer.message(3, writeSpan(span));
+  for (const span of datum.provenance?.lossFnInputs ?? []) writer.message(4, writeSpan(span));
   return writer;
+}
+
+function writeSpan({ kind, sequenceId, offset = 0, length }: ProvenanceSpan): MessageWriter {
+  const span = new MessageWriter().string(1, sequenceId).uint(2, offset).uint(3, length);
+  return new MessageWriter().message(kind === "prompt" ? 1 : 2, span);
 }
 
 function writeChunk(chunk: ModelInputChunk, datumIndex: number): MessageWriter {
