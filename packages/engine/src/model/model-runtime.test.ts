@@ -24,7 +24,7 @@ function held() {
 describe("held layers", () => {
   it("free a layer that is let go of, and read it again when it is asked for", async () => {
     const { layers, first, read } = held();
-    layers.letGo(1);
+    layers.release(1);
     expect(first.map(({ q }) => q?.byteLength)).toEqual([8, 0, 8]);
     expect([layers.spareBytes, layers.missingBytes]).toEqual([20, 10]);
     expect(contents([await layers.of(1), await layers.of(2)])).toEqual(contents(three.slice(1)));
@@ -33,11 +33,11 @@ describe("held layers", () => {
 
   it("stay once all of them have been asked for", async () => {
     const { layers, first, read } = held();
-    layers.letGo(0);
+    layers.release(0);
     const all = layers.all();
-    layers.letGo(2);
+    layers.release(2);
     expect(contents(await all)).toEqual(contents(three));
-    layers.letGo(1);
+    layers.release(1);
     expect(contents(await layers.all())).toEqual(contents(three));
     expect(read).toEqual([0]);
     expect(first[2]?.q?.byteLength).toBe(8);
@@ -50,7 +50,7 @@ describe("held layers", () => {
       if (isBroken) throw new Error("unreadable");
       return layerOf(layer);
     });
-    layers.letGo(0);
+    layers.release(0);
     await expect(layers.all()).rejects.toThrow("unreadable");
     isBroken = false;
     expect(contents(await layers.all())).toEqual(contents([layerOf(0)]));
@@ -58,7 +58,7 @@ describe("held layers", () => {
 
   it("stay where they cannot be read again", () => {
     const layers = new HeldLayers([layerOf(0)]);
-    layers.letGo(0);
+    layers.release(0);
     expect(layers.missingBytes).toBe(0);
   });
 });
