@@ -12,7 +12,7 @@ import {
   zoom,
 } from "./curve-view.js";
 
-/** How all charts of a screen are looked at. */
+/** View options of all charts of a screen. */
 export function CurveToolbar({ otherAxes = [] }: { readonly otherAxes?: readonly string[] }) {
   const slider = useRef<HTMLInputElement>(null);
   useKeys([

@@ -14,13 +14,13 @@ const diskCheckEveryMs = 60_000;
 const disk = signal<StudioMachine["disk"] | null>(null);
 let firstVersion: string | null = null;
 
-/** What concerns every screen: a lost connection, a newer version, a full disk. */
+/** Notices for every screen: a lost connection, a newer version, a full disk. */
 export function Banners() {
   useEffect(() => {
     const check = (): void => {
       call<StudioMachine>("machine").then(
         (machine) => (disk.value = machine.disk),
-        () => undefined, // the dot tells of a server that is away
+        () => undefined, // the dot shows a lost connection
       );
     };
     check();

@@ -16,7 +16,7 @@ export function Copy({ text, label }: { readonly text: string; readonly label?: 
   );
 }
 
-/** Puts a text on the clipboard and says so. */
+/** Copies a text to the clipboard and confirms it. */
 export async function copyText(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);

@@ -18,7 +18,7 @@ const colour = queryValue("colour", "weight");
 const form = queryValue("as", "tokens");
 const forms = ["tokens", "messages", "text", "raw"] as const;
 
-/** One example, rollout or sample, token by token; text and everything that was kept are always there too. */
+/** One example, rollout or sample, token by token; with its text and raw record. */
 export function ExhibitView({ id }: { readonly id: string }) {
   const from = useSignal(0);
   const { value, failure, reload } = useResource<StudioExhibitDetail>(

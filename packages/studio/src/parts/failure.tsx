@@ -1,14 +1,14 @@
 import type { ApiFailure } from "../data/api.js";
 import { visible } from "../text/visible.js";
 
-/** What failed in one part of a screen; the rest goes on. */
+/** A failure in one part of a screen. */
 export function Failure({
   failure,
   what,
   retry,
 }: {
   readonly failure: ApiFailure;
-  /** What was asked for, in words: "the runs". */
+  /** The requested thing: "the runs". */
   readonly what: string;
   readonly retry?: () => void;
 }) {

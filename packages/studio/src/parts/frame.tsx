@@ -26,7 +26,7 @@ const screens: readonly { path: string; name: string; icon: IconName; key: strin
 const searched = queryValue("q");
 const themes: readonly Theme[] = ["system", "light", "dark"];
 
-/** Everything around a screen: where to go, search, connection, theme. */
+/** The frame of a screen: navigation, search, connection, theme. */
 export function Frame({ children }: { readonly children: ComponentChildren }) {
   const search = useRef<HTMLInputElement>(null);
   const [areViewsOpen, setViewsOpen] = useState(false);

@@ -3,7 +3,7 @@ import { greet, logIn } from "../data/login.js";
 import icon from "../styles/icon.svg";
 import { visible } from "../text/visible.js";
 
-/** The door of a server with keys. */
+/** The login of a server with keys. */
 export function Login() {
   const [key, setKey] = useState("");
   const [failure, setFailure] = useState("");

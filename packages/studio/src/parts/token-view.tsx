@@ -14,15 +14,15 @@ import {
 } from "./token-colours.js";
 import "./token-view.css";
 
-// Neighbours that look alike are one element: thousands of elements would be slow. Which token is pointed at is found
-// from the place in the text; one highlight shows it.
+// Neighbours with the same look are one element: thousands of elements would be slow. The token under the mouse is found
+// from the position in the text; one highlight shows it.
 
 interface Stretch {
   readonly shade: Shade;
   readonly text: string;
 }
 
-/** Tokens as text, coloured by what is known of each; mouse and arrow keys read one. */
+/** Tokens as text, coloured by a value; mouse and arrow keys select one. */
 export function TokenView({
   tokens,
   from = 0,
@@ -35,7 +35,7 @@ export function TokenView({
   readonly from?: number;
   readonly colour: TokenColour;
   readonly setColour: (colour: TokenColour) => void;
-  /** What else could have come in a place. */
+  /** Alternatives at a position. */
   readonly alternatives?: (
     place: number,
   ) => readonly { readonly text: string; readonly logprob: number }[];
@@ -43,7 +43,7 @@ export function TokenView({
   const possible = coloursFor(tokens);
   const by = possible.includes(colour) ? colour : possible[0]!;
   const box = useRef<HTMLDivElement>(null);
-  // Which token is read, of which tokens: others that come begin anew, and nothing has to be cleared behind a key.
+  // The selected token and its tokens: new tokens reset the selection.
   const read = useSignal<readonly [StudioTokens, number] | null>(null);
   const place = read.value?.[0] === tokens ? read.value[1] : -1;
   const { stretches, ends, shades } = useMemo(() => layOut(tokens, by), [tokens, by]);
@@ -130,7 +130,7 @@ export function TokenView({
   );
 }
 
-/** What is known of one token. */
+/** The values of one token. */
 function TokenFacts({
   tokens,
   place,
@@ -224,7 +224,7 @@ function placeAt(ends: readonly number[], offset: number): number {
   return low;
 }
 
-/** How far into the text of the box the mouse is; null when it is beside the text. */
+/** The text offset under the mouse; null beside the text. */
 function offsetAt(box: HTMLElement, event: MouseEvent): number | null {
   const spot = caretAt(event.clientX, event.clientY);
   if (!spot || !box.contains(spot.node)) return null;

@@ -6,7 +6,7 @@ import { Dialog } from "./dialog.js";
 import { attempt } from "./toast.js";
 import { Name } from "./words.js";
 
-/** Views that were named, and a name for the present one. */
+/** The named views, and a form to name the current one. */
 export function ViewsDialog({ close }: { readonly close: () => void }) {
   const [name, setName] = useState("");
   useEffect(() => void attempt(loadViews), []);

@@ -10,7 +10,7 @@ import { attempt } from "../../parts/toast.js";
 import { Name } from "../../parts/words.js";
 import { visibleName } from "../../text/visible.js";
 
-/** What can be done with a checkpoint. */
+/** Actions on a checkpoint. */
 export function Actions({
   checkpoint,
   done,
@@ -207,7 +207,7 @@ function addressOf(path: string): string {
   return `/api/v1/training_runs/${encodeURIComponent(run)}/checkpoints/${rest.map(encodeURIComponent).join("/")}`;
 }
 
-// The server answers with a link that is good for a while and needs no login; the browser loads that to its disk.
+// The server returns a link that expires and needs no login; the browser downloads it to disk.
 async function downloadArchive(path: string): Promise<void> {
   const response = await send("GET", `${addressOf(path)}/archive`);
   await response.body?.cancel();

@@ -22,7 +22,7 @@ const kind = queryValue("kind");
 const sort = queryValue("sort", "-created");
 const dayMs = 86_400_000;
 
-/** Saved weights: where they came from, what they cost, what can be done with them. */
+/** Saved weights: their origin, size and actions. */
 export function Checkpoints() {
   useEffect(() => {
     document.title = "Checkpoints · Studio";

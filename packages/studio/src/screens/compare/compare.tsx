@@ -28,7 +28,7 @@ const by = queryValue("by");
 const band = queryValue("band", "range");
 const maxRuns = 20;
 
-/** Several runs over each other: curves, groups of runs, what is different in their configurations. */
+/** Several runs over each other: curves, groups of runs, differences of their configurations. */
 export function Compare() {
   useEffect(() => {
     document.title = "Compare · Studio";
@@ -163,7 +163,7 @@ export function Compare() {
   );
 }
 
-/** Ids that the address means: ids, names with stars, `group:NAME`. */
+/** The ids in the address: ids, names with stars, `group:NAME`. */
 export function meant(
   text: string,
   known: readonly Pick<StudioRun, "id" | "name" | "group">[],

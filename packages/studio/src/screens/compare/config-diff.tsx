@@ -7,7 +7,7 @@ import { figure } from "../../text/numbers.js";
 
 const everything = queryValue("config");
 
-/** Configurations beside each other: what is different, unless everything is asked for. */
+/** Configurations side by side: differences only, or everything. */
 export function ConfigDiff({
   runs,
   configs,

@@ -14,7 +14,7 @@ const id = queryValue("run");
 const wanted = queryValue("metric", "nll");
 const chrome = 120;
 
-/** One chart of one run, to be shown within another page: a notebook, a report. */
+/** One chart of one run, embedded in another page: a notebook, a report. */
 export function Embed() {
   const { value, failure, reload } = useResource<StudioRunDetail>(
     id.value || null,

@@ -25,7 +25,7 @@ import "./machine.css";
 
 const everyMs = 2000;
 
-/** The engine, its queues, and who uses it. */
+/** The engine, its queues and its users. */
 export function Machine() {
   useEffect(() => {
     document.title = "Machine · Studio";

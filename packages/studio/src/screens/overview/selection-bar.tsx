@@ -6,7 +6,7 @@ import { LabelDialog } from "../../parts/label-dialog.js";
 import { attempt } from "../../parts/toast.js";
 import { count } from "../../text/numbers.js";
 
-/** What can be done with the selected runs. */
+/** Actions on the selected runs. */
 export function SelectionBar({
   ids,
   runs,

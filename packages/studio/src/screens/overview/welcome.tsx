@@ -10,7 +10,7 @@ import { figure } from "../../text/numbers.js";
 import { ago } from "../../text/times.js";
 import { OwnRun } from "./no-runs.js";
 
-/** For a newcomer: the first run, and three things to do with it. */
+/** The first run, and three things to do with it. */
 export function Welcome({ runs }: { readonly runs: readonly StudioRun[] }) {
   const run = runs.find(({ nll, status }) => nll !== null && status !== "failed") ?? runs[0];
   if (!run) return null;

@@ -4,7 +4,7 @@ import { Copy } from "../../parts/copy.js";
 import { Name, Words } from "../../parts/words.js";
 import { Controls } from "./controls.js";
 
-/** What a run was configured with. */
+/** The configuration of a run. */
 export function ConfigTab({ run }: { readonly run: StudioRunDetail }) {
   const rows = [...flattened(run.config)];
   const facts: [string, string | null][] = [

@@ -5,7 +5,7 @@ import { connection } from "../../data/events.js";
 import { attempt } from "../../parts/toast.js";
 import { Name } from "../../parts/words.js";
 
-/** What the loop was asked for; it reads this after a step, and what it does with it is its own affair. */
+/** Requested control values; the loop reads them after a step and decides how to use them. */
 export function Controls({ run }: { readonly run: StudioRunDetail }) {
   const [key, setKey] = useState("");
   const [value, setValue] = useState("");

@@ -13,7 +13,7 @@ import { count } from "../../text/numbers.js";
 import { moment } from "../../text/times.js";
 import { Spans } from "./spans.js";
 
-/** The curves of a run, one cursor over all of them, and what happened at which step. */
+/** The curves of a run, one cursor over all of them, and events by step. */
 export function Curves({ run }: { readonly run: StudioRunDetail }) {
   const found = matcher(metricSearch.value);
   const isSearching = metricSearch.value.trim() !== "";
@@ -125,7 +125,7 @@ function CurveSection({
   );
 }
 
-/** Where the cursor is, and the way from there to what was trained on. */
+/** The position of the cursor, with a link to the data of that step. */
 function CursorBar({ run }: { readonly run: StudioRunDetail }) {
   const x = cursor.value;
   const steps = run.exhibitSteps;

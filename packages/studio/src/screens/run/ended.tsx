@@ -4,10 +4,10 @@ import { Command } from "../../parts/command.js";
 import { Name, Words } from "../../parts/words.js";
 import { count } from "../../text/numbers.js";
 
-/** Why a run ended: the server's own words, the step, the last good checkpoint, how to go on. */
+/** The end of a run: the server's reason, the step, the last checkpoint, how to resume. */
 export function Ended({ run }: { readonly run: StudioRunDetail }) {
   const last = run.checkpoints.findLast(({ kind }) => kind === "training");
-  // A client that went away is how most runs end; that is no news.
+  // Most runs end when their client exits; that is not worth a notice.
   if (run.status === "stopped" && !last) {
     return run.statusReason ? (
       <p class="muted small">
@@ -48,7 +48,7 @@ export function Ended({ run }: { readonly run: StudioRunDetail }) {
   );
 }
 
-/** Lines that go on from the last checkpoint. */
+/** Code that resumes from the last checkpoint. */
 export function ResumeLines({ run }: { readonly run: StudioRunDetail }) {
   const last = run.checkpoints.findLast(({ kind }) => kind === "training");
   if (!last) return <p>There is no checkpoint with an optimizer to go on from.</p>;

@@ -8,7 +8,7 @@ import { bytes, count, figure } from "../../text/numbers.js";
 import { moment } from "../../text/times.js";
 import { visible } from "../../text/visible.js";
 
-// One file without scripts that needs nothing else: to keep, to send on, to open in ten years.
+// One self-contained file without scripts, to archive and to share.
 
 const width = 420;
 const height = 150;

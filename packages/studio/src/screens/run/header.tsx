@@ -18,7 +18,7 @@ import { ago, span } from "../../text/times.js";
 import { visible } from "../../text/visible.js";
 import { Ended, ResumeLines } from "./ended.js";
 
-/** The name of a run, what it is doing, and what can be asked of it. */
+/** The name of a run, its status and its actions. */
 export function RunHeader({
   run,
   reload,

@@ -2,7 +2,7 @@ import type { StudioExhibitKind, StudioRunDetail } from "tinker-ts/wire/studio";
 import { link } from "../../data/location.js";
 import { hello } from "../../data/login.js";
 
-/** Why there is nothing to show. */
+/** The reason for an empty tab. */
 export function NotKept({
   run,
   kind,

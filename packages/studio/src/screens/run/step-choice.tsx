@@ -2,7 +2,7 @@ import { useKeys } from "../../data/keys.js";
 import { setQuery } from "../../data/location.js";
 import { count } from "../../text/numbers.js";
 
-/** Which step is looked at, among those that have something to show. */
+/** The selected step, among those with data. */
 export function StepChoice({
   steps,
   step,
@@ -63,7 +63,7 @@ export function StepChoice({
   );
 }
 
-/** The step of the address, or the nearest that has something, or the last. */
+/** The step of the address, or the nearest with data, or the last. */
 export function chosenStep(steps: readonly number[], asked: string): number | null {
   if (steps.length === 0) return null;
   if (asked === "") return steps.at(-1)!;
