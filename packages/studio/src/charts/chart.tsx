@@ -108,7 +108,7 @@ export function Chart(props: ChartProps) {
       aria-valuemax={view[1]}
       aria-valuenow={cursor ?? view[1]}
       aria-valuetext={
-        cursor === null ? "use the arrow keys to read values" : props.valueText(cursor)
+        cursor === null ? "press the arrow keys to read values" : props.valueText(cursor)
       }
       onKeyDown={(event) => moveCursor(event, latest.current)}
     >

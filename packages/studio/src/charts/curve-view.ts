@@ -13,7 +13,7 @@ export const xChoices: readonly { readonly value: string; readonly name: string 
   { value: "tokens", name: "tokens" },
   { value: "time", name: "time of day" },
   { value: "relative", name: "time since start" },
-  { value: "active", name: "time without pauses" },
+  { value: "active", name: "active time" },
 ];
 
 /** Values that the address holds for all charts. */

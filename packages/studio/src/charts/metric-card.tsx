@@ -136,7 +136,7 @@ export function MetricCard({
             class="button plain"
             aria-pressed={isPinned}
             aria-label={isPinned ? "Unpin this metric" : "Pin this metric"}
-            title={isPinned ? "Unpin" : "Pin: stays on top in every run"}
+            title={isPinned ? "Unpin" : "Pin to the top of every run"}
             onClick={() => {
               pinnedMetrics.value = isPinned
                 ? pinnedMetrics.value.filter((one) => one !== name)

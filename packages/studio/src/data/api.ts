@@ -82,7 +82,7 @@ export async function send(
     });
   } catch (error) {
     if (abort?.aborted) throw error;
-    throw new ApiFailure("the server does not answer", { status: 0, target });
+    throw new ApiFailure("no answer from the server", { status: 0, target });
   }
   if (response.ok) return response;
   if (response.status === 401) needsLogin.value = true;

@@ -4,7 +4,7 @@ import { ApiFailure, send } from "./api.js";
 // program gets; log-probabilities are those of the very generation that is shown.
 
 /** Parameters of a request. */
-export interface CompletionOrder {
+export interface CompletionOptions {
   /** A base model's name or a checkpoint's path. */
   readonly model: string;
   /** A conversation, or text to continue. */
@@ -91,23 +91,23 @@ const alternatives = 5;
 
 /** Requests answers and yields their chunks as they come; `abort` ends generation on the server too. */
 export async function complete(
-  order: CompletionOrder,
+  options: CompletionOptions,
   onPart: (part: AnswerPart) => void,
   abort: AbortSignal,
 ): Promise<void> {
-  const isChat = "messages" in order.input;
+  const isChat = "messages" in options.input;
   const response = await send("POST", isChat ? "/v1/chat/completions" : "/v1/completions", {
     body: {
-      model: order.model,
-      ...order.input,
-      temperature: order.temperature,
-      max_tokens: order.maxTokens,
-      n: order.samples,
+      model: options.model,
+      ...options.input,
+      temperature: options.temperature,
+      max_tokens: options.maxTokens,
+      n: options.samples,
       stream: true,
       return_token_ids: true,
       ...(isChat ? { logprobs: true, top_logprobs: alternatives } : { logprobs: alternatives }),
-      ...(order.seed === null ? {} : { seed: order.seed }),
-      ...(order.stop.length > 0 ? { stop: order.stop } : {}),
+      ...(options.seed === null ? {} : { seed: options.seed }),
+      ...(options.stop.length > 0 ? { stop: options.stop } : {}),
     },
     signal: abort,
   });
@@ -115,7 +115,7 @@ export async function complete(
     if (data === "[DONE]") return;
     const chunk = JSON.parse(data) as Chunk;
     if (chunk.error)
-      throw new ApiFailure(chunk.error.message, { status: 500, target: order.model });
+      throw new ApiFailure(chunk.error.message, { status: 500, target: options.model });
     for (const {
       index,
       text,

@@ -22,6 +22,6 @@ export async function copyText(text: string): Promise<void> {
     await navigator.clipboard.writeText(text);
     say("Copied.");
   } catch {
-    say("The browser does not allow copying here.", "warning"); // no https, not this machine
+    say("The browser does not allow copying on this page.", "warning"); // no https, not this machine
   }
 }

@@ -68,7 +68,7 @@ export function Confirm({
         {name !== undefined && (
           <label class="stack">
             <span class="small muted">
-              Type <bdi class="mono">{visibleName(name)}</bdi> to go on
+              Type <bdi class="mono">{visibleName(name)}</bdi> to confirm
             </span>
             <input
               class="field mono"

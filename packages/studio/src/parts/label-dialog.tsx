@@ -27,8 +27,8 @@ export function LabelDialog({
   );
   const titles = {
     name: "Rename",
-    tags: "Tags, with commas between",
-    group: "Group; empty for none",
+    tags: "Tags, separated by commas",
+    group: "Group (empty for none)",
   };
   return (
     <Dialog title={titles[what]} close={close}>

@@ -23,8 +23,8 @@ export function Login() {
           <img src={icon} alt="" width={24} height={24} /> Studio
         </h1>
         <p class="muted">
-          This server wants a key. <code>tinker-ts studio</code> opens this page logged in; or give
-          a key here. It is exchanged for a login of this tab and not kept.
+          This server requires an API key. <code>tinker-ts studio</code> opens this page logged in.
+          You can also enter a key here: it is exchanged for a login of this tab and not stored.
         </p>
         <label class="stack">
           <span>Key</span>

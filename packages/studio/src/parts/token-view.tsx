@@ -86,7 +86,7 @@ export function TokenView({
         class="tokens"
         role="slider"
         tabIndex={0}
-        aria-label="Tokens; arrow keys go from one to the next"
+        aria-label="Tokens; move with the arrow keys"
         aria-valuemin={0}
         aria-valuemax={tokens.ids.length - 1}
         aria-valuenow={Math.max(0, place)}
@@ -117,7 +117,7 @@ export function TokenView({
       </div>
       <TokenFacts tokens={tokens} place={place} from={from} />
       {place >= 0 && alternatives && (
-        <ol class="alternatives small tabular" aria-label="What else could have come">
+        <ol class="alternatives small tabular" aria-label="Alternatives">
           {alternatives(place).map(({ text, logprob }) => (
             <li key={text} class={text === tokens.pieces[place] ? "taken" : ""}>
               <code>{JSON.stringify(visible(text))}</code> {exactly(logprob)}{" "}
@@ -142,9 +142,7 @@ function TokenFacts({
 }) {
   if (place < 0 || place >= tokens.ids.length) {
     return (
-      <p class="facts muted small">
-        Point at a token, or use the arrow keys, to read what is known of it.
-      </p>
+      <p class="facts muted small">Point at a token, or use the arrow keys, to see its values.</p>
     );
   }
   return (

@@ -104,21 +104,19 @@ export function Checkpoints() {
           >
             <option value="-created">newest</option>
             <option value="-size">largest</option>
-            <option value="nll">least nll</option>
+            <option value="nll">lowest nll</option>
             <option value="name">name</option>
-            <option value="expires">first to expire</option>
+            <option value="expires">expiry</option>
           </select>
         </label>
       </div>
-      {failure.value && (
-        <Failure failure={failure.value} what="news of the checkpoints" retry={reload} />
-      )}
+      {failure.value && <Failure failure={failure.value} what="the checkpoints" retry={reload} />}
       {pair.length === 2 && <ComparePair one={pair[0]!} other={pair[1]!} />}
       {shown.length === 0 ? (
         <p class="card padded muted">
           {all.length === 0
-            ? "Nothing is saved yet. saveState keeps weights with their optimizer, saveWeightsForSampler weights to sample from; “Save now” on a running run does it from here."
-            : "Nothing matches."}
+            ? "No checkpoints yet. saveState saves weights with the optimizer state, saveWeightsForSampler weights to sample from; “Save now” on a running run saves a checkpoint from here."
+            : "No matches."}
         </p>
       ) : (
         <div class="card scroll-x">

@@ -131,7 +131,7 @@ export async function ask(
     await run(mode === "chat" ? { messages } : { prompt }).catch((error: unknown) => {
       if (mode !== "chat" || !lacksTemplate(error)) throw error;
       samples = [];
-      put({ note: "This model has no chat template, so it goes on from the text as it is." });
+      put({ note: "This model has no chat template; it continues the text instead." });
       return run({ prompt });
     });
     put({ samples: [...samples], isRunning: false });

@@ -110,7 +110,7 @@ export function Column({
       </div>
       {thinking.value && <p class="muted small">{thinking.value}</p>}
       <div class="turns">
-        {turns.length === 0 && <p class="muted">Nothing asked yet.</p>}
+        {turns.length === 0 && <p class="muted">No messages yet.</p>}
         {turns.map((answer, index) => (
           <Turn key={index} answer={answer} showsTokens={column.showsTokens.value} />
         ))}
@@ -172,9 +172,7 @@ function SampleView({
         </div>
       )}
       {finish === "length" && hasThought && !hasAnswer && (
-        <p class="notice">
-          It thought until the limit of tokens: there is no answer. Raise the limit.
-        </p>
+        <p class="notice">No answer: reasoning reached the token limit. Raise max tokens.</p>
       )}
       <p class="muted small tabular">
         {count(tokens.length)} tokens
@@ -210,9 +208,9 @@ function Waiting({ since }: { readonly since: number }) {
         queueNote.value =
           samples.note ??
           (samples.waiting > 0
-            ? `${samples.waiting} answers wait for a place`
+            ? `${samples.waiting} answers are queued`
             : training > 0
-              ? "the engine trains at the same time and takes turns"
+              ? "the engine is also training"
               : null);
       },
       () => undefined,

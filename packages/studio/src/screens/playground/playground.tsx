@@ -81,7 +81,7 @@ export function Playground() {
   const stop = (): void => {
     for (const { answer } of columns.value) answer.value?.abort.abort();
   };
-  useKeys([{ keys: "Escape", does: "stop the answers", run: stop }]);
+  useKeys([{ keys: "Escape", does: "stop generation", run: stop }]);
   // A prompt from the address fills the field once; later edits are the user's.
   const brought = place.value.query;
   useEffect(() => {
@@ -195,7 +195,7 @@ export function Playground() {
           rows={3}
           aria-label="Prompt"
           placeholder={
-            mode.value === "chat" ? "Ask all columns the same" : "Text that all columns go on from"
+            mode.value === "chat" ? "Message all models" : "Text for all models to continue"
           }
           value={prompt.value}
           onInput={(event) => (prompt.value = event.currentTarget.value)}

@@ -99,8 +99,8 @@ export function ExhibitBrowser({
         <input
           type="search"
           class="field"
-          placeholder="Search the texts"
-          aria-label="Search the texts"
+          placeholder="Search texts"
+          aria-label="Search texts"
           value={search.value}
           onInput={(event) => setQuery({ text: event.currentTarget.value || null })}
         />

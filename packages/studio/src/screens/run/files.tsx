@@ -37,7 +37,7 @@ export function FilesTab({ run }: { readonly run: StudioRunDetail }) {
             })
           }
         >
-          Save this run as one HTML file
+          Save as HTML
         </button>
         <button
           type="button"

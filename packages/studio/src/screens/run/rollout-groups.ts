@@ -21,9 +21,9 @@ export type Order = "group" | "advantage" | "reward" | "-reward" | "length" | "d
 export const orders: readonly { readonly value: Order; readonly name: string }[] = [
   { value: "group", name: "group" },
   { value: "advantage", name: "largest |advantage|" },
-  { value: "-reward", name: "largest reward" },
-  { value: "reward", name: "least reward" },
-  { value: "deviation", name: "groups that vary most" },
+  { value: "-reward", name: "highest reward" },
+  { value: "reward", name: "lowest reward" },
+  { value: "deviation", name: "most varied groups" },
   { value: "length", name: "longest" },
 ];
 

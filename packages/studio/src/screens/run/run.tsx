@@ -78,7 +78,7 @@ export function RunScreen() {
           </a>
         ))}
       </div>
-      {failure.value && <Failure failure={failure.value} what="news of this run" retry={reload} />}
+      {failure.value && <Failure failure={failure.value} what="this run" retry={reload} />}
       <Tab run={run} />
     </div>
   );
