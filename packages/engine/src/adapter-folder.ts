@@ -12,9 +12,9 @@ import { EngineError } from "./errors.js";
 
 /** How an adapter is saved. */
 export interface SaveAdapterOptions {
-  /** Save the optimizer too, so that training can go on exactly. @default false */
+  /** Save the optimizer too, to resume training exactly. @default false */
   readonly optimizer?: boolean;
-  /** Name of the base model, for whoever reads the files. @default none */
+  /** Name of the base model, recorded in the files. @default none */
   readonly baseModel?: string;
   /** Keep the adapter of the unembedding, which some servers do not load. @default true */
   readonly includeUnembed?: boolean;
@@ -51,7 +51,7 @@ export interface LoadAdapterOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Reads an adapter beside its model's files, with which some adapters have to be compared. */
+/** Reads an adapter; some adapters have to be compared with their model's files. */
 async function readWithBase(
   model: BaseModel,
   folder: string,

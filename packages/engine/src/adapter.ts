@@ -4,7 +4,7 @@ import type { WorkerClient } from "./runtime/worker-client.js";
 import { Snapshot } from "./snapshot.js";
 import { TrainedModel } from "./trained-model.js";
 
-/** What an adapter was made with. */
+/** The settings an adapter was made with. */
 export interface AdapterProperties extends LoraFlags {
   readonly rank: number;
   readonly alpha: number;

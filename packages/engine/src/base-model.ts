@@ -11,7 +11,7 @@ import type { SampleOptions } from "./sample/request.js";
 import type { SampleResult, TokenEvent } from "./sample/sample-job.js";
 import type { Snapshot } from "./snapshot.js";
 
-/** What an adapter is like and what it changes. */
+/** Size, initial values and matrices of an adapter. */
 export interface AdapterOptions {
   /** 1 to 256. */
   readonly rank: number;
@@ -26,8 +26,8 @@ export interface AdapterOptions {
   /** @default true */
   readonly trainUnembed?: boolean;
   /**
-   * Takes whatever can be sampled from, also tensors that are not trained here (those of in_proj_a and in_proj_b),
-   * and is not trained itself. @default false
+   * Accepts every adapter that can be sampled from, also with tensors that are not trained here (those of
+   * in_proj_a and in_proj_b); the adapter cannot be trained. @default false
    */
   readonly forSampling?: boolean;
 }
@@ -48,9 +48,9 @@ export class BaseModel {
   readonly config: ModelConfig;
   /** Where it was loaded from; null for a model that was made in memory. */
   readonly folder: string | null;
-  /** What it is computed with. */
+  /** Precision that it is computed in. */
   readonly precision: Precision;
-  /** How many tensors of its files belong to parts that are not loaded, such as vision. */
+  /** Number of tensors in its files that belong to parts that are not loaded, such as vision. */
   readonly leftOut: number;
   readonly #client: WorkerClient;
   readonly #id: number;
@@ -115,7 +115,7 @@ export class BaseModel {
     );
   }
 
-  /** Frees the model and everything that belongs to it; samples under way fail. */
+  /** Frees the model and everything that belongs to it; running samples fail. */
   async unload(): Promise<void> {
     await this.#client.call("unloadModel", { model: this.#id });
   }

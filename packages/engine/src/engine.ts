@@ -17,15 +17,15 @@ export interface EngineOptions {
   /** Threads that compute. @default all cores */
   readonly threads?: number;
   /**
-   * What computes: the processor, a GPU through WebGPU, which is refused unless it computes the same, or
-   * whichever is faster. One engine of a process can use the GPU at a time. @default "cpu"
+   * Device to compute on: the processor, a GPU through WebGPU (refused unless its results agree), or
+   * the faster of the two. One engine of a process can use the GPU at a time. @default "cpu"
    */
   readonly device?: DeviceChoice;
   /** Memory that models, activations and caches may take together. @default 60 % of the machine's */
   readonly memoryBytes?: number;
 }
 
-/** What a model is computed with. */
+/** Precision of a model. */
 export interface PrecisionOptions {
   /**
    * Frozen weights in 32 bits, or in 8: a quarter of the memory and about twice the speed, for adapters
@@ -34,14 +34,14 @@ export interface PrecisionOptions {
    */
   readonly weights?: "f32" | "int8";
   /**
-   * How values are written before they meet int8 weights: in one digit, which is faster, or in 16 bits, which
-   * samples and training agree upon more closely.
+   * How activations are quantized before they are multiplied by int8 weights: to one 8-bit digit, which is
+   * faster, or to 16 bits, with closer agreement between sampling and training.
    * @default "int16"
    */
   readonly activations?: "int8" | "int16";
   /**
-   * In how many digits that is, to go on with what another model was computed with.
-   * @default what `activations` takes on this processor: one, two of 8 bits, or three of 7
+   * Number of digits, to compute exactly as another model did.
+   * @default chosen by `activations` and this processor: one, two of 8 bits, or three of 7
    */
   readonly digits?: DigitCount;
 }
@@ -71,7 +71,7 @@ export interface CreateModelOptions extends PrecisionOptions {
  * free. The process can end while an engine is open but idle.
  */
 export class Engine {
-  /** What computes, and why it was chosen. */
+  /** The device in use, and the reason for the choice. */
   readonly device: EngineDevice;
   readonly #client: WorkerClient;
 
@@ -109,8 +109,8 @@ export class Engine {
   }
 
   /**
-   * What this processor makes of int8 weights: loading a model with them finds it out too, and uses 32 bits
-   * where they are of no use, as `model.precision` then says.
+   * Speed and exactness of int8 weights on this processor. Loading a model with int8 weights checks it too,
+   * and falls back to 32 bits where they do not help, as `model.precision` then shows.
    */
   async checkInt8(): Promise<Int8Support> {
     return this.#client.call("checkInt8", null);

@@ -12,7 +12,7 @@ export class Snapshot {
     this.id = id;
   }
 
-  /** Frees the weights; requests that use them already go on. */
+  /** Frees the weights; requests that already use them continue. */
   async release(): Promise<void> {
     await this.#client.call("releaseSnapshot", { snapshot: this.id });
   }

@@ -17,13 +17,13 @@ export interface PassOptions {
   readonly onProgress?: (progress: PassProgress) => void;
 }
 
-/** What is exported or imported besides the parameters. */
+/** State to export or import besides the parameters. */
 export interface StateOptions {
-  /** Include the optimizer, so that training can go on exactly. @default false */
+  /** Include the optimizer, to resume training exactly. @default false */
   readonly optimizer?: boolean;
 }
 
-/** Parameters that can be trained. Calls that are not awaited run in the order in which they were made. */
+/** Parameters that can be trained. Calls run in the order in which they were made, awaited or not. */
 export class TrainedModel {
   readonly parameterCount: number;
   protected readonly client: WorkerClient;
@@ -45,7 +45,7 @@ export class TrainedModel {
     return this.#pass(data, options, true);
   }
 
-  /** One step of AdamW with the gradients so far, which it uses up. */
+  /** One step of AdamW with the accumulated gradients, which are then cleared. */
   optimStep(options: AdamOptions): Promise<StepMetrics> {
     return this.client.call("optimStep", { parameters: this.parameters, options });
   }
@@ -55,12 +55,12 @@ export class TrainedModel {
     return this.client.call("exportState", { parameters: this.parameters, optimizer });
   }
 
-  /** The gradients so far by name; they stay in place. */
+  /** The accumulated gradients by name; they are not cleared. */
   exportGradient(): Promise<NamedTensors> {
     return this.client.call("exportGradient", { parameters: this.parameters });
   }
 
-  /** Replaces the parameters and forgets gradients; without `optimizer` its state starts anew. */
+  /** Replaces the parameters and clears gradients; without `optimizer` its state is reset. */
   async importState(
     state: ParameterExport,
     { optimizer = false }: StateOptions = {},

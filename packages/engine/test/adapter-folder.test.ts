@@ -44,7 +44,7 @@ describe("adapter folders", () => {
     );
   });
 
-  it.each(families)("carry adapters of %s in and out, and into a merged model", async (family) => {
+  it.each(families)("save, load and merge adapters of %s", async (family) => {
     const expected = readExpected(family);
     const data = fixtureData(expected, "cross_entropy");
     const base = fixture(`${family}/model`);
@@ -80,7 +80,7 @@ describe("adapter folders", () => {
   });
 
   it.each(["qwen3_5", "qwen3_5_vl"] as const)(
-    "give PEFT's adapter of whole matrices of %s for sampling, and merge it",
+    "load PEFT's adapter of fused matrices of %s for sampling, and merge it",
     async (family) => {
       const expected = readExpected(family);
       const base = fixture(`${family}/model`);
@@ -110,7 +110,7 @@ describe("adapter folders", () => {
     },
   );
 
-  it("of whole matrices are refused for training, with the reason", async () => {
+  it("with fused matrices are refused for training, with the reason", async () => {
     const own = await engine.loadModel(fixture("qwen3_5/model"));
     const folder = fixture("qwen3_5/adapter_fused");
     await expect(loadAdapter(own, folder)).rejects.toMatchObject({
@@ -124,7 +124,7 @@ describe("adapter folders", () => {
     await own.unload();
   });
 
-  it("say when there is no optimizer to load", async () => {
+  it("report a missing optimizer", async () => {
     const loading = loadAdapter(model, fixture("qwen3/adapter"), { optimizer: true });
     await expect(loading).rejects.toThrow("has no optimizer");
   });

@@ -11,7 +11,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-it("a model that the hub's cache holds as links to several weight files loads by its id", async () => {
+it("a cached model of linked weight shards loads by its id", async () => {
   const commit = "0123456789abcdef0123456789abcdef01234567";
   const repository = inFolder("models--tiny--llama");
   const snapshot = path.join(repository, "snapshots", commit);

@@ -5,8 +5,8 @@ import path from "node:path";
 import { families, recurrentFamilies } from "./support/fixture-model.js";
 import { hasSwiftShader, runLines, unpackSwiftShader } from "./support/swiftshader.js";
 
-// One program runs on the processor and on a GPU, and both must come to the same. The GPU is SwiftShader, which
-// compiles every kernel for each shape: all cases share a process, and run with the long tests alone.
+// One program runs on the processor and on a GPU, with the same results. The GPU is SwiftShader, which
+// compiles every kernel for each shape: all cases share a process, and run only with the long tests.
 const attentionFamilies = families.filter((family) => !recurrentFamilies.has(family));
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 
@@ -49,7 +49,7 @@ describe.runIf(isFull && hasSwiftShader)("every device", { timeout: 60_000 }, ()
     gpu = await runLines<Report>("device-contract.mjs", ["gpu", ...cases], env);
   }, 3_600_000);
 
-  it("is the one that was asked for", () => {
+  it("is the requested one", () => {
     expect(new Set(cpu.map(({ device }) => device))).toEqual(new Set(["cpu"]));
     expect(new Set(gpu.map(({ device }) => device))).toEqual(new Set(["gpu"]));
   });
@@ -79,7 +79,7 @@ describe.runIf(isFull && hasSwiftShader)("every device", { timeout: 60_000 }, ()
     expectSameTraining(actual, expected);
   });
 
-  it("samples from several adapters at once, and from remembered prompts", () => {
+  it("samples from several adapters at once, and from cached prompts", () => {
     const [expected, actual] = both<CrowdReport>("crowd:qwen3");
     expect(actual.hits).toBe(64);
     expect(actual.tokens).toEqual(expected.tokens);

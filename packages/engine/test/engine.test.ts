@@ -17,7 +17,7 @@ describe("an engine", () => {
     await using engine = await Engine.create({ threads: 2 });
     const model = await engine.loadModel(fixture("qwen3/model"));
     const adapter = await model.createAdapter({ rank: 16 });
-    // While the pass is under way this loop turns, between its reports and more often than these come.
+    // This loop turns during the pass, between its reports and more often than they come.
     let turns = 0;
     const over = new AbortController();
     const reports: number[] = [];
@@ -36,7 +36,7 @@ describe("an engine", () => {
     expect(turns).toBeGreaterThan(reports.length);
   });
 
-  it("does one pass at a time, in the order of the calls, whoever asks", async () => {
+  it("runs one pass at a time, in the order of the calls", async () => {
     await using engine = await Engine.create({ threads: 2 });
     const model = await engine.loadModel(fixture("qwen3/model"));
     const adapters = await Promise.all(
@@ -54,7 +54,7 @@ describe("an engine", () => {
     expect(order).toEqual(order.toSorted((one, other) => one - other));
   });
 
-  it("reports progress while it loads, and can be stopped", async () => {
+  it("reports progress of loading, and stops on abort", async () => {
     await using engine = await Engine.create({ threads: 1 });
     const seen: number[] = [];
     let total = 0;
@@ -76,7 +76,7 @@ describe("an engine", () => {
     const [worker] = await started;
     const model = await engine.loadModel(fixture("llama/model"));
     const pending = model.sample({ prompt: [1, 2], maxTokens: 500, numSamples: 64 });
-    // A message that is none makes the worker throw outside of any call.
+    // An invalid message makes the worker throw outside of any call.
     worker.postMessage(null, []);
     await expect(pending).rejects.toMatchObject({ code: "engine_failed", category: "internal" });
     await expect(model.createAdapter({ rank: 4 })).rejects.toThrow("Create a new one");
@@ -102,7 +102,7 @@ describe("an engine", () => {
     expect({ status: child.status, stderr: child.stderr }).toEqual({ status: 3, stderr: "" });
   });
 
-  it("lets go of a model and says so to whoever still uses it", async () => {
+  it("releases a model and rejects later uses of it", async () => {
     await using engine = await Engine.create({ threads: 1 });
     const model = await engine.loadModel(fixture("llama/model"));
     const adapter = await model.createAdapter({ rank: 4 });
@@ -127,7 +127,7 @@ describe("an engine", () => {
     await expect(engine.loadModel(fixture("llama/model"))).rejects.toThrow("raise memoryBytes");
   });
 
-  it("counts all models that are loaded", async () => {
+  it("counts all loaded models", async () => {
     // Room for the weights of one model, less than 1 MB, and the least that training and sampling need.
     await using engine = await Engine.create({ threads: 1, memoryBytes: 257 << 20 });
     const first = await engine.loadModel(fixture("llama/model"));
@@ -156,7 +156,7 @@ describe("an engine", () => {
     },
   );
 
-  it("refuses to train weights that were written since it sampled from them", async () => {
+  it("refuses to train on weight files that changed after sampling", async () => {
     cpSync(fixture("qwen3/model"), temporary("model"), { recursive: true });
     await using engine = await Engine.create({ threads: 2 });
     const model = await engine.loadModel(temporary("model"));
@@ -169,7 +169,7 @@ describe("an engine", () => {
     await model.sample({ prompt: [1, 2, 3], maxTokens: 1 });
   });
 
-  it("refuses a folder that holds no model", async () => {
+  it("refuses a folder without a model", async () => {
     await using engine = await Engine.create({ threads: 1 });
     cpSync(fixture("llama/model/tokenizer.json"), temporary("tokenizer.json"));
     await expect(engine.loadModel(temporary())).rejects.toMatchObject({ category: "user" });

@@ -31,7 +31,7 @@ const biasedLlama = { qkvBias: true, outputBias: true, mlpBias: true, headDim: 6
 
 it.each([
   ["a Qwen2 with tied embeddings", "qwen2", { qkvBias: true, tiedEmbeddings: true, qkNorm: false }],
-  ["a Llama with all biases and heads of their own size", "llama-biased", biasedLlama],
+  ["a Llama with all biases and a head size of its own", "llama-biased", biasedLlama],
 ])("agrees with PyTorch on %s", async (_, family, config) => {
   const text = readFileSync(fixture(`${family}/expected.json`), "utf8");
   const expected: FamilyExpected = JSON.parse(text);

@@ -5,7 +5,7 @@ import { countingDatum, raggedData } from "./support/engine-data.js";
 import { fixture } from "./support/fixtures.js";
 
 const crossEntropy = { lossFn: "cross_entropy" } as const;
-// The first one has token 0, which some of the models embed as zeros: no slope can be measured there.
+// The first one has token 0, which some models embed as zeros: no slope can be measured there.
 const data = [...raggedData(5, 30).slice(1), countingDatum(20, 12)];
 
 function tensor(tensors: NamedTensors, name: string) {
@@ -14,7 +14,7 @@ function tensor(tensors: NamedTensors, name: string) {
   return found;
 }
 
-/** Compares a gradient with what the loss does along it. */
+/** Compares a gradient with the change of the loss along it. */
 async function expectSlope(
   model: BaseModel,
   tuning: FullTuning,
@@ -90,7 +90,7 @@ describe.each(families)("training all weights of %s", (family) => {
     await expectSlope(model, tuning, gradient, name);
   });
 
-  it("learns, and the result can be sampled as a model of its own", async () => {
+  it("learns, and the result can be sampled as a new model", async () => {
     const start = 40;
     const taught = [countingDatum(start, 12)];
     const student = await model.createFullTuning();
@@ -131,7 +131,7 @@ it.each([
 });
 
 describe("a new model", () => {
-  it("is fixed by its seed, and ties its embeddings when it is told to", async () => {
+  it("is fixed by its seed, and ties its embeddings if configured", async () => {
     const engine = await Engine.create({ threads: 2 });
     const { config } = await engine.loadModel(fixture("qwen3/model"));
     const tied = { ...config, tiedEmbeddings: true };

@@ -10,14 +10,14 @@ import { useTemporaryFolder } from "./support/temporary-folder.js";
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 const program = "check-gpu.mjs";
 
-/** What came of a check. */
+/** The result of a check. */
 interface Outcome extends Partial<DeviceCheck> {
   readonly name?: string;
   readonly code?: string;
   readonly message?: string;
 }
 
-/** What steps moved and held. */
+/** Bytes and arrays that steps moved and held. */
 interface Counted {
   readonly steps: readonly {
     readonly toDeviceBytes: number;
@@ -34,7 +34,7 @@ interface Counted {
   readonly left: { readonly arrays: number; readonly bytes: number };
 }
 
-/** What a step moves: factors and embedded tokens there, gradients of the factors back. */
+/** Bytes that a step moves: factors and embedded tokens there, gradients of the factors back. */
 function designedBytes(parameters: number, tokens: number, hiddenSize: number) {
   return { there: 4 * (parameters + tokens * hiddenSize), back: 4 * parameters };
 }
@@ -66,7 +66,7 @@ describe.runIf(hasSwiftShader)("a GPU", { timeout: 600_000 }, () => {
     env = unpackSwiftShader(folder());
   });
 
-  it("gives the numbers of the processor in the self-check", async () => {
+  it("agrees with the processor in the self-check", async () => {
     const [outcome] = await runProgram<Outcome[]>(program, ["check"], env);
     expect(outcome?.message).toBeUndefined();
     const names = outcome?.parts?.map(({ name }) => name);
@@ -74,17 +74,14 @@ describe.runIf(hasSwiftShader)("a GPU", { timeout: 600_000 }, () => {
     for (const { difference } of outcome?.parts ?? []) expect(difference).toBeLessThan(2e-5);
   });
 
-  it.runIf(isFull)(
-    "fails the self-check with a known fault, in the part that it spoils",
-    async () => {
-      const faults = ["norm statistics", "attention blocks"];
-      const outcomes = await runProgram<Outcome[]>(program, ["check", ...faults], env);
-      expect(outcomes).toMatchObject([
-        { code: "device_differs", message: expect.stringContaining("its gradients (") },
-        { code: "device_differs", message: expect.stringContaining("its sampled logprobs (") },
-      ]);
-    },
-  );
+  it.runIf(isFull)("fails the self-check with a known fault, in the affected part", async () => {
+    const faults = ["norm statistics", "attention blocks"];
+    const outcomes = await runProgram<Outcome[]>(program, ["check", ...faults], env);
+    expect(outcomes).toMatchObject([
+      { code: "device_differs", message: expect.stringContaining("its gradients (") },
+      { code: "device_differs", message: expect.stringContaining("its sampled logprobs (") },
+    ]);
+  });
 
   it.runIf(isFull)("moves factors and tokens there, gradients back, and nothing else", async () => {
     const { steps, shape, left } = await runProgram<Counted>(program, ["count"], env);
@@ -99,13 +96,13 @@ describe.runIf(hasSwiftShader)("a GPU", { timeout: 600_000 }, () => {
       expect(fromDeviceBytes).toBeGreaterThanOrEqual(designed.back);
       expect(fromDeviceBytes).toBeLessThanOrEqual(designed.back + small);
     }
-    // Passes that are given up, samples and steps leave nothing behind.
+    // Cancelled passes, samples and steps leave nothing behind.
     expect(new Set(steps.map(({ arrays }) => arrays)).size).toBe(1);
     expect(left).toEqual({ arrays: 0, bytes: 0 });
   });
 
   it.runIf(isFull)(
-    "belongs to one engine at a time, says how it fails, and can be used again afterwards",
+    "belongs to one engine at a time, reports its failure, and can be used again afterwards",
     async () => {
       const faults = JSON.stringify(driverFaults(folder()));
       const found = await runProgram<Record<string, Outcome>>("share-gpu.mjs", [faults], env);
@@ -133,7 +130,7 @@ describe.runIf(hasSwiftShader)("a GPU", { timeout: 600_000 }, () => {
 describe("a machine without a GPU", { timeout: 60_000 }, () => {
   const env = { ...process.env, VK_ICD_FILENAMES: "/nowhere.json" };
 
-  it.runIf(process.platform === "linux")("says so, and computes on the processor", async () => {
+  it.runIf(process.platform === "linux")("reports it, and computes on the processor", async () => {
     const found = await runProgram<Outcome[]>("choose-device.mjs", ["gpu", "auto"], env);
     const message = expect.stringMatching(/no adapter|has no WebGPU/);
     expect(found).toMatchObject([

@@ -74,7 +74,7 @@ function cosine(left: Float32Array, right: Float32Array): number {
   return product / Math.sqrt(leftSquare * rightSquare);
 }
 
-/** What the trainer says of the tokens that the sampler read and drew, and what the sampler said. */
+/** Log-probabilities of read and drawn tokens by the trainer and by the sampler. */
 async function sampledAndScored(
   model: BaseModel,
   adapter: LoadedAdapter,
@@ -125,7 +125,7 @@ it.each(families)("keeps close to 32 bits, and trainer to sampler, on %s", async
   }
 });
 
-/** Models whose rows are long enough for 8 bits, with layers of each mixer besides attention. */
+/** Models with rows long enough for 8 bits, with layers of each mixer besides attention. */
 const wide = {
   vocab_size: 60,
   hidden_size: 128,
@@ -207,7 +207,7 @@ it.each(wideModels)("computes every mixer of %s with int8 weights", async (_, ow
   expect(cosine(rounded.gradient, exact.gradient)).toBeGreaterThan(0.999);
 });
 
-it("keeps close to 32 bits on words of the embedded model", async () => {
+it("keeps close to 32 bits on a text of the embedded model", async () => {
   const prompt = [5, 99, 310];
   const exact = await engine.loadModel(embeddedModelFolder);
   const { samples } = await exact.sample({ prompt, maxTokens: 80, numSamples: 8, seed: 3 });
@@ -242,7 +242,7 @@ it("keeps trainer and sampler together on a prompt of the embedded model", async
   await model.unload();
 });
 
-it("adds each layer's own bias where the sampler multiplies several layers at once", async () => {
+it("adds each layer's own bias when the sampler joins several products", async () => {
   const config = { hidden_size: 128, head_dim: 32, attention_bias: true, mlp_bias: true };
   await writeTinyModel(temporary("biased"), {
     config: { ...config, num_attention_heads: 4, num_key_value_heads: 2, intermediate_size: 160 },
@@ -261,7 +261,7 @@ it("adds each layer's own bias where the sampler multiplies several layers at on
   await model.unload();
 });
 
-/** The embedded model with some channels 30 times as large, and what reads them as much smaller. */
+/** The embedded model with some channels 30 times as large, and their readers scaled down. */
 async function sproutWithOutliers() {
   const opened = await openModelFolder(embeddedModelFolder);
   const { config } = opened;
@@ -320,25 +320,22 @@ it("keeps gradients with 16 bits where some channels are far larger than others"
 });
 
 describe("a model with int8 weights", () => {
-  it.each([oneDigit, sixteenBits])(
-    "samples the same alone and beside others (%o)",
-    async (precision) => {
-      const model = await engine.loadModel(embeddedModelFolder, precision);
-      const adapter = await model.createAdapter({ rank: 8, seed: 2 });
-      const snapshot = await adapter.snapshot();
-      const prompt = [5, 99, 310, 8, 41, 700, 12];
-      const request = { prompt, adapter: snapshot, maxTokens: 20, seed: 3, temperature: 1 };
-      const alone = await model.sample(request);
-      const [together] = await Promise.all([
-        model.sample(request),
-        model.sample({ prompt: prompt.slice(2), numSamples: 5, maxTokens: 30, seed: 4 }),
-        model.sample({ ...request, prompt: prompt.slice(1), seed: 9 }),
-      ]);
-      expect(together.samples).toEqual(alone.samples);
-    },
-  );
+  it.each([oneDigit, sixteenBits])("samples the same in any batch (%o)", async (precision) => {
+    const model = await engine.loadModel(embeddedModelFolder, precision);
+    const adapter = await model.createAdapter({ rank: 8, seed: 2 });
+    const snapshot = await adapter.snapshot();
+    const prompt = [5, 99, 310, 8, 41, 700, 12];
+    const request = { prompt, adapter: snapshot, maxTokens: 20, seed: 3, temperature: 1 };
+    const alone = await model.sample(request);
+    const [together] = await Promise.all([
+      model.sample(request),
+      model.sample({ prompt: prompt.slice(2), numSamples: 5, maxTokens: 30, seed: 4 }),
+      model.sample({ ...request, prompt: prompt.slice(1), seed: 9 }),
+    ]);
+    expect(together.samples).toEqual(alone.samples);
+  });
 
-  it("scores a datum nearly the same alone and beside others", async () => {
+  it("scores a datum nearly the same in any batch", async () => {
     const { adapter } = await loadedAdapter("llama", sixteenBits);
     const data = fixtureData(readExpected("llama"), "cross_entropy");
     const together = await adapter.forward(data, { lossFn: "cross_entropy" });
@@ -372,21 +369,21 @@ describe("a model with int8 weights", () => {
     }
   });
 
-  it("says what it computes with", async () => {
+  it("reports its precision", async () => {
     const plain = await engine.loadModel(fixture("llama/model"));
     expect(plain.precision).toEqual({ weights: "f32" });
     const model = await engine.loadModel(fixture("llama/model"), sixteenBits);
     expect(model.precision).toMatchObject({ weights: "int8", activations: "int16" });
   });
 
-  it("writes 16 bits in as many digits as they take, or in as many as another model had", async () => {
+  it("uses as many digits as 16 bits take, or as another model had", async () => {
     const model = await engine.loadModel(fixture("llama/model"), sixteenBits);
     expect(model.precision).toMatchObject({ digits: digitBitsOf(model) === 8 ? 2 : 3 });
     const other = await engine.loadModel(fixture("llama/model"), { ...sixteenBits, digits: 2 });
     expect(other.precision).toMatchObject({ ...sixteenBits, activations: "int16", digits: 2 });
   });
 
-  it("refuses what would change its weights", async () => {
+  it("refuses changes of its weights", async () => {
     const model = await engine.loadModel(fixture("llama/model"), sixteenBits);
     await expect(model.createFullTuning()).rejects.toMatchObject({
       code: "frozen_weights",

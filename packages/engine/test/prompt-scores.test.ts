@@ -7,7 +7,7 @@ const vocabSize = 310;
 const prompt = randomTokens(1, 200);
 let engine: Engine;
 let model: BaseModel;
-/** Nothing has been trained: it says what the base model says. */
+/** Untrained: it gives the results of the base model. */
 let plain: Adapter;
 
 beforeAll(async () => {
@@ -22,7 +22,7 @@ function randomTokens(seed: number, count: number): number[] {
   return Array.from({ length: count }, () => Math.floor(random.next() * vocabSize));
 }
 
-/** What a plain pass says of one token at every position but the first. */
+/** Log-probabilities of one token in a plain pass, at every position but the first. */
 async function passLogprobs(tokens: readonly number[], targets: readonly number[]) {
   const read = tokens.slice(0, -1);
   const inputs = { target_tokens: { data: [...targets], shape: [read.length] } };
@@ -40,7 +40,7 @@ function column(rows: ArrayLike<number>, index: number, width: number): number[]
   return Array.from({ length: rows.length / width }, (_, row) => rows[row * width + index]!);
 }
 
-it("scores the tokens asked for at each position as a plain pass does", async () => {
+it("scores requested tokens at each position like a plain pass", async () => {
   const width = 3;
   const tokens = Int32Array.from(randomTokens(2, (prompt.length - 1) * width));
   const rowStarts = Int32Array.from(prompt, (_, row) => row * width);
@@ -53,7 +53,7 @@ it("scores the tokens asked for at each position as a plain pass does", async ()
   expect(promptLogprobs).toBeUndefined();
 });
 
-it("scores rows of different lengths, and nothing where -1 or no token is asked for", async () => {
+it("scores rows of different lengths, and nothing for -1 or without requested tokens", async () => {
   const tokens = Int32Array.of(7, -1, 9, 4);
   // One token at position 100, three at position 150.
   const rowStarts = Int32Array.from(prompt, (_, row) => (row < 100 ? 0 : row < 150 ? 1 : 4));
@@ -77,7 +77,7 @@ it("scores rows of different lengths, and nothing where -1 or no token is asked 
   expectClose(scores, [expected[0]!, 0, expected[1]!, expected[2]!]);
 });
 
-it("gives the most likely tokens for every sampled token as a plain pass does", async () => {
+it("gives the most likely tokens for every sampled token like a plain pass", async () => {
   const request = { prompt: prompt.slice(0, 20), maxTokens: 10, seed: 4 };
   const whole = (await model.sample({ ...request, topLogprobs: vocabSize })).samples[0]!;
   const some = (await model.sample({ ...request, topLogprobs: 3 })).samples[0]!;
@@ -99,7 +99,7 @@ it("gives the most likely tokens for every sampled token as a plain pass does", 
   }
 });
 
-it("draws alternatives to every position but the first, fixed by the seed", async () => {
+it("draws alternatives at every position but the first, fixed by the seed", async () => {
   const width = 4;
   const request = { prompt, maxTokens: 1, seed: 3, promptAlternatives: width };
   const { promptAlternatives: drawn } = await model.sample(request);
@@ -141,7 +141,7 @@ it.each([1, 0.5])("draws alternatives at temperature %d", async (temperature) =>
   expect(deviation).toBeLessThan(27.9);
 });
 
-it("draws at each position for itself", async () => {
+it("draws independently at each position", async () => {
   // So hot that every token is as likely as any other, at all positions.
   const request = { prompt, maxTokens: 1, seed: 6, temperature: 1000, promptAlternatives: 1 };
   const { promptAlternatives: drawn } = await model.sample(request);
@@ -157,7 +157,7 @@ it("draws the most likely token at temperature 0", async () => {
   expect([...drawn.promptAlternatives!.tokens]).toEqual(best);
 });
 
-it("scores only the last positions, and takes what was read of the prompt before from the cache", async () => {
+it("scores only the last positions, and reuses cached blocks before them", async () => {
   const request = { prompt, maxTokens: 1, seed: 1, promptLogprobs: true, topkPromptLogprobs: 2 };
   const whole = await model.sample(request);
   const last = await model.sample({ ...request, promptLogprobsLastN: 5 });
@@ -173,7 +173,7 @@ it("scores only the last positions, and takes what was read of the prompt before
   expect(all).toEqual(whole);
 });
 
-it("scores at the edges of blocks what it scores without a cache", async () => {
+it("gives the same scores at the edges of blocks as without a cache", async () => {
   const whole = await model.sample({ prompt, maxTokens: 1, promptLogprobs: true });
   for (let position = 60; position < 70; position++) {
     const rowStarts = Int32Array.from(prompt, (_, row) => (row < position ? 0 : 1));
@@ -187,7 +187,7 @@ it("scores at the edges of blocks what it scores without a cache", async () => {
   }
 });
 
-it("gives the same scores in company", async () => {
+it("gives the same scores in any batch", async () => {
   const rowStarts = Int32Array.from(prompt, (_, row) => row);
   const tokens = Int32Array.from(randomTokens(6, prompt.length - 1));
   const request = {

@@ -17,7 +17,7 @@ describe("sampling through an engine", () => {
   });
   afterAll(() => engine.close());
 
-  it("samples from the moment of the snapshot, whatever is trained later", async () => {
+  it("samples from the snapshot's weights, unaffected by later training", async () => {
     const adapter = await model.createAdapter({ rank: 8, seed: 1 });
     const step = async () => {
       await adapter.forwardBackward([countingDatum(5, 30)], crossEntropy);
@@ -33,7 +33,7 @@ describe("sampling through an engine", () => {
     expect(await model.sample({ ...request, adapter: later })).not.toEqual(before);
   });
 
-  it("answers while a long training call runs, and the other way round", async () => {
+  it("answers during a long training call, and the reverse", async () => {
     const adapter = await model.createAdapter({ rank: 8 });
     const order: string[] = [];
     const training = adapter
@@ -89,7 +89,7 @@ describe("sampling through an engine", () => {
   it.each([
     { name: "everywhere", part: "lora_B", values: Infinity },
     { name: "for a single token", part: "lm_head.lora_B", values: 4 },
-  ])("fails a request whose adapter is out of range $name, and no other", async (broke) => {
+  ])("fails only the request with an adapter out of range $name", async (broke) => {
     const adapter = await model.createAdapter({ rank: 4 });
     const { tensors } = await adapter.exportState();
     for (const [name, { data }] of tensors) {

@@ -13,7 +13,7 @@ const longRotation = {
   originalContextLength: 32,
 } as const;
 
-/** What families differ in, in any combination. */
+/** The features of families, in any combination. */
 const features = fc
   .record(
     {
@@ -35,14 +35,14 @@ const features = fc
 
 const layerKinds = fc.array(
   fc.record({
-    // Queries that see next to nothing have next to no gradient to compare.
+    // Queries with almost no context have almost no gradient to compare.
     window: fc.option(fc.integer({ min: 4, max: 300 })),
     rotation: fc.option(fc.constantFrom("rope", "localRope")),
   }),
   { minLength: 3, maxLength: 3 },
 );
 
-/** Small models of every family and between them, in shapes that no kernel likes. */
+/** Small models of every family and between them, in shapes that fit no kernel. */
 const configs: fc.Arbitrary<ModelConfig> = fc
   .record({
     architecture: fc.constantFrom("llama", "qwen2", "qwen3"),
@@ -111,7 +111,7 @@ function randomWeights(config: ModelConfig, random: RandomStream): NamedTensors 
   );
 }
 
-/** A model with an adapter whose factors are both random. */
+/** A model with an adapter of two random factors. */
 async function randomModel(config: ModelConfig, rank: number, seed: number) {
   const random = new RandomStream(seed);
   const model = await engine.createModel(config, { tensors: randomWeights(config, random) });
@@ -124,7 +124,7 @@ async function randomModel(config: ModelConfig, rank: number, seed: number) {
   return { model, adapter, random };
 }
 
-/** A datum that asks for the next token at every position. */
+/** A datum with the next token as target at every position. */
 function continuation(tokens: readonly number[]) {
   const shape = [tokens.length - 1];
   return {
@@ -140,36 +140,40 @@ function largestDifference(actual: ArrayLike<number>, expected: Float32Array): n
   return expected.reduce((max, value, i) => Math.max(max, Math.abs(value - (actual[i] ?? NaN))), 0);
 }
 
-it("samples and trains any shape of model alike", { timeout }, async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      configs,
-      fc.integer({ min: 1, max: 40 }),
-      fc.integer(),
-      async (config, rank, seed) => {
-        const { model, adapter, random } = await randomModel(config, rank, seed);
-        const prompt = Array.from({ length: 1 + Math.floor(random.next() * 600) }, () =>
-          Math.floor(random.next() * config.vocabSize),
-        );
-        const { samples, promptLogprobs } = await model.sample({
-          adapter: await adapter.snapshot(),
-          prompt,
-          maxTokens: 6,
-          seed,
-          promptLogprobs: true,
-        });
-        const all = [...prompt, ...(samples[0]?.tokens ?? [])];
-        const { outputs } = await adapter.forward([continuation(all)], crossEntropy);
-        const sampled = [...(promptLogprobs ?? []).slice(1), ...(samples[0]?.logprobs ?? [])];
-        const trained = outputs[0]?.logprobs ?? new Float32Array();
-        expect(sampled.length).toBe(trained.length);
-        expect(largestDifference(sampled, trained)).toBeLessThan(1e-4);
-        await model.unload();
-      },
-    ),
-    { numRuns: runs },
-  );
-});
+it(
+  "gives the same log-probabilities in sampling and training for any shape of model",
+  { timeout },
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        configs,
+        fc.integer({ min: 1, max: 40 }),
+        fc.integer(),
+        async (config, rank, seed) => {
+          const { model, adapter, random } = await randomModel(config, rank, seed);
+          const prompt = Array.from({ length: 1 + Math.floor(random.next() * 600) }, () =>
+            Math.floor(random.next() * config.vocabSize),
+          );
+          const { samples, promptLogprobs } = await model.sample({
+            adapter: await adapter.snapshot(),
+            prompt,
+            maxTokens: 6,
+            seed,
+            promptLogprobs: true,
+          });
+          const all = [...prompt, ...(samples[0]?.tokens ?? [])];
+          const { outputs } = await adapter.forward([continuation(all)], crossEntropy);
+          const sampled = [...(promptLogprobs ?? []).slice(1), ...(samples[0]?.logprobs ?? [])];
+          const trained = outputs[0]?.logprobs ?? new Float32Array();
+          expect(sampled.length).toBe(trained.length);
+          expect(largestDifference(sampled, trained)).toBeLessThan(1e-4);
+          await model.unload();
+        },
+      ),
+      { numRuns: runs },
+    );
+  },
+);
 
 it("gives any shape of model the same gradient in one call and in many", { timeout }, async () => {
   await fc.assert(
@@ -200,7 +204,7 @@ it("gives any shape of model the same gradient in one call and in many", { timeo
 
 it("reads a sample again when its length changes how it rotates", async () => {
   const factors = (first: number) => Array.from({ length: 4 }, (_, pair) => first + pair);
-  // More than a block of a prompt, so that keys of shorter sequences are remembered.
+  // More than a block of a prompt, so that keys of shorter sequences are cached.
   const usual = 70;
   const config: ModelConfig = {
     architecture: "phi3",
@@ -247,7 +251,7 @@ it("reads a sample again when its length changes how it rotates", async () => {
   for (const [index, { samples }] of sampled.entries()) {
     for (const { tokens, logprobs } of samples) {
       const all = [...(prompts[index] ?? []), ...tokens];
-      // Each token is told from those before it, and by their number.
+      // Each token depends on those before it and on their number.
       const data = [...tokens.keys()].map((drawn) =>
         continuation(all.slice(0, all.length - tokens.length + drawn + 1)),
       );
@@ -267,7 +271,7 @@ it("reads a sample again when its length changes how it rotates", async () => {
   await model.unload();
 });
 
-it("gives a lone head the same sample beside others, also with more threads than heads", async () => {
+it("gives a model with one head the same sample in any batch, also with more threads than heads", async () => {
   const config: ModelConfig = {
     architecture: "qwen3",
     vocabSize: 64,

@@ -28,7 +28,7 @@ describe("tinker-ts/sprout", () => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(10e6);
   });
 
-  it("is described beside its weights as in the documentation", async () => {
+  it("has the same description beside its weights as in the documentation", async () => {
     const card = await readFile(path.join(embeddedModelFolder, "README.md"), "utf8");
     const page = await readFile(new URL("../../../docs/sprout.md", import.meta.url), "utf8");
     expect(card).toBe(page);

@@ -96,7 +96,7 @@ describe("training through an engine", () => {
     await own.unload();
   });
 
-  it("learns what it is shown", async () => {
+  it("learns its training data", async () => {
     const adapter = await model.createAdapter({ rank: 8, seed: 1 });
     const data = [countingDatum(10, 30), countingDatum(100, 20)];
     const before = await adapter.forward(data, crossEntropy);
@@ -110,7 +110,7 @@ describe("training through an engine", () => {
     await adapter.release();
   });
 
-  it("adds gradients up: two calls equal one with all data, and a doubled weight equals two", async () => {
+  it("accumulates gradients: two calls equal one with all data, and a doubled weight equals two", async () => {
     const [a, b] = [countingDatum(3, 17), countingDatum(50, 40)];
     const together = await gradientOf((one) => one.forwardBackward([a, b], crossEntropy));
     const apart = await gradientOf(async (one) => {
@@ -125,7 +125,7 @@ describe("training through an engine", () => {
     expect(relativeDifference(twice, doubled)).toBeLessThan(1e-4);
   });
 
-  it("gives the same result however memory splits the work", async () => {
+  it("gives the same result for any division of the work by memory", async () => {
     const data = [...raggedData(24, 120), countingDatum(0, 505), countingDatum(9, 512)];
     const results = [];
     for (const memoryBytes of [2e9, 300e6]) {
@@ -142,7 +142,7 @@ describe("training through an engine", () => {
     expect(relativeDifference(tight.gradient, roomy.gradient)).toBeLessThan(1e-4);
   });
 
-  it("repeats bit for bit, whatever is sampled in between", async () => {
+  it("repeats bit for bit with samples in between", async () => {
     expect(await trainFourSteps(true)).toEqual(await trainFourSteps(false));
   });
 
@@ -197,7 +197,7 @@ describe("training through an engine", () => {
     },
   );
 
-  it("does not let a failed or cancelled call add gradients", async () => {
+  it("adds no gradients of a failed or cancelled call", async () => {
     const adapter = await model.createAdapter({ rank: 4, seed: 6 });
     await adapter.forwardBackward([countingDatum(1, 10)], crossEntropy);
     const before = await adapter.exportGradient();

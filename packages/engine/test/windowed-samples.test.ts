@@ -51,7 +51,7 @@ afterAll(() => engine.close());
 describe("a model with windows", () => {
   // Ends before a cache moves on, at the very token, inside of a block, and in the next larger group.
   it.each([30, 128, 129, 190, 333, 500])(
-    "samples after %i tokens what the trainer scores, long past its windows",
+    "gives the trainer's log-probabilities after %i tokens, far beyond its windows",
     async (length) => {
       const prompt = tokens.slice(0, length);
       const { samples, promptLogprobs } = await model.sample({
@@ -71,7 +71,7 @@ describe("a model with windows", () => {
     },
   );
 
-  it("samples the same bits alone, beside others, and from a prompt that is known", async () => {
+  it("samples the same bits alone, in a batch, and from a cached prompt", async () => {
     const request = { prompt: tokens.slice(0, 333), adapter: snapshot, maxTokens: 220, seed: 3 };
     const [alone] = (await model.sample(request)).samples;
     const known = await model.sample(request);

@@ -1,7 +1,7 @@
-/** Whose mistake an error is: the caller's input, or something that broke here. */
+/** The cause of an error: the caller's input, or a failure inside this package. */
 export type HubErrorCategory = "user" | "internal";
 
-/** Every error this package throws on purpose; `code` is stable, the message names the field and the way out. */
+/** Every error this package throws on purpose; `code` is stable, the message names the field and a fix. */
 export class HubError extends Error {
   override readonly name = "HubError";
   readonly code: string;

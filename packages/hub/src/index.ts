@@ -3,7 +3,7 @@ export type { DownloadProgress } from "./hub/progress.js";
 export type { HubFiles } from "./hub/files.js";
 export { hubDatasetFiles, type HubDatasetOptions } from "./hub/hub-dataset.js";
 export { resolveModel, type ResolvedModel, type ResolveModelOptions } from "./hub/resolve-model.js";
-export type { RetryPolicy } from "./hub/passing-failure.js";
+export type { RetryPolicy } from "./hub/transient-error.js";
 export {
   type ChatMessage,
   ChatTemplate,

@@ -1,41 +1,41 @@
-// How this project's own packages try again; it knows neither HTTP nor files and runs anywhere. It is not meant for
+// Retries of this repository's packages; independent of HTTP and files, and usable anywhere. This module is not meant for
 // others: names here change without a new major version.
 
-/** Decides what is tried again and when; the mechanism is `retry`. */
+/** Decides which errors are retried and when. */
 export interface RetryPolicy {
-  /** Whether another try is worth it; `failures` counts the ones before this error. */
+  /** Whether to retry; `failures` counts the ones before this error. */
   shouldRetry(error: unknown, failures: number): boolean;
-  /** The pause before that try, in milliseconds. */
+  /** The pause before the retry, in milliseconds. */
   delayFor(error: unknown, failures: number): number;
-  /** Hears of every failure and of the pause that follows it; null when no further try does. */
+  /** Called on every failure with the pause that follows; null if the error is not retried. */
   onFailure?(error: unknown, delayMs: number | null, failures: number): void;
 }
 
-/** What surrounds tries. */
+/** Sleep and cancellation of retries. */
 export interface RetryContext {
-  /** Resolves after the pause; rejects when `signal` is aborted, no matter with what. */
+  /** Resolves after the pause; rejects when `signal` is aborted, with any reason. */
   readonly sleep: (durationMs: number) => Promise<unknown>;
-  /** Throws its reason once somebody has given up. */
+  /** Throws its reason once the call is aborted. */
   readonly signal?: { throwIfAborted(): void } | undefined;
 }
 
 /**
- * Tries until it succeeds or the policy has had enough. One who gives up meanwhile hears their own
- * reason: it is neither a failure nor worth another try, whatever kind of error the reason is.
+ * Runs an attempt and retries it until it succeeds or the policy ends the retries. An aborted call rejects
+ * with its abort reason, which is never retried, whatever kind of error it is.
  *
- * Nearly all calls succeed at once, by the thousand; the loop, which takes memory, is for the others.
+ * Nearly all calls succeed at once; the loop, which takes memory, runs only after a failure.
  */
 export function retry<T>(
   attempt: (index: number) => Promise<T>,
   policy: RetryPolicy,
-  surroundings: RetryContext,
+  context: RetryContext,
 ): Promise<T> {
   return attempt(0).then(undefined, (error: unknown) =>
-    retryAfter(error, attempt, policy, surroundings),
+    retryAfter(error, attempt, policy, context),
   );
 }
 
-/** Goes on where the first try, made by the caller, has failed. */
+/** Retries after the caller's first attempt has failed. */
 export async function retryAfter<T>(
   firstError: unknown,
   attempt: (index: number) => Promise<T>,

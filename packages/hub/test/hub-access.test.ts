@@ -27,7 +27,7 @@ describe("access", () => {
     expect((await resolve()).commit).toBe(commit);
   });
 
-  it("is refused with the way out", async () => {
+  it("is refused with a suggestion", async () => {
     const none = await hubErrorOf("hub_unauthorized", () => resolve());
     for (const word of [id, "HF_TOKEN", "Access to this model is restricted."]) {
       expect(none).toContain(word);
@@ -40,7 +40,7 @@ describe("access", () => {
   });
 });
 
-describe("what cannot be found", () => {
+describe("a model that is not found", () => {
   it("is a name that the hub does not know", async () => {
     expect(await hubErrorOf("hub_not_found", () => resolve("nobody/nothing"))).toContain(
       "nobody/nothing",

@@ -52,7 +52,7 @@ it("takes the Parquet files of a split, in order", async () => {
   expect(await contents({ split: "test" })).toEqual(["data/test-00000-of-00001.parquet"]);
 });
 
-it("takes what the hub has converted where there is no Parquet, else the files themselves", async () => {
+it("falls back to the hub's converted files, then to the files themselves", async () => {
   serve(["talks.jsonl"], ["default/train/0000.parquet", "default/test/0000.parquet"]);
   expect(await contents()).toEqual(["default/train/0000.parquet"]);
   serve(["train.csv", "test.csv"]);
@@ -66,7 +66,7 @@ it("takes one configuration of several", async () => {
   expect(await contents({ config: "hard" })).toEqual(["hard/train-0.parquet"]);
 });
 
-it("downloads a file when it is its turn, once, and finds it without a network", async () => {
+it("downloads a file on demand, once, and finds it without a network", async () => {
   serve(["train-0.parquet", "train-1.parquet"]);
   const env = { HF_ENDPOINT: hub.endpoint, HF_HOME: inFolder("hf") };
   const files = hubDatasetFiles(id, { env });
@@ -85,7 +85,7 @@ it("downloads a file when it is its turn, once, and finds it without a network",
   expect(hub.seen).toHaveLength(before);
 });
 
-it("says what is wrong: no such data set, no such split, nothing in the cache", async () => {
+it("reports a missing data set, a missing split and an empty cache", async () => {
   await expect(contents()).rejects.toThrow("the data set tiny-org/talks");
   serve(["train.jsonl"]);
   await expect(contents({ split: "dev" })).rejects.toThrow('no files of the split "dev"');

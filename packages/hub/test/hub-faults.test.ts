@@ -9,8 +9,8 @@ import { useTemporaryFolder } from "./support/temporary-folder.js";
 const inFolder = useTemporaryFolder();
 const { hub, resolve, repositoryFolder, blob, contentsAsked } = useHub(inFolder);
 
-describe("a download that is disturbed", () => {
-  it("continues where the answer ended", async () => {
+describe("a disturbed download", () => {
+  it("continues where the response ended", async () => {
     hub().failNext("GET", "model.safetensors", endAt(70_000));
     const { folder } = await resolve();
     expect((await weightsOf(folder)).equals(weights)).toBe(true);
@@ -33,7 +33,7 @@ describe("a download that is disturbed", () => {
     expect(contentsAsked().map(({ range }) => range)).toEqual(["bytes=150000-"]);
   });
 
-  it("starts anew when the partial file is wrong or too long", async () => {
+  it("starts over when the partial file is wrong or too long", async () => {
     await mkdir(path.dirname(blob("x")), { recursive: true });
     for (const part of [new Uint8Array(150_000), new Uint8Array(300_000)]) {
       await writeFile(`${blob(sha256(weights))}.incomplete`, part);
@@ -44,7 +44,7 @@ describe("a download that is disturbed", () => {
     }
   });
 
-  it("starts anew when the server ignores where to continue", async () => {
+  it("starts over when the server ignores the range", async () => {
     hub().failNext("GET", "model.safetensors", endAt(70_000));
     hub().failNext("GET", "model.safetensors", (_, response, body) => {
       response.writeHead(200, { "content-length": body.length }).end(body);
@@ -53,7 +53,7 @@ describe("a download that is disturbed", () => {
     expect((await weightsOf(folder)).equals(weights)).toBe(true);
   });
 
-  it("waits out a busy server", async () => {
+  it("retries a busy server", async () => {
     hub().failNext("GET", "/revision/main", status(503));
     hub().failNext("HEAD", "config.json", status(429, { "retry-after": "0" }));
     hub().failNext("GET", "model.safetensors", status(502));
@@ -61,14 +61,14 @@ describe("a download that is disturbed", () => {
     expect((await weightsOf(folder)).equals(weights)).toBe(true);
   });
 
-  it("waits as long as a busy server asks for, and not as long as it would by itself", async () => {
+  it("waits for the retry-after of a busy server instead of its own delay", async () => {
     hub().failNext("HEAD", "config.json", status(429, { "retry-after": "0" }));
     const patient = { maxAttempts: 3, firstDelayMs: 3_600_000, maxDelayMs: 3_600_000 };
     const { folder } = await resolve(undefined, { retryPolicy: patient });
     expect((await weightsOf(folder)).equals(weights)).toBe(true);
   });
 
-  it("gives up on a server that stays away, and keeps what has arrived", async () => {
+  it("fails when the server stays unavailable, and keeps the downloaded part", async () => {
     hub().failNext("GET", "model.safetensors", endAt(70_000));
     for (let i = 0; i < 3; i++) hub().failNext("GET", "model.safetensors", status(503));
     expect(await hubErrorOf("hub_unreachable", () => resolve())).toContain("503");
@@ -77,7 +77,7 @@ describe("a download that is disturbed", () => {
     expect(await readdir(repositoryFolder())).not.toContain("refs");
   });
 
-  it("does not wait for a server that falls silent", async () => {
+  it("times out when the server sends nothing", async () => {
     for (let i = 0; i < 3; i++) {
       hub().failNext("GET", "model.safetensors", (_, response, body) => {
         response.writeHead(200, { "content-length": body.length });
@@ -122,7 +122,7 @@ describe("a download that is disturbed", () => {
   });
 });
 
-describe("contents that are wrong", () => {
+describe("wrong contents", () => {
   it("are refused when they do not match their hash", async () => {
     const other = weights.toReversed();
     for (let i = 0; i < 2; i++) {

@@ -17,7 +17,7 @@ function weightIndex(weightMap: Record<string, string>): Buffer {
 }
 
 describe("a model that is not cached", () => {
-  it("is downloaded into the layout that Hugging Face's tools share", async () => {
+  it("is downloaded into the layout of Hugging Face's tools", async () => {
     const resolved = await resolve();
     expect(resolved).toEqual({
       folder: path.join(repositoryFolder(), "snapshots", commit),
@@ -31,7 +31,7 @@ describe("a model that is not cached", () => {
     expect(await readFile(path.join(repositoryFolder(), "refs", "main"), "utf8")).toBe(commit);
   });
 
-  it("brings only the files that are needed", async () => {
+  it("downloads only the needed files", async () => {
     const { folder } = await resolve();
     expect((await readdir(folder)).toSorted()).toEqual([
       "config.json",
@@ -40,7 +40,7 @@ describe("a model that is not cached", () => {
     ]);
   });
 
-  it("brings every file that the index of its weights names, and no other weights", async () => {
+  it("downloads exactly the weights that their index names", async () => {
     const [first = "", second = ""] = shards;
     const files = {
       ...smallFiles,
@@ -64,7 +64,7 @@ describe("a model that is not cached", () => {
     expect(hub().seen).toEqual([]);
   });
 
-  it("is refused when the index of its weights points out of its folder", async () => {
+  it("is refused when the index of its weights points outside its folder", async () => {
     const files = {
       ...smallFiles,
       "model.safetensors.index.json": weightIndex({ a: "../x.safetensors" }),
@@ -74,7 +74,7 @@ describe("a model that is not cached", () => {
     for (const word of ['"a"', "../x.safetensors"]) expect(message).toContain(word);
   });
 
-  it("brings the tokenizer alone when asked to", async () => {
+  it("downloads only the tokenizer on request", async () => {
     const { folder } = await resolve(id, { files: "tokenizer" });
     expect(await readdir(folder)).toEqual(["tokenizer.json"]);
     expect(contentsAsked()).toEqual([]);
@@ -93,7 +93,7 @@ describe("a model that is not cached", () => {
     expect((await weightsOf(folder)).equals(weights)).toBe(true);
   });
 
-  it("is not begun when the disk cannot hold it", async () => {
+  it("is not started when the disk is too full", async () => {
     const etag = sha256(weights);
     hub().failNext(
       "HEAD",
@@ -107,7 +107,7 @@ describe("a model that is not cached", () => {
     expect(contentsAsked()).toEqual([]);
   });
 
-  it("reports progress up to the whole", async () => {
+  it("reports progress up to completion", async () => {
     const reports: DownloadProgress[] = [];
     await resolve(id, { onProgress: (progress) => reports.push(progress) });
     const last = reports.at(-1);
@@ -133,7 +133,7 @@ describe("a cached model", () => {
     expect(hub().seen).toEqual([]);
   });
 
-  it("is used as other tools left it", async () => {
+  it("is used as stored by other tools", async () => {
     const folder = path.join(inFolder("cache"), "models--a--b");
     const snapshot = path.join(folder, "snapshots", commit);
     await mkdir(snapshot, { recursive: true });
@@ -162,7 +162,7 @@ describe("a cached model", () => {
     expect(contentsAsked()).toEqual([]);
   });
 
-  it("is not asked for again when the repository has no tokenizer", async () => {
+  it("does not request a tokenizer again that the repository does not have", async () => {
     const { "tokenizer.json": _, ...files } = smallFiles;
     hub().repositories.set(id, { commit, files: { ...files, "model.safetensors": weights } });
     const first = await resolve();

@@ -9,11 +9,11 @@ export interface StudioAsset {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** The same, packed by the build. */
   readonly packed: { readonly br: Uint8Array<ArrayBuffer>; readonly gzip: Uint8Array<ArrayBuffer> };
-  /** What `content-type` says. */
+  /** The `content-type`. */
   readonly mediaType: string;
   /** SHA-256 of the bytes in base64url, for `etag`. */
   readonly digest: string;
-  /** True when the name changes with the content, so that a browser may keep it for ever. */
+  /** True when the name changes with the content, so that a browser may cache it for ever. */
   readonly isImmutable: boolean;
 }
 
@@ -25,8 +25,8 @@ const mediaTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * The files of the page by their path below `/studio/`; the page itself is `index.html` and answers every address
- * that is no file. Refuses when the page was not built, with the command that builds it.
+ * The files of the page by their path below `/studio/`; the page itself is `index.html`, served for every address
+ * that is not a file. Throws if the page was not built, and names the command that builds it.
  */
 export async function loadStudioAssets(): Promise<ReadonlyMap<string, StudioAsset>> {
   const folder = path.join(path.dirname(fileURLToPath(import.meta.url)), "assets");

@@ -59,9 +59,9 @@ function Screen() {
   if (screen === "machine") return <Machine />;
   return (
     <div class="stack">
-      <h1>There is nothing here</h1>
+      <h1>Page not found</h1>
       <p>
-        <a href="/studio">To the runs</a>
+        <a href="/studio">Go to Runs</a>
       </p>
     </div>
   );

@@ -72,7 +72,7 @@ describe.runIf(isFull)("the connection", () => {
       const held = await hold(page, late);
       await page.goto(`${server.url}/studio?q=tag:${name}`);
       await held.reached;
-      if (late === "events") await page.getByText("Nothing matches.").waitFor();
+      if (late === "events") await page.getByText("No matches.").waitFor();
       await logLines(server, name, [{ kind: "open", name, tags: [name] }]);
       await using other = await StudioTab.open(`${server.url}/studio?q=tag:${name}`);
       await other.page.getByRole("link", { name }).waitFor();

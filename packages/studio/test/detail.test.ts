@@ -76,7 +76,7 @@ describe.runIf(isFull)("from one thing to the next", () => {
     const { page } = tab;
     const [file] = await Promise.all([
       page.waitForEvent("download"),
-      page.getByRole("button", { name: "Save this run as one HTML file" }).click(),
+      page.getByRole("button", { name: "Save as HTML" }).click(),
     ]);
     const html = await textOf(file);
     expect(html).toContain("&lt;script&gt;alert(1)&lt;/script&gt;");

@@ -228,7 +228,7 @@ describe.runIf(isFull)("folders as the Python cookbook writes them", () => {
     const said = await messages.nth(2).innerText();
     for (const part of ["<think>", "<script>think()</script>", "It is 381.", "multiply"])
       expect(said).toContain(part);
-    await page.getByText(/What the environment said/).click();
+    await page.getByText(/Environment log/).click();
     await page.getByText("seen: <b>bold</b>").waitFor();
     expect(await tab.violations()).toEqual([]);
   });

@@ -139,7 +139,7 @@ describe.runIf(isFull)("the machine", () => {
     await row.getByRole("button", { name: "close" }).click();
     const dialog = tab.page.getByRole("dialog");
     await dialog.getByText("Its 1 model").waitFor();
-    await dialog.getByRole("button", { name: "Close it" }).click();
+    await dialog.getByRole("button", { name: "Close session" }).click();
     await row.waitFor({ state: "detached" });
     expect(await sessionOf()).toBeUndefined();
     await expect(trainStep(training)).rejects.toThrow(/closed in the studio/);

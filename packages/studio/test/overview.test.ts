@@ -38,13 +38,13 @@ describe("the overview", () => {
       .waitFor();
     await tab.page.keyboard.press("/");
     await tab.page.keyboard.type("model:nothing");
-    await tab.page.getByText("Nothing matches.").waitFor();
+    await tab.page.getByText("No matches.").waitFor();
     expect(await tab.page.getByRole("row", { name: /sprout/ }).count()).toBe(0);
     const address = tab.page.url();
     await tab.close();
     const fresh = await StudioTab.open(address);
     await expect.poll(() => fresh.page.getByRole("searchbox").inputValue()).toBe("model:nothing");
-    await fresh.page.getByText("Nothing matches.").waitFor();
+    await fresh.page.getByText("No matches.").waitFor();
     expect(await fresh.page.getByRole("row", { name: /sprout/ }).count()).toBe(0);
     await fresh.close();
   }, 60_000);

@@ -179,7 +179,7 @@ describe.runIf(isFull)("the playground", () => {
     await page.getByRole("heading", { name: "Memory" }).waitFor();
     await page.keyboard.press("v");
     await dialog.getByRole("textbox").fill("the machine");
-    await dialog.getByRole("button", { name: "Keep" }).click();
+    await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.getByRole("link", { name: "the machine" }).waitFor();
     expect(await tab.violations()).toEqual([]);
     expect(await page.evaluate("Object.keys(localStorage)")).toEqual([]);
@@ -195,7 +195,7 @@ describe.runIf(isFull)("the playground", () => {
     await fresh.page.getByRole("dialog").getByRole("link", { name: "the machine" }).click();
     await fresh.page.getByRole("heading", { name: "Memory" }).waitFor();
     await fresh.page.getByRole("button", { name: "Views" }).click();
-    await fresh.page.getByRole("button", { name: "Forget the machine" }).click();
+    await fresh.page.getByRole("button", { name: "Remove the machine" }).click();
     await fresh.page
       .getByRole("dialog")
       .getByRole("link", { name: "the machine" })
@@ -358,7 +358,7 @@ describe.runIf(isFull)("the playground with a model that thinks", () => {
     const field = tab.page.getByRole("textbox", { name: "Prompt", exact: true });
     await field.fill("Hello.");
     await field.press("Control+Enter");
-    await tab.page.getByText("It thought until the limit of tokens").waitFor();
+    await tab.page.getByText("reasoning reached the token limit").waitFor();
     expect(await tab.page.locator(".answer p.tabular").textContent()).toMatch(/ · thinks · length/);
   });
 });

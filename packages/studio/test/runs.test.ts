@@ -41,8 +41,8 @@ describe.runIf(isFull)("runs", () => {
     expect(curve.length).toBeGreaterThan(10);
     expect(await welcome.locator("svg path").count()).toBeGreaterThan(0);
     const ways: Readonly<Record<string, RegExp>> = {
-      "Chat: base and trained, side by side": /\/studio\/playground\?run=/,
-      "See what it was trained on": /tab=data/,
+      "Chat with base and trained model": /\/studio\/playground\?run=/,
+      "View training data": /tab=data/,
     };
     for (const [name, address] of Object.entries(ways)) {
       await welcome.getByRole("link", { name }).click();
@@ -137,11 +137,11 @@ describe.runIf(isFull)("runs", () => {
     );
     expect([status, statusReason]).toEqual(["failed", expect.stringMatching(/finite/)]);
     await using tab = await StudioTab.open(runAddress(server, training.modelId));
-    const ended = tab.page.getByRole("region", { name: "Why it ended" });
+    const ended = tab.page.getByRole("region", { name: "Reason for the end" });
     await ended.getByText(statusReason!).waitFor();
     await ended.getByText(`Failed at step ${step}.`).waitFor();
-    await ended.getByText("Last checkpoint to go on from: good (step 2)").waitFor();
-    await ended.getByText("How to go on").click();
+    await ended.getByText("Last checkpoint to resume from: good (step 2)").waitFor();
+    await ended.getByText("How to resume").click();
     expect(await ended.innerText()).toContain(saved);
     await using list = await StudioTab.open(`${server.url}/studio?q=state:failed`);
     await list.page.getByText(statusReason!).first().waitFor();

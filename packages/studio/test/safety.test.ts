@@ -146,7 +146,7 @@ describe("a server with keys", () => {
       await tab.page.goto(`${keyed.url}/studio/runs/${encodeURIComponent(shared.modelId)}`);
       await tab.page.getByRole("alert").waitFor();
       await tab.page.goto(`${keyed.url}/studio/checkpoints`);
-      await tab.page.getByText("Nothing is saved yet").waitFor();
+      await tab.page.getByText("No checkpoints yet").waitFor();
       await tab.close();
     },
     60_000,

@@ -61,8 +61,8 @@ describe.runIf(isFull)("a run", () => {
     const training = await server.train(1);
     const tab = await open(training);
     await tab.page.getByRole("button", { name: /Stop/ }).click();
-    await tab.page.getByRole("button", { name: /Just stop/ }).click();
-    await tab.page.getByRole("button", { name: "Just stop", exact: true }).click();
+    await tab.page.getByRole("button", { name: /Stop without saving/ }).click();
+    await tab.page.getByRole("button", { name: "Stop without saving", exact: true }).click();
     await tab.page
       .getByText(/stopped/)
       .first()

@@ -239,7 +239,7 @@ describe.runIf(isFull)("what is trained on", () => {
     const rows = page.locator(".exhibit-row");
     await expect.poll(() => rows.count()).toBe(6);
     expect(await page.getByTestId("step").textContent()).toBe("7");
-    await page.getByText("those between were not kept").waitFor();
+    await page.getByText("others were not stored").waitFor();
     await page.keyboard.press("[");
     await expect.poll(() => page.getByTestId("step").textContent()).toBe("2");
     await page.keyboard.press("]");

@@ -7,7 +7,7 @@ import { makeTokenTable } from "./token-table.js";
 
 const encoder = new TextEncoder();
 
-/** How far an automaton takes a text: the state at its end, or null. */
+/** The state of an automaton after a text, or null. */
 function follow(grammar: Grammar, text: string): State | null {
   const automaton = new Automaton(grammar);
   let state: State | null = automaton.start;
@@ -33,7 +33,7 @@ const nested = grammarOf(
 );
 
 describe("following a text", () => {
-  it("takes what the grammar says and nothing else", () => {
+  it("accepts the texts of the grammar and no others", () => {
     expect(follow(nested, "[x[x]]")).toMatchObject({ canEnd: true, mustEnd: true });
     expect(follow(nested, "[x[x]")).toMatchObject({ canEnd: false, mustEnd: false });
     expect(follow(nested, "[x]]")).toBeNull();
@@ -52,7 +52,7 @@ describe("following a text", () => {
     expect(follow(two, "abab")).toBeNull();
   });
 
-  it("refuses more alternatives than can be looked at for every byte", () => {
+  it("refuses more alternatives than can be checked for every byte", () => {
     const anyOf = (count: number): Grammar => {
       const texts = Array.from({ length: count }, (_, n): Rule => ({
         kind: "text",
@@ -84,7 +84,7 @@ describe("following a text", () => {
     expect(follow(choice, "same 3")).toBeNull();
   });
 
-  it("survives a repetition of nothing", () => {
+  it("accepts a repetition of the empty text", () => {
     const empty = grammarOf(
       1,
       { kind: "text", text: "" },
@@ -93,7 +93,7 @@ describe("following a text", () => {
     expect(follow(empty, "")).toMatchObject({ canEnd: true, mustEnd: true });
   });
 
-  it("needs no more memory for a longer text where the rest is the same", () => {
+  it("needs no more memory for longer repetitions", () => {
     const tail = grammarOf(
       0,
       { kind: "choice", items: [1, 2] },
@@ -107,7 +107,7 @@ describe("following a text", () => {
     expect(automaton.size).toBeLessThan(5);
   });
 
-  it("refuses a grammar that begins with itself instead of running for ever", () => {
+  it("refuses a left-recursive grammar", () => {
     const left = grammarOf(1, { kind: "text", text: "a" }, { kind: "sequence", items: [1, 0] });
     expect(() => new Automaton(left)).toThrow("begins with itself");
   });
@@ -118,7 +118,7 @@ describe("masks", () => {
   const bytesOf = (token: number): Uint8Array => encoder.encode(tokens[token]);
   const table = makeTokenTable(tokens.length, bytesOf);
 
-  it("allow exactly the tokens that can be followed to their end", () => {
+  it("allow exactly the tokens that the grammar accepts", () => {
     const automaton = new Automaton(nested);
     for (const prefix of ["", "[", "[[x", "[x]", "[[xx]"]) {
       let state: State = automaton.start;
@@ -133,7 +133,7 @@ describe("masks", () => {
     }
   });
 
-  it("say when a text is whole, and when no token can go on", () => {
+  it("report when a text is complete, and when no token can continue", () => {
     const text = new Constraint(nested, table, bytesOf).begin();
     text.push(6);
     expect([text.canEnd, text.mustEnd, text.mask().count]).toEqual([true, true, 0]);

@@ -2,7 +2,7 @@ import { EngineError } from "../errors.js";
 import { at } from "../util/arrays.js";
 import type { Grammar, Rule } from "./grammar.js";
 
-/** What comes after the rule at hand: a place in a sequence or a count of a repetition, and then `parent`. */
+/** The continuation of a rule: a position in a sequence or a count of a repetition, and then `parent`. */
 interface Frame {
   readonly id: number;
   readonly rule: number;
@@ -10,7 +10,7 @@ interface Frame {
   readonly parent: Frame;
 }
 
-/** A text or a byte that may come next, with how much of it has come. */
+/** A text or a byte that may come next, with the number of its bytes already read. */
 interface Leaf {
   readonly id: number;
   readonly rule: number;
@@ -18,7 +18,7 @@ interface Leaf {
   readonly frame: Frame;
 }
 
-/** Where in a grammar a text has come to; equal places are the same object. */
+/** A position in a grammar after some text; equal positions are the same object. */
 export interface State {
   /** The text may end here. */
   readonly canEnd: boolean;
@@ -28,7 +28,7 @@ export interface State {
 
 interface KnownState extends State {
   readonly leaves: readonly Leaf[];
-  /** By byte; null where the byte cannot come, absent where nobody has asked yet. */
+  /** By byte; null where the byte is not allowed, absent until it is first looked up. */
   readonly next: (KnownState | null | undefined)[];
 }
 
@@ -39,15 +39,15 @@ interface Prepared {
   readonly isIn: Uint8Array;
 }
 
-/** States that are remembered before all are forgotten; those in use stay valid. */
+/** Number of states to cache before the cache is cleared; states in use stay valid. */
 const maxStates = 20_000;
 
 /**
  * Follows texts through a grammar byte by byte.
  *
- * It is the usual automaton with a stack, made deterministic on the way: a state is the set of all places
- * that the text so far may have reached, and stacks share their tails. States and steps are remembered, so
- * that after a while a step is a look into a list. The last part of a sequence leaves nothing on the stack,
+ * A pushdown automaton that is made deterministic lazily: a state is the set of all positions
+ * that the text so far may have reached, and stacks share their tails. States and steps are cached, so
+ * that after a while a step is an array lookup. The last part of a sequence leaves nothing on the stack,
  * so rules that end in themselves run in constant memory.
  */
 export class Automaton {
@@ -75,12 +75,12 @@ export class Automaton {
     this.start = this.#intern(reached);
   }
 
-  /** Number of states that are remembered. */
+  /** Number of cached states. */
   get size(): number {
     return this.#states.size;
   }
 
-  /** Where a byte leads; null where it cannot come. */
+  /** The state after a byte; null if the byte is not allowed. */
   step(state: State, byte: number): State | null {
     const known = state as KnownState;
     const next = known.next[byte];
@@ -90,7 +90,7 @@ export class Automaton {
     return found;
   }
 
-  /** A rule, prepared when a text comes to it: most never do. */
+  /** A rule, prepared when a text first reaches it: most are never reached. */
   #rule(index: number): Prepared {
     return (this.#prepared[index] ??= prepare(at(this.#grammar.rules, index)));
   }
@@ -110,7 +110,7 @@ export class Automaton {
     return reached.leaves.size === 0 && !reached.isEnd ? null : this.#intern(reached);
   }
 
-  /** Notes all that may come first when a rule begins. */
+  /** Collects all terminals that a rule can begin with. */
   #enter(index: number, frame: Frame, reached: Reached): void {
     if (reached.wasEntered(index, frame)) return;
     const { rule, bytes } = this.#rule(index);
@@ -134,7 +134,7 @@ export class Automaton {
     }
   }
 
-  /** Notes all that may come after what a frame waited for. */
+  /** Collects all terminals that can follow a frame's rule. */
   #resume(frame: Frame, reached: Reached): void {
     if (frame === this.#bottom) reached.isEnd = true;
     else if (!reached.wasResumed(frame)) {
@@ -190,7 +190,7 @@ export class Automaton {
   }
 }
 
-/** Places that one byte leads to, as they are found. */
+/** Positions after one byte, collected one by one. */
 class Reached {
   readonly leaves = new Set<Leaf>();
   isEnd = false;
@@ -212,13 +212,13 @@ class Reached {
   }
 }
 
-/** Stacks that one byte may lead to; a grammar that begins with itself would have no end of them. */
+/** Limit on stacks after one byte; a left-recursive grammar would produce them without end. */
 const maxStacks = 1500;
 
-/** Texts and bytes that may come next; each is looked at for every byte. */
+/** Limit on terminals that may come next; each is checked for every byte. */
 const maxLeaves = 4096;
 
-/** Rules inside rules are followed by calls inside calls, of which there is not room for any number. */
+/** Nested rules are followed recursively, so that depth is limited by the call stack. */
 function unlessTooDeep<T>(follow: () => T): T {
   try {
     return follow();

@@ -4,15 +4,15 @@ import type { Grammar } from "./grammar.js";
 import { isAllowed, tokenMask, type TokenMask } from "./token-mask.js";
 import type { TokenTable } from "./token-table.js";
 
-/** Masks that are remembered per grammar: at 150,000 tokens each takes 19 kB. */
+/** Number of masks to cache per grammar: at 150,000 tokens each takes 19 kB. */
 const maxMasks = 512;
 
-/** A grammar over the tokens of a model; masks are computed once per place that texts come to. */
+/** A grammar over the tokens of a model; masks are computed once per state that a text reaches. */
 export class Constraint {
   readonly #automaton: Automaton;
   readonly #table: TokenTable;
   readonly #bytesOf: (token: number) => Uint8Array;
-  /** Longest unused first. */
+  /** Least recently used first. */
   readonly #masks = new Map<State, TokenMask>();
 
   constructor(grammar: Grammar, table: TokenTable, bytesOf: (token: number) => Uint8Array) {
@@ -26,7 +26,7 @@ export class Constraint {
     return new ConstrainedText(this, this.#automaton.start);
   }
 
-  /** What may come at a place. */
+  /** The tokens allowed in a state. */
   maskAt(state: State): TokenMask {
     const known = this.#masks.get(state);
     const mask = known ?? tokenMask(this.#automaton, state, this.#table);
@@ -37,7 +37,7 @@ export class Constraint {
     return mask;
   }
 
-  /** Where a token leads. */
+  /** The state after a token. */
   after(state: State, token: number): State {
     let reached: State | null = state;
     for (const byte of this.#bytesOf(token)) {
@@ -48,7 +48,7 @@ export class Constraint {
   }
 }
 
-/** How far a constrained sample has come. */
+/** The position of a constrained sample in its grammar. */
 export class ConstrainedText {
   readonly #constraint: Constraint;
   #state: State;
@@ -58,12 +58,12 @@ export class ConstrainedText {
     this.#state = state;
   }
 
-  /** Whether the text is whole, so that it may end. */
+  /** Whether the text is complete and may end. */
   get canEnd(): boolean {
     return this.#state.canEnd;
   }
 
-  /** Whether the text is whole and nothing may follow. */
+  /** Whether the text is complete and nothing may follow. */
   get mustEnd(): boolean {
     return this.#state.mustEnd;
   }
@@ -78,7 +78,7 @@ export class ConstrainedText {
     );
   }
 
-  /** Goes on by a token of text. */
+  /** Advances by a token of text. */
   push(token: number): void {
     this.#state = this.#constraint.after(this.#state, token);
   }

@@ -7,7 +7,7 @@ const encoder = new TextEncoder();
 const make = (): Constraints =>
   new Constraints(texts.length, (token) => encoder.encode(texts[token]), new Set());
 
-it("takes a grammar or its text, which are the same one", () => {
+it("caches a grammar and its JSON text as the same constraint", () => {
   const constraints = make();
   const grammar: Grammar = { rules: [{ kind: "text", text: "ab" }], start: 0 };
   const constraint = constraints.get(grammar, []);
@@ -16,7 +16,7 @@ it("takes a grammar or its text, which are the same one", () => {
   expect(constraints.get(grammar, [1])).not.toBe(constraint);
 });
 
-it("remembers that a grammar cannot be followed", () => {
+it("caches the failure of a grammar", () => {
   const constraints = make();
   // Begins with itself.
   const endless = JSON.stringify({

@@ -3,15 +3,15 @@ import { Constraint } from "./constraint.js";
 import type { Grammar } from "./grammar.js";
 import { makeTokenTable, type TokenTable } from "./token-table.js";
 
-/** Grammars that stay ready for use. */
+/** Number of grammars to cache. */
 const kept = 16;
 
-/** The constraints of a model, remembered with their masks: programs ask with the same schema again. */
+/** The constraints of a model, cached with their masks because programs reuse their schemas. */
 export class Constraints {
   readonly #vocabSize: number;
   readonly #bytesOf: (token: number) => Uint8Array;
   readonly #special: ReadonlySet<number>;
-  /** Or why there is none. Longest unused first. */
+  /** The constraint, or the error that making it failed with. Least recently used first. */
   readonly #known = new Map<string, Constraint | EngineError>();
   /** By the special tokens that count as text. */
   readonly #tables = new Map<string, TokenTable>();
@@ -40,7 +40,7 @@ export class Constraints {
     return constraint;
   }
 
-  /** Finding out that a grammar cannot be followed takes as long as following it: that is remembered as well. */
+  /** A failure is cached as well, because it takes as long to compute as a constraint. */
   #make(text: string, textTokens: readonly number[]): Constraint | EngineError {
     try {
       const grammar = JSON.parse(text) as Grammar;

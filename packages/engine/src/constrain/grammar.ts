@@ -1,4 +1,4 @@
-/** A part of a grammar; parts name each other by their place in the list of rules. */
+/** A part of a grammar; parts refer to each other by their index in the list of rules. */
 export type Rule =
   /** This text, in UTF-8. */
   | { readonly kind: "text"; readonly text: string }
@@ -8,7 +8,7 @@ export type Rule =
   | { readonly kind: "sequence"; readonly items: readonly number[] }
   /** One of these. */
   | { readonly kind: "choice"; readonly items: readonly number[] }
-  /** The same again and again; `max` null means without end. */
+  /** Repetition; `max` null means unbounded. */
   | {
       readonly kind: "repeat";
       readonly item: number;
@@ -17,7 +17,7 @@ export type Rule =
     };
 
 /**
- * The texts that a sample may have, as bytes. Plain data: it travels between threads.
+ * The texts that a sample may have, as bytes. Plain data, so that it can be sent between threads.
  *
  * Every rule must be able to end, and none may begin with itself.
  */

@@ -18,15 +18,15 @@ export function isAllowed({ bits }: TokenMask, token: number): boolean {
   return (((bits[token >>> 5] ?? 0) >>> (token & 31)) & 1) === 1;
 }
 
-/** Finds all tokens whose bytes an automaton can take from a state. */
+/** Finds all tokens that an automaton accepts from a state. */
 export function tokenMask(automaton: Automaton, state: State, table: TokenTable): TokenMask {
   const { ids, bytes, starts, shared, vocabSize } = table;
   const bits = new Uint32Array(Math.ceil(vocabSize / 32));
   const allowed: number[] = [];
   let count = 0;
-  // States after each byte of the token at hand; tokens that begin alike go on from there.
+  // States after each byte of the current token; tokens with a common prefix continue from there.
   const path: State[] = [state];
-  // Tokens that share more than this with the one before fail where that one failed.
+  // Tokens with a longer common prefix with the one before fail where that one failed.
   let failedAt = Infinity;
   for (let index = 0; index < ids.length; index++) {
     const common = shared[index] ?? 0;

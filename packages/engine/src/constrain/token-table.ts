@@ -1,4 +1,4 @@
-/** The vocabulary in the order of its bytes, so that tokens that begin alike are looked at once. */
+/** The vocabulary in the order of its bytes, so that common prefixes are checked once. */
 export interface TokenTable {
   /** Number of ids, those without bytes included. */
   readonly vocabSize: number;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { BufferPool } from "./buffer-pool.js";
 
 describe("BufferPool", () => {
-  it("hands out what was given back, also for a slightly smaller array", () => {
+  it("reuses returned buffers, also for slightly smaller arrays", () => {
     const pool = new BufferPool();
     const first = pool.take(10_000);
     pool.giveBack(first);
@@ -11,7 +11,7 @@ describe("BufferPool", () => {
     expect(second.length).toBe(9_900);
   });
 
-  it("never hands out the same memory twice at a time", () => {
+  it("never hands out the same memory twice at once", () => {
     const pool = new BufferPool();
     const arrays = Array.from({ length: 5 }, () => pool.take(100));
     expect(new Set(arrays.map(({ buffer }) => buffer)).size).toBe(5);
@@ -21,7 +21,7 @@ describe("BufferPool", () => {
     expect(() => pool.giveBack(first)).toThrow("twice");
   });
 
-  it("replaces buffers of other sizes when it would hold more than was ever in use", () => {
+  it("replaces buffers of other sizes beyond the peak of use", () => {
     const pool = new BufferPool(10_000);
     const short = Array.from({ length: 4 }, () => pool.take(1_000_000));
     const mostBytes = pool.heldBytes;
@@ -33,7 +33,7 @@ describe("BufferPool", () => {
     expect(long.map(({ buffer }) => buffer)).toContain(again.buffer);
   });
 
-  it("lets go of unused memory beyond a limit", () => {
+  it("frees unused memory beyond a limit", () => {
     const pool = new BufferPool();
     const array = pool.take(1_000_000);
     pool.giveBack(array);

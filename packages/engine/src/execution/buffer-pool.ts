@@ -2,14 +2,14 @@ import { freeMemory } from "../util/free-memory.js";
 import type { ValueMemory } from "./device-array.js";
 import type { PortValues } from "./program.js";
 
-/** Buffers may hold this much whatever was in use. */
+/** Buffers may hold this much regardless of past use. */
 const freelyKeptBytes = 2 ** 31;
 
 /**
  * Reuses large arrays between runs.
  *
  * Fresh memory costs a page fault per 4 KB, which for activations is as slow as computing them. Arrays
- * are handed out as views of buffers whose capacities are rounded to a few sizes per power of two, so a
+ * are handed out as views of buffers. Capacities are rounded to a few sizes per power of two, so a
  * slightly different batch finds the buffers of the last one. Beyond a fixed amount, used and unused
  * buffers together hold no more than was ever in use at once: a long sequence after a shorter one
  * replaces its buffers.
@@ -40,7 +40,7 @@ export class BufferPool implements ValueMemory<Float32Array> {
     return new Float32Array(buffer ?? new ArrayBuffer(capacity), 0, length);
   }
 
-  /** Gives arrays of `take` back; they must not be used any more. */
+  /** Returns arrays of `take` to the pool; they must not be used any more. */
   giveBack(...arrays: readonly Float32Array[]): void {
     for (const { buffer } of arrays) {
       if (!(buffer instanceof ArrayBuffer)) throw new TypeError("not an array of this pool");
@@ -82,7 +82,7 @@ export class BufferPool implements ValueMemory<Float32Array> {
     return feeds;
   }
 
-  /** Lets go of unused buffers when they hold more than `keepBytes`. */
+  /** Frees unused buffers when they hold more than `keepBytes`. */
   trim(keepBytes: number): void {
     if (this.#freeBytes <= keepBytes) return;
     freeMemory([...this.#free.values()].flat());

@@ -27,13 +27,13 @@ export class DeviceArray {
 export type Values = Float32Array | DeviceArray;
 
 /**
- * Where values between programs lie. What passes over a model does not know whether that is the processor's
+ * Where values between programs lie. Passes over a model do not depend on whether that is the processor's
  * memory or a device's.
  */
 export interface ValueMemory<V extends Values = Values> {
   /** An array with arbitrary contents. */
   take(length: number): V | Promise<V>;
-  /** Gives arrays back; they must not be used any more. */
+  /** Returns arrays to the pool; they must not be used any more. */
   giveBack(...values: readonly V[]): void;
   /** Zeroes an array. */
   clear(values: V): void | Promise<void>;
@@ -45,10 +45,10 @@ export interface ValueMemory<V extends Values = Values> {
     to: ArrayLike<number>,
     width: number,
   ): void | Promise<void>;
-  /** An array of the processor's, which is taken over, where programs read it. */
+  /** Moves an array from the processor to where programs read it; the array must not be used any more. */
   bring(values: Float32Array): V | Promise<V>;
   /** The reverse of `bring`. */
   fetch(values: V): Float32Array | Promise<Float32Array>;
-  /** Feeds that several programs read, where they read them. */
+  /** Shared feeds, in the memory where programs read them. */
   place(feeds: PortValues): PortValues | Promise<PortValues>;
 }

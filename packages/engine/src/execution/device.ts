@@ -3,7 +3,7 @@ import type { LoweringRule } from "../graph/compile.js";
 /** What can compute: the processor, or a GPU through WebGPU. */
 export type DeviceName = "cpu" | "gpu";
 
-/** Something that runs programs, and what it needs done differently. */
+/** A device that runs programs, with the rules for operators it computes wrongly or not at all. */
 export interface Device {
   readonly name: DeviceName;
   /** ONNX Runtime's name of it. */

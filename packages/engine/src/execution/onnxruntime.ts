@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type * as Common from "onnxruntime-common";
 import { EngineError } from "../errors.js";
 
-/** What is used of ONNX Runtime's binding for Node. */
+/** The part of ONNX Runtime's binding for Node that is used here. */
 type Binding = Pick<typeof Common, "InferenceSession" | "Tensor"> & {
   readonly listSupportedBackends?: () => readonly { readonly name: string }[];
 };

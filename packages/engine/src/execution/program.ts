@@ -8,9 +8,9 @@ import { InferenceSession, Tensor } from "./onnxruntime.js";
 /** Where and with how many threads graphs run. */
 export interface ProgramOptions {
   readonly threads: number;
-  /** What computes. @default the processor */
+  /** Device to compute on. @default the processor */
   readonly device?: Device;
-  /** Where bytes that move between processor and device are counted. @default nowhere */
+  /** Counter of bytes moved between processor and device. @default nowhere */
   readonly traffic?: Traffic;
   /** Where native calls are announced. @default nowhere */
   readonly nativeCalls?: NativeCalls;
@@ -28,7 +28,7 @@ export interface Traffic {
 /** Data by port name. */
 export type PortValues = Readonly<Record<string, PortData>>;
 
-/** Data by port name in one or several records: joining large ones for every run would take a while. */
+/** Data by port name in one or several records: joining large ones for every run would be slow. */
 export type PortSources = PortValues | readonly PortValues[];
 
 /**
@@ -38,7 +38,7 @@ export type PortSources = PortValues | readonly PortValues[];
  * into the arrays it is given but then copies every result into a new one, in order, and throws at the
  * first that is no tensor. Compiled graphs have such an output in front, so the throw arrives after the
  * work and before the copies; measured on 18 results of 2 MB it is 1.5 ms instead of 13.9 ms. A version
- * that stops throwing would merely be slower, but one that words it differently would fail: the package
+ * that stops throwing would merely be slower, but one with another message would fail: the package
  * depends on one exact version.
  */
 export class Program {
@@ -81,7 +81,7 @@ export class Program {
             // Weights that are stored get memory of their own size, not what is left of regions twice as large.
             use_device_allocator_for_initializers: "1",
           },
-          // A transposed left side is asked for on purpose: see `samplingProjector`.
+          // The left side is transposed on purpose: see `samplingProjector`.
           optimization: { disable_specified_optimizers: "GemmTransposeFusion" },
         },
       }),
@@ -89,7 +89,7 @@ export class Program {
     const session = await creating.catch((error: unknown) => {
       throw runtimeError(error, device);
     });
-    // Only shapes and names are needed from here on; what is stored may be large.
+    // Only shapes and names are needed from here on; stored data may be large.
     const { inputs, outputs, shapeFeeds } = compiled;
     return new Program(session, { inputs, outputs, shapeFeeds }, device, nativeCalls, traffic);
   }
@@ -117,7 +117,7 @@ export class Program {
     }
   }
 
-  /** Feeds and results whose rows are counted by a symbol, such as one per token. */
+  /** Feeds and results with rows counted by a symbol, such as one per token. */
   rowPorts(symbol: string): ReadonlySet<string> {
     const rows = Dim.symbol(symbol);
     const ports = [...this.#compiled.inputs, ...this.#compiled.outputs];
@@ -158,7 +158,7 @@ export class Program {
   }
 }
 
-/** What is known of a graph once it has been written. */
+/** The ports and shapes of a compiled graph. */
 type Ports = Omit<CompiledGraph, "write" | "stored">;
 
 /** A port with its size in a run. */
@@ -168,7 +168,7 @@ interface PortShape {
   readonly length: number;
 }
 
-/** What is known of a run from its sizes alone. */
+/** Ports, feeds and shapes of a run, from its sizes alone. */
 interface RunShapes {
   readonly sizes: DimBindings;
   readonly inputs: readonly PortShape[];

@@ -5,29 +5,29 @@ import type { WorkerSettings } from "../runtime/protocol.js";
 import type { DeviceCheck } from "./self-check.js";
 import { WorkerClient } from "../runtime/worker-client.js";
 
-/** What an engine may be asked to compute on. */
+/** Values of the option `device`. */
 export type DeviceChoice = DeviceName | "auto";
 
-/** What an engine computes on. */
+/** The device that an engine computes on. */
 export interface EngineDevice {
   readonly name: DeviceName;
   /** Why it is this one, in words. */
   readonly reason: string;
-  /** How the GPU compares with the processor; absent where none was checked, or it was refused. */
+  /** How the GPU compares with the processor; absent if none was checked or it was refused. */
   readonly check?: DeviceCheck;
-  /** What a pass took on either, when both were timed. */
+  /** Duration of a pass on each, when both were timed. */
   readonly times?: DeviceTimes;
 }
 
 type Settings = Omit<WorkerSettings, "nativeCalls" | "device">;
 
-/** A running worker and what it computes on. */
+/** A running worker and its device. */
 export interface ChosenDevice {
   readonly client: WorkerClient;
   readonly device: EngineDevice;
 }
 
-/** Starts a worker on the device that is asked for; a GPU is checked before anything else is done with it. */
+/** Starts a worker on the requested device; a GPU is checked before it is used. */
 export async function chosenDevice(
   choice: DeviceChoice,
   settings: Settings,
@@ -75,7 +75,7 @@ async function onGpu(settings: Settings): Promise<ChosenDevice> {
   }
 }
 
-/** The GPU where it is there, computes the same and is faster; else the processor. */
+/** The GPU if there is one that gives the same results and is faster; else the processor. */
 async function onFaster(settings: Settings): Promise<ChosenDevice> {
   let gpu: ChosenDevice | undefined;
   let times: DeviceTimes;

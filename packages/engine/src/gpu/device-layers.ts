@@ -12,7 +12,7 @@ import { decoderPart, ofLayer } from "../sample/graphs/decoder.js";
 import { DeviceKvMemory, madeOf, type KvArray } from "../sample/kv-memory.js";
 import type { KvRows } from "../sample/kv-rows.js";
 
-/** What a run of all layers reads besides weights. */
+/** Inputs of a run of all layers besides weights. */
 export interface LayersInput {
   readonly embedded: Float32Array;
   readonly cache: KvRows;
@@ -49,7 +49,7 @@ export class DeviceLayers {
       const { layers } = await this.#resident.weights();
       const factors = await this.factors(adapters);
       const tables = await this.#resident.rotary(rotary);
-      // How far sequences go is read by the processor.
+      // The lengths of sequences are read by the processor.
       const extents = Object.entries(input.own).filter(([, data]) => data instanceof Int32Array);
       const others = Object.entries(input.own).filter(([, data]) => !(data instanceof Int32Array));
       const placed = await scope.place(Object.fromEntries(others));
@@ -88,7 +88,7 @@ export class DeviceLayers {
     return brought;
   }
 
-  /** Lets go of adapters that are not used any more, but by the run under way. */
+  /** Frees adapters that are no longer used, except those of the current run. */
   forget(adapters: AdapterSet): void {
     const known = this.#adapters.get(adapters);
     this.#adapters.delete(adapters);
@@ -106,7 +106,7 @@ export class DeviceLayers {
     return brought;
   }
 
-  /** The first layer of the same kind, whose names its program has. */
+  /** The first layer of the same kind; the program uses its names. */
   #firstLike(layer: number): number {
     const { config } = this.#model;
     const key = kindKey(layerKind(config, layer));
@@ -126,7 +126,7 @@ function isOnDevice(data: PortData): data is DeviceArray {
   return data instanceof DeviceArray;
 }
 
-/** Feeds of a layer under the names of another; those of `layer` alone, where they are told apart by name. */
+/** Feeds of a layer under the names of another; those of `layer` alone, where feeds are named by layer. */
 function renamed(feeds: PortValues, like: number, layer?: number): PortValues {
   const prefix = layer === undefined ? "" : ofLayer(layer, "");
   const own: Record<string, PortData> = {};
@@ -136,7 +136,7 @@ function renamed(feeds: PortValues, like: number, layer?: number): PortValues {
   return own;
 }
 
-/** A layer's cache as what its program reads and as what it writes: the same memory. */
+/** A layer's cache as inputs and outputs of its program: the same memory. */
 function cachePorts(cache: KvRows, layer: number, like: number): PortValues {
   const rows = cache.rowCapacity;
   const [keys, values] = [onDevice(cache.keys(layer, rows)), onDevice(cache.values(layer, rows))];

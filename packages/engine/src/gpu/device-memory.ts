@@ -14,10 +14,10 @@ import { processor } from "../execution/device.js";
 const elementBytes: Readonly<Record<DeviceType, number>> = { float32: 4, int32: 4, int64: 8 };
 
 /**
- * Arrays in a device's memory, for what stays there between programs.
+ * Arrays in a device's memory, kept between programs.
  *
- * ONNX Runtime gives device memory only as the result of a session, and takes it back only when it is told to:
- * nothing is freed by itself. So all of it is allocated here, handed out, taken back and used again for arrays
+ * ONNX Runtime gives device memory only as the result of a session, and frees it only on an explicit call.
+ * So all of it is allocated here, handed out, taken back and used again for arrays
  * of about the same size, and freed in the end.
  */
 export class DeviceMemory {
@@ -35,7 +35,7 @@ export class DeviceMemory {
     this.#programs = new ProgramCache(options);
   }
 
-  /** Arrays that have been taken and not given back. */
+  /** Arrays that have been taken and not returned. */
   get takenArrays(): number {
     return this.#taken.size;
   }
@@ -59,7 +59,7 @@ export class DeviceMemory {
     return array;
   }
 
-  /** Gives arrays back; they must not be used any more. */
+  /** Returns arrays; they must not be used any more. */
   giveBack(...arrays: readonly DeviceArray[]): void {
     for (const array of arrays) {
       const taken = this.#taken.get(array);

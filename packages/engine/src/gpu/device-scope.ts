@@ -3,7 +3,7 @@ import { DeviceArray, type ValueMemory } from "../execution/device-array.js";
 import type { DeviceMemory } from "./device-memory.js";
 import type { PortData, PortValues } from "../execution/program.js";
 
-/** Device memory of one pass: whatever it took goes back when the pass is over, also when it fails. */
+/** Device memory of one pass: everything taken is returned when the pass ends, also when it fails. */
 export class DeviceScope implements ValueMemory<DeviceArray> {
   readonly #memory: DeviceMemory;
   readonly #pool: BufferPool;
@@ -54,7 +54,7 @@ export class DeviceScope implements ValueMemory<DeviceArray> {
     return placed;
   }
 
-  /** Gives back what is still held. */
+  /** Returns all arrays that are still held. */
   end(): void {
     this.giveBack(...this.#taken);
   }

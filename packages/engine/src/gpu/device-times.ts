@@ -9,12 +9,12 @@ import { planMemory } from "../runtime/memory-plan.js";
 import { checkedConfig } from "./self-check.js";
 import { TrainedParameters } from "../runtime/trained-parameters.js";
 
-/** What a training pass took. */
+/** Durations of a training pass. */
 export interface DeviceTimes {
-  /** At least that much where the pass was given up. */
+  /** A lower bound if the pass was stopped early. */
   readonly deviceMs: number;
   readonly processorMs: number;
-  /** Whether the device was so slow that its pass was given up. */
+  /** Whether the pass was stopped early because the device was too slow. */
   readonly isGivenUp: boolean;
 }
 
@@ -32,7 +32,7 @@ const config: ModelConfig = {
 const [tokenCount, warmTokenCount] = [256, 32];
 const rank = 16;
 
-/** A pass is given up when it takes this many times as long as the processor's: software drivers take minutes. */
+/** A pass is stopped when it takes this many times as long as on the processor: software drivers take minutes. */
 const mostTimes = 3;
 
 /** Times a forward-backward call on a device and on the processor, each after a short one that is not timed. */

@@ -17,7 +17,7 @@ function numbers(length: number, seed: number): Float32Array {
   return Float32Array.from({ length }, (_, index) => Math.sin(index * 1.7 + seed));
 }
 
-/** A graph's results as the processor computes them, with the rules of a GPU or as the graph is. */
+/** A graph's results on the processor, with the rules of a GPU or without. */
 async function run(compiled: CompiledGraph, isLowered: boolean): Promise<Float32Array[]> {
   const { rules } = isLowered ? gpuDevice() : processor;
   const program = await Program.create(compiled, { threads: 1, device: { ...processor, rules } });
@@ -54,15 +54,15 @@ function products(graph: Graph): Record<string, Tensor> {
   };
 }
 
-describe("operators as a GPU gets them", () => {
+describe("operators lowered for a GPU", () => {
   it.each([
     ["a norm and its gradients", norm],
-    ["products of turned and scaled operands", products],
+    ["products of transposed and scaled operands", products],
     [
       "the logarithm of a softmax",
       (graph: Graph) => ({ logprobs: logSoftmax(graph.input("logits", [rows, 9])) }),
     ],
-  ])("give the same for %s", async (_, build) => {
+  ])("give the same results for %s", async (_, build) => {
     const graph = new Graph();
     const compiled = compileGraph(graph, { outputs: build(graph) });
     const [expected, actual] = [await run(compiled, false), await run(compiled, true)];

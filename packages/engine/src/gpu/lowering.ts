@@ -1,7 +1,7 @@
 import type { LoweringRule } from "../graph/compile.js";
 import type { NodeRecord } from "../graph/onnx/model-proto.js";
 
-// Operators are rewritten when a model is written for a device. Graphs and their gradients know nothing of
+// Operators are rewritten when a model is written for a device. Graphs and their gradients do not depend on
 // it: one graph serves all devices, and is tested once.
 
 /**

@@ -18,21 +18,21 @@ import { LoadedModel } from "../runtime/loaded-model.js";
 import { planMemory } from "../runtime/memory-plan.js";
 import { TrainedParameters } from "../runtime/trained-parameters.js";
 
-/** What was compared, and how far apart the two came out. */
+/** A compared part and its largest difference. */
 export interface CheckedPart {
   readonly name: string;
-  /** The largest difference, as a part of the largest value that it stands among. */
+  /** The largest difference, relative to the largest value of its part. */
   readonly difference: number;
-  /** What the device took for it. */
+  /** Time on the device. */
   readonly deviceMs: number;
-  /** What the processor took for it. */
+  /** Time on the processor. */
   readonly processorMs: number;
 }
 
-/** How a device did against the processor. */
+/** Comparison of a device with the processor. */
 export interface DeviceCheck {
   readonly parts: readonly CheckedPart[];
-  /** New tokens of a prompt that it reads at once; null where as many as come are read right. */
+  /** New tokens of a prompt that it reads at once; null if any number is read correctly. */
   readonly promptBlock: number | null;
 }
 
@@ -65,8 +65,8 @@ const [rank, lengths, promptTokens, sampledTokens] = [8, [40, 24], 40, 4];
 
 /**
  * Trains and samples a small model on a device and on the processor, and compares the loss, every gradient,
- * a step of the optimizer, and what a long prompt and its samples say. Throws when a part differs: operators
- * of a device have been seen to give wrong numbers without a word.
+ * a step of the optimizer, and the log-probabilities of a long prompt and its samples. Throws when a part differs:
+ * operators of a device have been seen to give wrong numbers without an error.
  */
 export async function checkDevice(options: ProgramOptions): Promise<DeviceCheck> {
   const expected: Measured[] = [];
@@ -81,7 +81,7 @@ export async function checkDevice(options: ProgramOptions): Promise<DeviceCheck>
   return { parts, promptBlock: device.mostNewTokens === Infinity ? null : device.mostNewTokens };
 }
 
-/** Checks the GPU as it is fastest, with long blocks of prompts; where that differs, with all cures. */
+/** Checks the GPU in its fastest mode, with long prompt blocks; if that differs, with all workarounds. */
 export async function checkGpu(
   options: ProgramOptions,
 ): Promise<{ readonly device: Device; readonly check: DeviceCheck }> {
@@ -96,8 +96,8 @@ export async function checkGpu(
 }
 
 /**
- * A program of a device that does nothing: it tells whether the device can be used at all, and kernels that were
- * compiled for other programs stay as long as it is open.
+ * A no-op program for a device: it shows that the device can be used at all, and compiled kernels of
+ * other programs are kept as long as it is open.
  */
 export async function openDevice(options: ProgramOptions): Promise<Program> {
   if (options.device?.name === "gpu" && !carriesWebGpu()) throw notCarried();
@@ -168,7 +168,7 @@ async function* measure(programs: ProgramOptions): AsyncGenerator<Measured> {
   }
 }
 
-/** Weights far from zero: with the small ones of a new model nothing would depend on anything. */
+/** Weights far from zero: with the small ones of a new model, errors would not show. */
 function strongWeights(source: WeightSource): WeightSource {
   return {
     ...source,
@@ -231,7 +231,7 @@ function compare(expected: Measured, actual: Measured): CheckedPart {
   };
 }
 
-/** Below it, a value counts as if it were so large: what is all but zero differs by rounding alone. */
+/** Lower bound on the reference value: values near zero differ by rounding alone. */
 const smallestScale = 1e-2;
 
 /** The largest difference as a part of the largest value. */

@@ -8,7 +8,7 @@ import {
 } from "./onnx/model-proto.js";
 import type { Dtype, GraphNode, Tensor } from "./tensor.js";
 
-/** What a rule may use while it rewrites a node. */
+/** Helpers for a rule that rewrites a node. */
 interface LoweringScope {
   /** The name of a constant of rank 0. */
   scalar(value: number): string;
@@ -20,10 +20,10 @@ interface LoweringScope {
   isRead(output: number): boolean;
 }
 
-/** Says how one operator is written for a device that computes it wrongly or not at all. */
+/** Rewrites one operator for a device that computes it wrongly or not at all. */
 export interface LoweringRule {
   readonly name: string;
-  /** The operators in place of a node, or nothing where the rule does not speak of it. */
+  /** The operators that replace a node, or undefined if the rule does not apply. */
   lower(
     node: GraphNode,
     record: NodeRecord,
@@ -31,7 +31,7 @@ export interface LoweringRule {
   ): readonly NodeRecord[] | undefined;
 }
 
-/** What to compute, and what is known beforehand. */
+/** The outputs to compute, and values known beforehand. */
 export interface CompileOptions {
   readonly outputs: Readonly<Record<string, Tensor>>;
   /** Intermediate values that are fed instead of computed, by the name of their feed. */
@@ -50,20 +50,20 @@ export interface Port {
   readonly shape: Shape;
 }
 
-/** How a model is written. */
+/** Options of compilation. */
 export interface WriteOptions {
-  /** Whether the output that ends a run comes first. @default true */
+  /** Put the output that ends a run first. @default true */
   readonly completion?: boolean;
 }
 
-/** An ONNX model together with what a runner must know of it. */
+/** An ONNX model with the metadata that its runner needs. */
 export interface CompiledGraph {
   /** The model for a device, by the device's rules. */
   write(rules?: readonly LoweringRule[], options?: WriteOptions): Uint8Array;
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
   /**
-   * Inputs that are stored, which lie beside the model: as part of it they would exist once more while it is
+   * Stored inputs, kept beside the model: inside it they would exist twice while it is
    * handed over.
    */
   readonly stored: readonly { readonly name: string; readonly bytes: Uint8Array }[];
@@ -147,7 +147,7 @@ export function compileGraph(graph: Graph, options: CompileOptions): CompiledGra
   return { write, inputs: ports, outputs: outputPorts, stored: storedBytes, shapeFeeds };
 }
 
-/** What the rules of a device add to a model. */
+/** Constants and nodes that the rules of a device add to a model. */
 class OwnConstants {
   readonly records = new Map<string, InitializerRecord>();
   #values = 0;
@@ -193,7 +193,7 @@ function liveNodes(
 }
 
 /**
- * Follows values that are others under a new identity, which exists for differentiation only. ONNX Runtime
+ * Follows identity nodes, which exist for differentiation only, to their source. ONNX Runtime
  * would copy such a value where it is a result.
  */
 function origin(tensor: Tensor, names: ReadonlyMap<number, string>): Tensor {
@@ -201,7 +201,7 @@ function origin(tensor: Tensor, names: ReadonlyMap<number, string>): Tensor {
   return source == null || names.has(tensor.id) ? tensor : origin(source, names);
 }
 
-/** Gives computed outputs their public name; what has a name already is copied under the new one. */
+/** Gives computed outputs their public name; a value that already has a name is copied under the new one. */
 function nameOutputs(
   outputs: Readonly<Record<string, Tensor>>,
   names: Map<number, string>,

@@ -63,7 +63,7 @@ function propagate(
   }
 }
 
-/** Everything whose value depends on `roots` through differentiable nodes. */
+/** All values that depend on `roots` through differentiable nodes. */
 function dependents(nodes: readonly GraphNode[], roots: readonly Tensor[]): ReadonlySet<number> {
   const reached = new Set(roots.map((tensor) => tensor.id));
   for (const node of nodes) {

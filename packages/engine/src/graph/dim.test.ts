@@ -25,7 +25,7 @@ const sizes = fc.letrec<{ size: { dim: Dim; value: number } }>((tie) => ({
 })).size;
 
 describe("Dim", () => {
-  it("evaluates to what the same arithmetic on numbers gives", () => {
+  it("evaluates like the same arithmetic on numbers", () => {
     fc.assert(
       fc.property(sizes, ({ dim, value }) => {
         expect(dim.evaluate(bindings)).toBe(value);
@@ -33,7 +33,7 @@ describe("Dim", () => {
     );
   });
 
-  it("is equal however it was put together", () => {
+  it("is equal independent of the order of operations", () => {
     fc.assert(
       fc.property(sizes, sizes, sizes, ({ dim: x }, { dim: y }, { dim: z }) => {
         expect(x.plus(y).equals(y.plus(x))).toBe(true);
@@ -43,7 +43,7 @@ describe("Dim", () => {
     );
   });
 
-  it("tells sizes apart that depend on different symbols", () => {
+  it("distinguishes sizes that depend on different symbols", () => {
     const [tokens, rows] = [Dim.symbol("tokens"), Dim.symbol("rows")];
     expect(tokens.equals(rows)).toBe(false);
     expect(tokens.times(2).equals(tokens)).toBe(false);

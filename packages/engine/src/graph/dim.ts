@@ -15,7 +15,7 @@ export class Dim {
     this.#text = textOf(terms);
   }
 
-  /** A named size whose value is bound when the graph runs. */
+  /** A named size, bound to a number when the graph runs. */
   static symbol(name: string): Dim {
     return new Dim(new Map([[name, 1]]));
   }

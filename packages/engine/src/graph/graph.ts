@@ -1,7 +1,7 @@
 import { describeShape, shapeOf, type DimLike, type Shape } from "./dim.js";
 import type { Attribute, Dtype, GraphNode, Tensor, Vjp } from "./tensor.js";
 
-/** What an op hands to `Graph.apply`. */
+/** Arguments of `Graph.apply`. */
 export interface NodeSpec {
   readonly type: string;
   /** "" is standard ONNX, "com.microsoft" holds ONNX Runtime's fused operators. */
@@ -12,7 +12,7 @@ export interface NodeSpec {
   readonly vjp?: Vjp;
   /** Whether computing it again would cost a matrix product. @default by its type */
   readonly isDear?: boolean;
-  /** What `vjp` speaks of. @default inputs */
+  /** The inputs that `vjp` gives gradients for. @default inputs */
   readonly gradientInputs?: readonly (Tensor | null)[];
 }
 

@@ -4,7 +4,7 @@ import { Graph } from "./graph.js";
 import { keptValues, type KeptKind } from "./kept-values.js";
 import { exp, linear, multiply, reshape, transpose, widened } from "./ops/index.js";
 
-/** `exp(x W^T) * exp(x W^T) W`, of which the gradient of x is wanted. */
+/** `exp(x W^T) * exp(x W^T) W`, with the gradient of x. */
 function build(kind: KeptKind) {
   const graph = new Graph();
   const value = graph.input("value", [3, 4]);
@@ -18,17 +18,17 @@ function build(kind: KeptKind) {
 }
 
 describe("keptValues", () => {
-  it("keeps what gradients read, and nothing that they do not", () => {
+  it("keeps exactly the values that gradients read", () => {
     const { power, kept } = build("all");
     expect(kept).toEqual([power]);
   });
 
-  it("keeps products alone when the rest is cheap to compute again", () => {
+  it("keeps only products when the rest is cheap to recompute", () => {
     const { product, kept } = build("dear");
     expect(kept).toEqual([product]);
   });
 
-  it("keeps a rearrangement only where what it rearranges is not kept", () => {
+  it("keeps a rearrangement only if its source is not kept", () => {
     const graph = new Graph();
     const value = graph.input("value", [3, 4]);
     const weight = graph.input("weight", [4, 4]);
@@ -42,7 +42,7 @@ describe("keptValues", () => {
     expect(kept).toEqual([product, plain]);
   });
 
-  it("does not keep a weight of 8 bits that was made wide", () => {
+  it("does not keep a widened int8 weight", () => {
     const graph = new Graph();
     const value = graph.input("value", [2, 4]);
     const transposed = graph.input("weight", [3, 4], "int8");

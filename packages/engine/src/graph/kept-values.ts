@@ -1,19 +1,19 @@
 import type { GraphNode, Tensor } from "./tensor.js";
 
 /**
- * Views, which the runtime makes for nothing, and weights of 8 bits in 32, which are made while others are read: it is
- * their source that is worth keeping.
+ * Views, which cost nothing, and 8-bit weights converted to 32 bits, which is done while others are read: keep
+ * their source instead.
  */
 const views: ReadonlySet<string> = new Set(["Reshape", "Identity", "DequantizeLinear"]);
 
-/** Rearrangements of rows: dear to compute again, but less so than to keep beside what they rearrange. */
+/** Rearrangements of rows: expensive to recompute, but cheaper than keeping them beside their source. */
 const rearrangements: ReadonlySet<string> = new Set(["Transpose", "ScatterND", "Gather"]);
 
 /** Products of weights and of stacks. */
 const products: ReadonlySet<string> = new Set(["Gemm", "FusedMatMul"]);
 
 /**
- * How much of a forward pass is kept for the backward pass: all that it reads, or what is dear to compute
+ * How much of a forward pass is kept for the backward pass: everything it reads, or only values that are expensive to compute
  * again. The latter takes half the memory; the former is faster as long as values stay in the caches. A
  * rearrangement that can be computed again from what is kept anyway is not kept.
  */

@@ -14,12 +14,12 @@ export interface Tensor {
   readonly node?: GraphNode;
 }
 
-/** An ONNX attribute; floats are boxed because ONNX tells 1 and 1.0 apart. */
+/** An ONNX attribute; floats are boxed because ONNX distinguishes 1 from 1.0. */
 export type Attribute = number | string | readonly number[] | { readonly float: number };
 
 /**
  * Vector-Jacobian product: from the gradients of a node's outputs (absent where nothing flows) to the
- * gradients of its gradient inputs. `wants` tells which inputs need one, so that no other work is emitted.
+ * gradients of its gradient inputs. `wants` marks the inputs that need one; no other work is emitted.
  */
 export type Vjp = (
   outputGradients: readonly (Tensor | undefined)[],
@@ -34,8 +34,8 @@ export interface GraphNode {
   readonly outputs: readonly Tensor[];
   readonly attributes: Readonly<Record<string, Attribute>>;
   readonly vjp?: Vjp | undefined;
-  /** Whether computing it again would cost a matrix product, though its type does not say so. */
+  /** Whether recomputing it costs a matrix product although its type is another. */
   readonly isDear: boolean;
-  /** What `vjp` speaks of; differs from `inputs` where one gradient covers several nodes. */
+  /** The inputs that `vjp` gives gradients for; differs from `inputs` where one gradient covers several nodes. */
   readonly gradientInputs: readonly (Tensor | null)[];
 }

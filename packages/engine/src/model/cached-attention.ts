@@ -16,17 +16,17 @@ import { at } from "../util/arrays.js";
 import type { SequenceRows } from "./sampling-projector.js";
 import { attentionScale, type AttentionInputs } from "./transformer.js";
 
-/** Name of something that layers of a window have to themselves. */
+/** Name of a value that the layers of one window share. */
 export function ofWindow(name: string, window: number | null): string {
   return window === null ? name : `${name}.${window}`;
 }
 
-/** The width of a head in a cache: heads are filled up with zeros to what the runtime takes. */
+/** The width of a head in a cache: heads are padded with zeros to a size that the runtime supports. */
 export function cachedHeadWidth({ headDim }: ModelConfig): number {
   return Math.ceil(headDim / headStep) * headStep;
 }
 
-/** How far the sequences of a batch go in the caches of a window; the same for all of its layers. */
+/** Lengths of a batch's sequences in the caches of a window; the same for all of its layers. */
 interface CacheExtent {
   readonly lastPlaces: Tensor;
   readonly longest: Tensor;

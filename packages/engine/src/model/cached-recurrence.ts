@@ -9,7 +9,7 @@ export function earlierState(part: StatePart): string {
   return `earlier.${part}`;
 }
 
-/** Name of a state that a layer has updated. */
+/** Name of an updated state. */
 export function updatedState(part: StatePart): string {
   return `updated.${part}`;
 }

@@ -7,7 +7,7 @@ const deviation = 0.02;
 
 /**
  * Weights of a new model, fixed by the seed: norms multiply by one, biases are zero, matrices normal;
- * those that write to the residual stream are smaller the more layers there are.
+ * those that write to the residual stream shrink with the number of layers.
  */
 export function initialWeights(config: ModelConfig, seed: number): WeightSource {
   const shapes = expectedTensors(config);

@@ -12,7 +12,7 @@ const rowsOf = (columns: number) =>
   );
 
 describe("a matrix in 8 bits", () => {
-  it("is off by half a step of its row at most, and by far less with a second digit", () => {
+  it("has an error of half a step of its row at most, and far less with a second digit", () => {
     fc.assert(
       fc.property(rowsOf(9), fc.boolean(), (rows, withRest) => {
         const floats = Float32Array.from(rows.flat());
@@ -29,7 +29,7 @@ describe("a matrix in 8 bits", () => {
     );
   });
 
-  it("refuses values that are not finite, by the tensor's name", () => {
+  it("names the tensor with values that are not finite", () => {
     for (const bad of [NaN, Infinity, -Infinity]) {
       expect(() => toInt8("model.norm.weight", Float32Array.of(1, bad, 2, 3), 2)).toThrow(
         /"model\.norm\.weight" holds a value that is not finite/,
@@ -37,7 +37,7 @@ describe("a matrix in 8 bits", () => {
     }
   });
 
-  it("is turned by exchanging rows and columns, whatever its size", () => {
+  it("is transposed at any size", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 150 }), fc.integer({ min: 1, max: 150 }), (r, c) => {
         const values = Int8Array.from({ length: r * c }, (_, i) => i * 7);

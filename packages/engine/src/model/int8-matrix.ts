@@ -1,12 +1,12 @@
 import { EngineError } from "../errors.js";
 
-/** A matrix in 8 bits: row r is `scale[r]` times its whole numbers, which go from -127 to 127. */
+/** A matrix in 8 bits: row r is `scale[r]` times its integers, from -127 to 127. */
 export interface Int8Matrix {
   /** [rows, columns] */
   readonly values: Int8Array;
   /** [rows] */
   readonly scale: Float32Array;
-  /** [rows, columns]: a second digit, what `values` leave in steps of `scale / 254`; where it is wanted. */
+  /** [rows, columns]: an optional second digit: the remainder of `values` in steps of `scale / 254`. */
   readonly rest?: Int8Array;
 }
 
@@ -31,7 +31,7 @@ export function toInt8(
     let largest = 0;
     for (let i = start; i < end; i++) {
       const size = Math.abs(floats[i] ?? 0);
-      // Written so that a value that is no number counts too.
+      // Written so that NaN is caught too.
       if (!(size <= largest)) largest = size;
     }
     if (!Number.isFinite(largest)) {
@@ -51,7 +51,7 @@ export function toInt8(
   return { values, scale, ...(rest === undefined ? {} : { rest }) };
 }
 
-/** What becomes the nearest whole number when its fraction is cut off, as storing does. */
+/** Adds half a step, so that truncation on storing rounds to nearest. */
 function rounded(value: number): number {
   return value < 0 ? value - 0.5 : value + 0.5;
 }

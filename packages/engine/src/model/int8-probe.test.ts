@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { processor } from "../execution/device.js";
 import { probeInt8 } from "./int8-probe.js";
 
-it("finds digits whose sums are exact on this processor, and how fast they are", async () => {
+it("finds digits with exact sums on this processor, and their speed", async () => {
   const { digitBits, speedup, isUsed } = await probeInt8({ threads: 1, device: processor });
   // Unsigned digits of 7 bits cannot overflow anywhere.
   expect([7, 8]).toContain(digitBits);

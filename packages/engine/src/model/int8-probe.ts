@@ -4,25 +4,25 @@ import { Dim } from "../graph/dim.js";
 import { Graph } from "../graph/graph.js";
 import { int8Linear, linear, transpose, type Int8Digits } from "../graph/ops/index.js";
 
-/** What this processor makes of int8 weights. */
+/** Exactness and speed of int8 weights on this processor. */
 export interface Int8Support {
   /** Bits of a digit that give exact sums: 8, or 7 where sums of 8 bits overflow; null where neither does. */
   readonly digitBits: 7 | 8 | null;
-  /** How many times as fast as in 32 bits a product of one digit is. */
+  /** Speed of a one-digit product relative to 32 bits. */
   readonly speedup: number;
   /** Whether int8 weights are used here; otherwise models that ask for them get 32 bits. */
   readonly isUsed: boolean;
 }
 
 /**
- * Products that are this much slower than those of 32 bits would be of no use. The margin is wide because a
- * busy machine must not decide what a model is computed with.
+ * Products slower than this, relative to 32 bits, are not worth using. The margin is wide because a
+ * busy machine must not decide the precision of a model.
  */
 const leastSpeedup = 0.67;
 
 /**
- * Finds out whether sums of extreme products are exact, and whether they are worth it. Processors without
- * instructions for it add pairs of products in 16 bits, and products of 8 bits then overflow.
+ * Checks whether sums of extreme products are exact, and whether int8 is fast enough. Processors without
+ * int8 dot products add pairs of products in 16 bits, and products of 8 bits then overflow.
  */
 export async function probeInt8(options: ProgramOptions): Promise<Int8Support> {
   const digitBits = await exactBits(options);
@@ -37,11 +37,11 @@ async function exactBits(options: ProgramOptions): Promise<7 | 8 | null> {
   return null;
 }
 
-/** Sizes of the product that is checked; odd ones meet the edges of kernels too. */
+/** Sizes of the product that is checked; odd ones cover the edges of kernels too. */
 const [checkedRows, checkedInputs, checkedOutputs] = [9, 250, 35];
 
 async function isExact(options: ProgramOptions, format: Int8Digits): Promise<boolean> {
-  // Rows of one sign become digits at either end; so do columns of weights.
+  // Rows and columns of one sign become digits at the ends of the range.
   const value = Float32Array.from({ length: checkedRows * checkedInputs }, (_, i) =>
     Math.floor(i / checkedInputs) % 2 === 0 ? 1 : -1,
   );
@@ -67,7 +67,7 @@ async function isExact(options: ProgramOptions, format: Int8Digits): Promise<boo
 
 const [timedRows, timedWidth] = [64, 768];
 
-/** Runs that are timed: more where products seem slow, because others may have had the processor. */
+/** Runs that are timed: more where products seem slow, because other processes may have used the processor. */
 const [leastRuns, mostRuns] = [5, 200];
 
 /** One thread is timed: several would wait for each other on a busy machine. */

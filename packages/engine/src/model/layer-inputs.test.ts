@@ -35,7 +35,7 @@ it.each<[Int8Precision, number]>([
   expect(head).toMatchObject({ format, gradientFormat: { ...format, digits: 2 } });
 });
 
-it("makes weights of layers wide for training where values would take three digits", () => {
+it("widens layer weights for training where values would take three digits", () => {
   const weightOf = (precision: Int8Precision) =>
     declareTrainedLayer(new Graph(), { ...config, precision }, kind, { keys: ["gate"] }).sites(
       "gate",

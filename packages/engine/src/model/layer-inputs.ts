@@ -25,7 +25,7 @@ import {
   type WeightSpec,
 } from "./weights.js";
 
-/** What a layer's graph reads of the model: norms and biases by key, linear layers by site. */
+/** The weights that a layer's graph reads: norms and biases by key, linear layers by site. */
 export interface LayerInputs {
   /** All weights, or those that are not held in 8 bits. */
   readonly weights: LayerWeights<Tensor>;
@@ -36,7 +36,7 @@ export interface LayerInputs {
 export interface DeclareOptions {
   /** @default all that layers of the kind have */
   readonly keys?: readonly WeightKey[];
-  /** Before the names of feeds, which are those of the keys. @default "" */
+  /** Prefix of the names of feeds, which are the keys. @default "" */
   readonly prefix?: string;
 }
 
@@ -96,8 +96,8 @@ export function declareWeight(
 
 /**
  * Declares weights of a layer for training, as `declareLayerWeights` does. Where values would take three digits, the
- * weights are made wide instead: three products of 8 bits take half as long again as one of 32, and training has rows
- * enough for weights to be made wide in passing. The sampler's three digits are nearly as fine as floats.
+ * weights are widened to 32 bits instead: three int8 products take 1.5 times as long as one of 32 bits, and training has
+ * enough rows to hide the conversion. The sampler's three digits are nearly as exact as floats.
  */
 export function declareTrainedLayer(
   graph: Graph,
@@ -112,8 +112,8 @@ export function declareTrainedLayer(
 }
 
 /**
- * Declares the unembedding. Training multiplies few rows by it at a time, so it is fed the other way round
- * too; and a row of its gradient has one large entry, beside which one digit would lose the others.
+ * Declares the unembedding. Training multiplies few rows by it at a time, so it is also fed transposed.
+ * A row of its gradient has one large entry, beside which one digit would lose the others.
  * Two are enough: a third moved the cosine of a whole gradient with that of 32 bits from 0.9996 to 0.9997.
  */
 export function declareTrainedHead(graph: Graph, config: ModelConfig): Tensor | Int8Weight {

@@ -22,43 +22,43 @@ function held() {
 }
 
 describe("held layers", () => {
-  it("free a layer that is let go of, and read it again when it is asked for", async () => {
+  it("free a released layer and read it again on demand", async () => {
     const { layers, first, read } = held();
-    layers.letGo(1);
+    layers.release(1);
     expect(first.map(({ q }) => q?.byteLength)).toEqual([8, 0, 8]);
     expect([layers.spareBytes, layers.missingBytes]).toEqual([20, 10]);
     expect(contents([await layers.of(1), await layers.of(2)])).toEqual(contents(three.slice(1)));
     expect(read).toEqual([1]);
   });
 
-  it("stay once all of them have been asked for", async () => {
+  it("are kept once all of them were requested", async () => {
     const { layers, first, read } = held();
-    layers.letGo(0);
+    layers.release(0);
     const all = layers.all();
-    layers.letGo(2);
+    layers.release(2);
     expect(contents(await all)).toEqual(contents(three));
-    layers.letGo(1);
+    layers.release(1);
     expect(contents(await layers.all())).toEqual(contents(three));
     expect(read).toEqual([0]);
     expect(first[2]?.q?.byteLength).toBe(8);
     expect([layers.spareBytes, layers.missingBytes]).toEqual([0, 0]);
   });
 
-  it("are asked for again after a reading that failed", async () => {
+  it("are read again after a failed read", async () => {
     let isBroken = true;
     const layers = new HeldLayers([layerOf(0)], async (layer) => {
       if (isBroken) throw new Error("unreadable");
       return layerOf(layer);
     });
-    layers.letGo(0);
+    layers.release(0);
     await expect(layers.all()).rejects.toThrow("unreadable");
     isBroken = false;
     expect(contents(await layers.all())).toEqual(contents([layerOf(0)]));
   });
 
-  it("stay where they cannot be read again", () => {
+  it("are kept if they cannot be read again", () => {
     const layers = new HeldLayers([layerOf(0)]);
-    layers.letGo(0);
+    layers.release(0);
     expect(layers.missingBytes).toBe(0);
   });
 });

@@ -17,17 +17,17 @@ export class ModelRuntime {
   readonly outer: WeightFeeds;
   readonly layers: HeldLayers;
   readonly programOptions: ProgramOptions;
-  /** What stays on the device; absent where the processor computes. */
+  /** Data that stays on the device; absent on the processor. */
   readonly resident: Resident | undefined;
   /** Of the device that computes. */
   readonly programs: ProgramCache;
-  /** Of the processor, for what stays there; the same where it computes everything. */
+  /** Of the processor, for data that stays there; the same object if it computes everything. */
   readonly processorPrograms: ProgramCache;
   readonly pool = new BufferPool();
   #angles: RotaryAngles | undefined;
   #trainingOuter: WeightFeeds | undefined;
 
-  /** Layers are let go of only if they can be read again. */
+  /** Layers are released only if they can be read again. */
   constructor(
     config: ModelConfig,
     { embedding, outer, layers }: ModelWeights,
@@ -48,14 +48,14 @@ export class ModelRuntime {
         : new ProgramCache({ ...programOptions, device: processor });
   }
 
-  /** What computes. */
+  /** The device that computes. */
   get device(): Device {
     return this.programOptions.device ?? processor;
   }
 
   /**
-   * The weights as training is fed them. Those in 8 bits get their unembedding the other way round too,
-   * when it is first needed; layers turn theirs as they run, which costs a few hundredths of a pass.
+   * The weights as feeds of training. In 8 bits the transposed unembedding is added
+   * when it is first needed; layers transpose theirs as they run, at a few hundredths of a pass.
    */
   async trainingWeights(): Promise<ModelWeights> {
     const layers = await this.layers.all();
@@ -94,8 +94,8 @@ export type ReadLayer = (layer: number) => Promise<WeightFeeds>;
 /**
  * The weights of a model's layers. Training reads them all the time, sampling only until it has packed them.
  *
- * - What has been packed is let go of, where it can be read again; its memory is free at once.
- * - Whoever trains gets all layers, and from then on all are held.
+ * - Packed weights are released if they can be read again; their memory is free at once.
+ * - Training takes all layers; from then on all are held.
  */
 export class HeldLayers {
   /** Bytes of the largest layer. */
@@ -106,7 +106,7 @@ export class HeldLayers {
   #stay = false;
   #reading: Promise<readonly WeightFeeds[]> | undefined;
 
-  /** Without `readAgain` layers are never let go of. */
+  /** Without `readAgain` layers are never released. */
   constructor(layers: readonly WeightFeeds[], readAgain?: ReadLayer) {
     this.#layers = [...layers];
     this.#readAgain = readAgain;
@@ -116,7 +116,7 @@ export class HeldLayers {
     this.layerBytes = Math.max(0, ...this.#bytes);
   }
 
-  /** Bytes that are held now and could be let go of. */
+  /** Bytes that are held now and could be released. */
   get spareBytes(): number {
     return this.#stay || this.#readAgain === undefined ? 0 : this.#bytesOf((isHeld) => isHeld);
   }
@@ -126,7 +126,7 @@ export class HeldLayers {
     return this.#bytesOf((isHeld) => !isHeld);
   }
 
-  /** The weights of one layer, which may be read for this once. */
+  /** The weights of one layer, read again for this call if it was released. */
   async of(layer: number): Promise<WeightFeeds> {
     return this.#layers[layer] ?? this.#read(layer);
   }
@@ -139,8 +139,8 @@ export class HeldLayers {
     return this.#reading;
   }
 
-  /** Lets go of a layer that nothing but training reads any more. */
-  letGo(layer: number): void {
+  /** Releases a layer that only training would still read. */
+  release(layer: number): void {
     const held = this.#layers[layer];
     if (held === undefined || this.#stay || this.#readAgain === undefined) return;
     this.#layers[layer] = undefined;

@@ -17,7 +17,7 @@ const granite = parseModelConfig({
   mamba_d_state: 8,
 });
 
-it("keeps the rows that decay comes from in 32 bits, of a matrix in 8", async () => {
+it("keeps the decay rows of an int8 matrix in 32 bits", async () => {
   const source = initialWeights(granite, 1);
   const stored = await source.read("model.layers.0.mamba.in_proj.weight");
   const precision = { weights: "int8", activations: "int16" } as const;

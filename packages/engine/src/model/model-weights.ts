@@ -6,7 +6,7 @@ import { toInt8, type Int8Matrix } from "./int8-matrix.js";
 import { isHeldInInt8, layerWeightSpecs, outerWeightSpecs, scaleName } from "./weights.js";
 import type { LayerWeightSpec, WeightSpec } from "./weights.js";
 
-/** Weights by the names under which graphs are fed; one in 8 bits has its scales beside it. */
+/** Weights by the names of graph feeds; one in 8 bits has its scales beside it. */
 export type WeightFeeds = Readonly<Record<string, Float32Array | Int8Array>>;
 
 /** A model's weights in memory. */
@@ -24,19 +24,19 @@ export interface FedWeights {
   readonly outer: PortValues;
 }
 
-/** How far loading has come. */
+/** Progress of loading. */
 export interface LoadProgress {
   readonly loadedBytes: number;
   readonly totalBytes: number;
 }
 
-/** What reading weights can take besides where they are. */
+/** Options of reading weights. */
 export interface LoadOptions {
   readonly signal?: AbortSignal;
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
 }
 
-/** Reads all weights, as the model's precision wants them; matrices become int8 one by one. */
+/** Reads all weights, in the model's precision; matrices become int8 one by one. */
 export async function loadModelWeights(
   config: ModelConfig,
   source: WeightSource,
@@ -72,8 +72,8 @@ export async function readLayerAgain(
 }
 
 /**
- * Reads weights as the model's precision wants them. Matrices that become int8 pass through an array in 32 bits, those
- * of a layer through one and the same.
+ * Reads weights in the model's precision. Matrices that become int8 pass through an array in 32 bits, those
+ * of a layer through the same one.
  */
 class WeightReader {
   readonly #config: ModelConfig;
@@ -143,7 +143,7 @@ class WeightReader {
   }
 }
 
-/** Weights in 32 bits, which what changes weights works with. */
+/** Weights in 32 bits, as needed for changing them. */
 export function floatWeights(feeds: WeightFeeds): Readonly<Record<string, Float32Array>> {
   const floats: Record<string, Float32Array> = {};
   for (const [name, data] of Object.entries(feeds)) {

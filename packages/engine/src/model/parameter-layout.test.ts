@@ -24,7 +24,7 @@ function expectNoGaps(layout: ParameterLayout): void {
 }
 
 describe("parameter layouts", () => {
-  it("hold the tensors that PEFT files have", async () => {
+  it("have the tensors of PEFT files", async () => {
     const config = await readModelConfig(fixture("qwen3/model"));
     const layout = adapterLayout(config, ["q", "k", "v", "o", "head"], 3);
     const targets = ["q_proj", "k_proj", "v_proj", "o_proj", "lm_head"] as const;
@@ -32,7 +32,7 @@ describe("parameter layouts", () => {
     expectNoGaps(layout);
   });
 
-  it.each([false, true])("hold the tensors of a model, tied embeddings: %s", async (tied) => {
+  it.each([false, true])("have the tensors of a model, tied embeddings: %s", async (tied) => {
     const parsed = await readModelConfig(fixture("qwen2/model"));
     const config = { ...parsed, tiedEmbeddings: tied };
     const layout = fullLayout(config);

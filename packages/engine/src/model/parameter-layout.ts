@@ -24,7 +24,7 @@ export interface ParameterFeed {
 }
 
 /**
- * Where trained parameters live in one flat array.
+ * The layout of trained parameters in one flat array.
  *
  * One array makes gradient sums, the optimizer and copies plain loops. First LoRA factors of sites that
  * read the same value are neighbours, so one feed spans them and one product computes them.

@@ -17,7 +17,7 @@ import { at } from "../util/arrays.js";
 import { siteWidths, sitesOf, type Site, type SiteGroup } from "./sites.js";
 import type { Projector } from "./transformer.js";
 
-/** A frozen matrix, or some that hold consecutive outputs of it. */
+/** A frozen matrix, whole or split by outputs. */
 export type SiteWeight = Tensor | Int8Weight | readonly (Tensor | Int8Weight)[];
 
 /** The frozen linear layer of a site. */
@@ -122,7 +122,7 @@ export function adaptedProjector(
 }
 
 /**
- * Projects with weights into which the adapters have been merged, `W + scale B A`. The forward pass costs
+ * Projects with weights that contain the merged adapters, `W + scale B A`. The forward pass costs
  * nothing more than without adapters; gradients of the factors are those of `adaptedProjector`.
  */
 export function mergedProjector(

@@ -15,10 +15,10 @@ interface Parameters {
 }
 
 /**
- * What stays on a device: the model's weights, its angles, and the parameters of whoever trains.
+ * Data that stays on a device: the model's weights, its angles, and the parameters in training.
  *
- * All of it is brought there when it is first needed. Parameters are brought again when they have changed, which
- * is once a step, and replaced by those of another adapter when that is trained.
+ * Everything is copied there when it is first needed. Parameters are copied again when they have changed, which
+ * is once a step, and are replaced when another adapter is trained.
  */
 export class Resident {
   readonly memory: DeviceMemory;

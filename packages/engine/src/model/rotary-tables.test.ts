@@ -11,7 +11,7 @@ const scaling = {
   originalContextLength: 256,
 } as const;
 
-// What transformers 5 computes with PyTorch 2.13: `inv_freq`, and the cosines of position 4095.
+// Values of transformers 5 with PyTorch 2.13: `inv_freq`, and the cosines of position 4095.
 const frequencies = [
   1, 0.269217312335968, 0.07247795909643173, 0.019512321799993515, 0.005253055598586798,
   0.001414213445968926, 0.0003807306638918817, 0.00010249933984596282, 2.7594589482760057e-5,
@@ -35,7 +35,7 @@ describe("rotary tables", () => {
     expect(rotaryFrequencies({ theta: 5e5, scaling }, 20)).toEqual(scaledFrequencies);
   });
 
-  it("have its angles, also at a position where their rounding is visible", async () => {
+  it("have its angles, also where rounding is visible", async () => {
     const llama = await readModelConfig(fixture("llama/model"));
     const config = { ...llama, headDim: 20, rope: { theta: 5e5, scaling: null } };
     const cos = new RotaryAngles(config, 4096).feeds["rope.cos"] ?? [];

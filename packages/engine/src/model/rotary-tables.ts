@@ -23,7 +23,7 @@ export function rotaryWidth(config: ModelConfig, rotation: Rotation): number {
   return Math.ceil(rotaryDim / 2);
 }
 
-/** Longest sequence that a model rotates in its usual way; longer ones are rotated in another. */
+/** Longest sequence that is rotated with the usual frequencies; longer ones use others. */
 export function usualLength(config: ModelConfig): number {
   const lengths = rotationsOf(config).map((rotation) => {
     const { scaling } = ropeOf(config, rotation);
@@ -36,7 +36,7 @@ export function usualLength(config: ModelConfig): number {
  * Angles of all rotations of a model by position, as feeds.
  *
  * Where a sequence's length decides how it rotates, tables have the angles of long sequences below those
- * of short ones: a token is sent to its angles by the row that it is given.
+ * of short ones: a token selects its angles by its row.
  */
 export class RotaryAngles {
   /** Positions that the tables reach. */

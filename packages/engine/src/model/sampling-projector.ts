@@ -61,7 +61,7 @@ const bothTransposed = { transposeLeft: true, transposeRight: true };
 /**
  * Projects with frozen weights plus the adapters of a batch. The left side of both products with factors is
  * the transposed one: the runtime then always sums up 128 terms at a time, in order. Otherwise it would
- * choose by the number of rows and threads, and a row's rounding would depend on its company.
+ * choose by the number of rows and threads, and a row's rounding would depend on the rest of its batch.
  */
 export function samplingProjector(
   graph: Graph,
@@ -96,8 +96,8 @@ export function samplingProjector(
 }
 
 /**
- * A group's products with frozen weights. In 8 bits they are one: that gives the same bits, since sums of whole numbers
- * are exact, and spares a row alone several small steps of each layer.
+ * A group's products with frozen weights. In 8 bits they are joined into one: that gives the same bits, since sums of integers
+ * are exact, and saves several small steps per layer for a single row.
  */
 function frozenProducts(value: Tensor, layers: readonly SiteTensors[]): readonly Tensor[] {
   const weights = layers.flatMap(({ weight }) => ("scale" in weight ? [weight] : []));
@@ -125,7 +125,7 @@ function joinedOutputs(weights: readonly Int8Weight[]): Int8Weight {
   return { ...at(weights, 0), transposed, values: transpose(transposed, [1, 0]), scale };
 }
 
-/** A step of decoding has few rows: how long it takes is how long reading the weights takes. */
+/** A decoding step has few rows, so that reading the weights determines its time. */
 function readOnce(weight: SiteWeight): SiteWeight {
   if ("dtype" in weight) return weight;
   if ("scale" in weight) return { ...weight, readOnce: true };

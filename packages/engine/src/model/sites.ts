@@ -43,7 +43,7 @@ const mixerGroups: Readonly<Record<Mixer, readonly SiteGroup[]>> = {
   mamba: ["mambaIn", "mambaOut"],
 };
 
-/** Groups that no flag covers: adapters from elsewhere may change them, those made here do not. */
+/** Groups that no flag covers: only adapters from elsewhere may change them. */
 const untrained: ReadonlySet<SiteGroup> = new Set<SiteGroup>(["deltaGates"]);
 
 /** The sites of a group. */
@@ -85,7 +85,7 @@ export function sitesOfFlags(config: ModelConfig, flags: LoraFlags): readonly Si
   return flags.trainUnembed ? [...sites, "head"] : sites;
 }
 
-/** The sites that adapters with these flags change when they are sampled from alone: also those that none trains here. */
+/** The sites that sampling-only adapters with these flags change, including those that cannot be trained here. */
 export function sampledSitesOfFlags(config: ModelConfig, flags: LoraFlags): readonly Site[] {
   const groupsHere = layerGroupsOf(config).filter((group) => untrained.has(group));
   const more = flags.trainAttn ? groupsHere.flatMap((group) => sitesOf(config, group)) : [];

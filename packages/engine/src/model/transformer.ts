@@ -49,11 +49,11 @@ export interface AttentionInputs {
   readonly key: Tensor;
   /** [tokens, kvHeads * headDim] */
   readonly value: Tensor;
-  /** What opens the result of attention, [tokens, heads * headDim]; absent where nothing does. */
+  /** Gate of the result of attention, [tokens, heads * headDim]; absent without a gate. */
   readonly queryGate?: Tensor;
 }
 
-/** The first part of a layer: from hidden states to what attention reads. */
+/** The first part of a layer: from hidden states to the inputs of attention. */
 export function attentionInputs(
   config: ModelConfig,
   kind: LayerKind,
@@ -77,7 +77,7 @@ export function attentionInputs(
   };
 }
 
-/** What the mixer of a layer reads. */
+/** The input of a layer's mixer. */
 function mixerInput(config: ModelConfig, weights: LayerWeights<Tensor>, hidden: Tensor): Tensor {
   return norm(config, hidden, weights.inputNorm);
 }
@@ -93,7 +93,7 @@ function withoutGate(config: ModelConfig, rows: Tensor): { raw: Tensor; gate?: T
   return { raw: reshape(raw, shape), gate: reshape(gate, shape) };
 }
 
-/** What a mixer other than attention adds to the hidden states. */
+/** The output of a mixer other than attention, to be added to the hidden states. */
 export function recurrentOutput(
   config: ModelConfig,
   kind: LayerKind,
@@ -115,7 +115,7 @@ export function recurrentOutput(
   }
 }
 
-/** What attention adds to the hidden states. */
+/** The output of attention, to be added to the hidden states. */
 export function attentionOutput(
   config: ModelConfig,
   project: Projector,
@@ -128,8 +128,8 @@ export function attentionOutput(
 }
 
 /**
- * Attention of tokens to the tokens of their own sequence up to themselves, as far as they see. How rows of tokens become
- * stacks of heads is the layout's business; the result has the shape that the layout collects to.
+ * Attention of tokens to the tokens of their own sequence up to themselves, within their window. The layout decides
+ * how rows of tokens become stacks of heads; the result has the shape that the layout collects to.
  */
 export function attention(
   config: ModelConfig,
@@ -157,7 +157,7 @@ export function attention(
   return collected;
 }
 
-/** Factor of attention's scores. */
+/** Scale of attention scores. */
 export function attentionScale({ attentionScale: given, headDim }: ModelConfig): number {
   return given ?? headDim ** -0.5;
 }
@@ -176,7 +176,7 @@ export function layerOutputs(
   return addBlock(config, middle, feedForward(config, kind, project, rows), weights.outputNorm);
 }
 
-/** What the feed-forward block of a layer adds to the hidden states, from their normed rows. */
+/** The output of a layer's feed-forward block for normed rows, to be added to the hidden states. */
 function feedForward(
   config: ModelConfig,
   kind: LayerKind,
@@ -197,11 +197,11 @@ export function logits(
   hidden: Tensor,
 ): Tensor {
   const normalized = norm(config, hidden, weights.finalNorm);
-  // The factor of logits is one of what they are products of, which is far smaller.
+  // The logit factor is applied to the hidden states, which are far smaller.
   return at(project("head", scaled(normalized, config.logitScale)), 0);
 }
 
-/** The residual connection around a block, whose result may be normed and scaled. */
+/** The residual connection around a block, with an optional norm and scale of the result. */
 function addBlock(
   config: ModelConfig,
   hidden: Tensor,
@@ -241,13 +241,13 @@ function rotated(
   return rotary(reshape(rows, [dimAt(rows, 0), 1, dimAt(rows, 1)]), positions, table, heads);
 }
 
-/** Queries that grow with their position. */
+/** Scales queries by position. */
 function grown({ rotation }: LayerKind, query: Tensor, inputs: RotationInputs): Tensor {
   const factors = rotation === null ? undefined : inputs.growth[rotation];
   return factors === undefined ? query : multiply(query, gatherRows(factors, inputs.positions));
 }
 
-/** The results of a group's linear layers one by one, also where one layer gives all of them. */
+/** The results of a group's linear layers one by one, also where one fused layer gives all of them. */
 function separate(projections: readonly Tensor[], widths: readonly number[]): readonly Tensor[] {
   return projections.length === 1 ? split(at(projections, 0), 1, widths) : projections;
 }

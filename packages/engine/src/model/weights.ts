@@ -10,13 +10,13 @@ import {
 } from "@tinker-ts/hub/weights";
 import type { ModelConfig } from "./model-config.js";
 
-/** Short name of a weight of a layer as it is held: a stored tensor, or a part of one that is held otherwise. */
+/** Short name of a layer's weight: a stored tensor, or a part of one. */
 export type WeightKey = LayerTensorKey | "mambaTime";
 
-/** Things that belong to the weights of a layer, by key. */
+/** Values by weight of a layer. */
 export type LayerWeights<T> = { readonly [K in WeightKey]?: T };
 
-/** Things that belong to the weights outside the layers; `head` is absent when it is the embedding. */
+/** Values by weight outside the layers; `head` is absent when it is the embedding. */
 export interface OuterWeights<T> {
   readonly embedding: T;
   readonly finalNorm: T;
@@ -52,7 +52,7 @@ export function heldWeights(config: ModelConfig, kind: LayerKind): readonly Laye
     if (steps === undefined || steps === 0) {
       return [{ key, name, shape, ...(firstRow === undefined ? {} : { firstRow }) }];
     }
-    // The last rows are the steps of time, from which the decay comes.
+    // The last rows are the time steps that the decay is computed from.
     const before = rows - steps;
     return [
       { key, name, shape: [before, ...columns], firstRow: 0 },
@@ -72,8 +72,8 @@ export function outerWeightSpecs(config: ModelConfig): OuterWeights<WeightSpec> 
 }
 
 /**
- * Rows of fewer numbers stay in 32 bits: products of them are about as fast there, and few errors of rounding
- * average less than many.
+ * Narrower rows stay in 32 bits: products of them are about as fast there, and rounding errors average out
+ * less over few terms.
  */
 const shortestInt8Row = 128;
 
@@ -95,7 +95,7 @@ export function scaleName(weight: string): string {
   return `${weight}.scale`;
 }
 
-/** Name of the feed with a weight in 8 bits the other way round, [inputs, outputs]. */
+/** Name of the feed with a transposed weight in 8 bits, [inputs, outputs]. */
 export function forwardName(weight: string): string {
   return `${weight}.forward`;
 }

@@ -43,7 +43,7 @@ it.each([
   ["convolution", "layers with a short convolution"],
   ["mamba", "Mamba layers"],
 ] as const)(
-  "refuses a model with %s on a GPU by name, before its weights are made",
+  "refuses a model with %s on a GPU before its weights are created",
   async (mixer, name) => {
     const core = new EngineCore({
       threads: 1,

@@ -30,10 +30,10 @@ import type { CallName, EngineCalls, WorkerSettings } from "./protocol.js";
 import { checkGpu, openDevice } from "../gpu/self-check.js";
 import { TrainedParameters } from "./trained-parameters.js";
 
-/** What a call can do besides answering. */
+/** Helpers of a call in the worker. */
 export interface CallContext<K extends CallName = CallName> {
   readonly signal: AbortSignal;
-  /** Tells of something before the answer; undefined where nobody listens. */
+  /** Sends an event before the response; undefined without a listener. */
   readonly emit: ((event: EngineCalls[K]["event"]) => void) | undefined;
 }
 
@@ -48,7 +48,7 @@ type Handlers = {
  * The engine as it lives in its worker.
  *
  * - Calls on the same parameters run in the order in which they came.
- * - One training pass runs at a time; sampling gets its turns between the programs of a pass.
+ * - One training pass runs at a time; sampling takes turns between the programs of a pass.
  */
 export class EngineCore {
   readonly handlers: Handlers;
@@ -146,7 +146,7 @@ export class EngineCore {
     return this.#addModel(computed, source, { ...context, emit: undefined });
   }
 
-  /** The model with what it is computed with, which is not always what was asked for. */
+  /** The model with its effective precision, which may differ from the requested one. */
   async #withPrecision(config: ModelConfig, precision: Precision): Promise<ModelConfig> {
     if (precision.weights === "f32") return config;
     if (this.#settings.device !== "cpu") {
@@ -199,7 +199,7 @@ export class EngineCore {
     return { model: id, config, folder: source.folder };
   }
 
-  /** WebGPU computes attention alone: what else mixes tokens has not been checked there. */
+  /** WebGPU supports attention only: other mixers have not been checked there. */
   #refuseMissingOperators({ architecture, layerKinds = [] }: ModelConfig): void {
     if (this.#settings.device === "cpu") return;
     const mixer = layerKinds.map(mixerOf).find((own) => own !== "attention");
@@ -219,7 +219,7 @@ export class EngineCore {
     for (const [key, snapshot] of this.#snapshots) {
       if (snapshot.model === model) this.#snapshots.delete(key);
     }
-    // What runs now still uses the model; what waits finds its parameters released.
+    // The running call still uses the model; waiting calls find its parameters released.
     await Promise.all(ended.map(([, { queue }]) => queue.add(() => {})));
     await this.#passes.add(() => model.release());
     this.#weightBytes.delete(id);
@@ -315,7 +315,7 @@ export class EngineCore {
   }
 }
 
-/** What layers besides those with attention have, for people to read. */
+/** Names of the mixers other than attention, for messages. */
 const mixerNames: Readonly<Record<Mixer, string>> = {
   attention: "attention",
   deltaRule: "layers with the gated delta rule",
@@ -327,7 +327,7 @@ function released(what: string): EngineError {
   return new EngineError("released", `the ${what} was released and cannot be used any more.`);
 }
 
-/** Weights that the caller holds in memory, checked against those that are expected. */
+/** Weights that the caller holds in memory, checked against the expected ones. */
 function givenWeights(expected: WeightSource, tensors: NamedTensors): WeightSource {
   for (const [name, { shape }] of expected.tensors) {
     const given = tensors.get(name);

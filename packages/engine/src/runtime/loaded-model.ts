@@ -27,12 +27,12 @@ export interface ModelSource {
   readonly isLasting: boolean;
 }
 
-/** A model in memory with its sampler and what training may use. */
+/** A model in memory with its sampler and its shares of memory. */
 export class LoadedModel {
   readonly runtime: ModelRuntime;
   readonly budget: TrainingBudget;
   readonly sampler: Sampler;
-  /** Of whichever adapter trains. */
+  /** Of the adapter in training. */
   readonly merged: MergedWeights;
   readonly #source: Pick<ModelSource, "folder"> & { readonly close: () => Promise<void> };
   #isPacked = false;
@@ -79,16 +79,16 @@ export class LoadedModel {
   /** Refuses the first sample if the copy of the weights that is packed for it would not fit. */
   prepareSampling(): void {
     if (this.#isPacked || this.runtime.resident !== undefined) return;
-    const way = "sampling packs the weights once more, which takes";
+    const need = "sampling packs the weights once more, which takes";
     const neededBytes = packedBytesOf(this.config) - this.runtime.layers.spareBytes;
-    refuseSwapping(way, neededBytes, unusedBytes());
+    refuseSwapping(need, neededBytes, unusedBytes());
     this.#isPacked = true;
   }
 
-  /** Refuses a pass if the weights that sampling has let go of would not fit beside what it packed. */
+  /** Refuses a pass if the weights that sampling has released would not fit beside its packed copy. */
   prepareTraining(): void {
-    const way = "training reads weights again that sampling has packed, which takes";
-    refuseSwapping(way, this.runtime.layers.missingBytes, unusedBytes());
+    const need = "training reads weights again that sampling has packed, which takes";
+    refuseSwapping(need, this.runtime.layers.missingBytes, unusedBytes());
   }
 
   /** The bytes of the model's tokens, read when they are first needed. */
@@ -97,7 +97,7 @@ export class LoadedModel {
     return { bytesOf: (token) => tokenizer.tokenBytes(token) };
   }
 
-  /** A constraint over the model's tokens; those of late are remembered. */
+  /** A constraint over the model's tokens; recent ones are cached. */
   async constraint({ grammar, textTokens = [] }: SampleConstraint): Promise<Constraint> {
     const tokenizer = await this.#loadTokenizer("a constraint needs", "use a model folder");
     this.#constraints ??= new Constraints(
@@ -115,12 +115,12 @@ export class LoadedModel {
     await this.#source.close();
   }
 
-  #loadTokenizer(need: string, wayOut: string): Promise<Tokenizer> {
+  #loadTokenizer(need: string, suggestion: string): Promise<Tokenizer> {
     const { folder } = this.#source;
     if (folder === null) {
       throw new EngineError(
         "no_tokenizer",
-        `${need} the model's tokenizer, but this model was not loaded from a folder; ${wayOut}.`,
+        `${need} the model's tokenizer, but this model was not loaded from a folder; ${suggestion}.`,
       );
     }
     this.#tokenizer ??= loadTokenizer(folder);

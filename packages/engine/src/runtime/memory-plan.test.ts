@@ -19,7 +19,7 @@ const config = parseModelConfig({
 });
 
 describe("the estimate of a model's memory", () => {
-  it("counts what is held of the weights", () => {
+  it("counts the weights that are held", () => {
     const parameters = 596_049_920;
     expect(estimateMemory(config).weightBytes).toBe(4 * parameters);
     const { weightBytes } = estimateMemory(config, { weights: "int8" });
@@ -28,7 +28,7 @@ describe("the estimate of a model's memory", () => {
     expect(weightBytes / (parameters + 151_936 * 1024)).toBeLessThan(1.01);
   });
 
-  it("counts matrices of short rows in 32 bits, as they are held", () => {
+  it("counts matrices with short rows in 32 bits", () => {
     const narrow = {
       ...config,
       hiddenSize: 64,
@@ -41,7 +41,7 @@ describe("the estimate of a model's memory", () => {
     expect(weightBytes).toBe(estimateMemory(narrow).weightBytes);
   });
 
-  it("grows with what is done and with the rank of the adapter", () => {
+  it("grows with training and with the rank of the adapter", () => {
     for (const weights of ["f32", "int8"] as const) {
       const small = estimateMemory(config, { weights, rank: 8 });
       const large = estimateMemory(config, { weights, rank: 64 });
@@ -52,7 +52,7 @@ describe("the estimate of a model's memory", () => {
     }
   });
 
-  it("counts several times what the sampler packs at once of int8 layers, and the rest once", () => {
+  it("counts the largest sampler program several times, and other int8 layers once", () => {
     const layerBytes = 15.8e6;
     const more = (from: number, to: number): number => {
       const [few, many] = [from, to].map((layers) =>
@@ -71,17 +71,17 @@ describe("the estimate of a model's memory", () => {
 describe("a model that does not fit", () => {
   const smaller = { weights: "int8", weightBytes: 700e6 };
 
-  it("is refused with what would fit", () => {
+  it("is refused with a suggestion that fits", () => {
     expect(() => planMemory(2e9, 2.4e9, 0, smaller)).toThrow(
       /the model's weights take 2289 MB.*load it with weights: "int8", which take 668 MB/,
     );
   });
 
-  it("is not told to use what would not fit either", () => {
+  it("gets no suggestion that would not fit either", () => {
     expect(() => planMemory(0.5e9, 2.4e9, 0, smaller)).toThrow(/choose a smaller model/);
   });
 
-  it("is refused before the machine swaps, with what would fit", () => {
+  it("is refused before the machine swaps, with a suggestion that fits", () => {
     const what = "the model's weights take";
     expect(() => refuseSwapping(what, 2.4e9, 1e9, smaller)).toThrow(
       /take 2289 MB, but the machine has 954 MB left; end other programs, or load it with weights: "int8", which take 668 MB/,

@@ -14,7 +14,7 @@ import { headChunkRows } from "../train/head-pass.js";
 import { trainingBudget } from "../train/training-budget.js";
 import os from "node:os";
 
-/** How a model's share of memory is divided. */
+/** The division of a model's share of memory. */
 export interface MemoryPlan {
   /** Activations that wait for the backward pass. */
   readonly activationBytes: number;
@@ -22,7 +22,7 @@ export interface MemoryPlan {
   readonly kvBytes: number;
   /** Keys and values of remembered prompts. */
   readonly prefixBytes: number;
-  /** What the model says of tokens: numbers for its whole vocabulary, for each that is asked for. */
+  /** Rows of the vocabulary's size: logits and probabilities of the requested tokens. */
   readonly tableBytes: number;
 }
 
@@ -43,7 +43,7 @@ export function planMemory(
   if (weightBytes + otherWeightBytes + smallestShareBytes > memoryBytes) {
     const [others, way] =
       otherWeightBytes === 0
-        ? ["", smallerWay(memoryBytes, smaller) ?? "choose a smaller model"]
+        ? ["", smallerWeightsHint(memoryBytes, smaller) ?? "choose a smaller model"]
         : [` and those of other models ${megabytes(otherWeightBytes)} MB`, "unload another model"];
     throw new EngineError(
       "not_enough_memory",
@@ -70,7 +70,7 @@ export function refuseSwapping(
   smaller?: SmallerWeights,
 ): void {
   if (neededBytes <= freeBytes) return;
-  const suggestion = smallerWay(freeBytes, smaller) ?? "choose a smaller model";
+  const suggestion = smallerWeightsHint(freeBytes, smaller) ?? "choose a smaller model";
   throw new EngineError(
     "not_enough_memory",
     `${what} ${megabytes(neededBytes)} MB, but the machine has ${megabytes(freeBytes)} MB left; end ` +
@@ -78,7 +78,7 @@ export function refuseSwapping(
   );
 }
 
-/** The division of what an engine may use. */
+/** Divides the memory that an engine may use. */
 export function divideMemory(memoryBytes: number, weightBytes: number): MemoryPlan {
   const rest = Math.max(smallestShareBytes, memoryBytes - 2 * weightBytes);
   return {
@@ -93,8 +93,11 @@ function megabytes(bytes: number): number {
   return Math.ceil(bytes / 2 ** 20);
 }
 
-/** What would fit, where something does. */
-function smallerWay(memoryBytes: number, smaller: SmallerWeights | undefined): string | undefined {
+/** Suggests smaller weights if they would fit. */
+function smallerWeightsHint(
+  memoryBytes: number,
+  smaller: SmallerWeights | undefined,
+): string | undefined {
   if (smaller === undefined || smaller.weightBytes + smallestShareBytes > memoryBytes)
     return undefined;
   return `load it with weights: "${smaller.weights}", which take ${megabytes(smaller.weightBytes)} MB`;
@@ -102,7 +105,7 @@ function smallerWay(memoryBytes: number, smaller: SmallerWeights | undefined): s
 
 /** Memory that a model takes, as the process would show it. */
 export interface MemoryEstimate {
-  /** Weights as they are held for whatever is done. */
+  /** Weights, needed for training and for sampling. */
   readonly weightBytes: number;
   /** The whole process while an adapter is trained. */
   readonly trainingBytes: number;
@@ -112,13 +115,13 @@ export interface MemoryEstimate {
   readonly bothBytes: number;
 }
 
-/** What an estimate is for. */
+/** Options of an estimate. */
 export interface EstimateOptions {
   /** @default "f32" */
   readonly weights?: Precision["weights"];
   /** Rank of the adapter. @default 32 */
   readonly rank?: number;
-  /** What the engine may use, as in its options. @default 60 % of the machine's */
+  /** Memory that the engine may use, as in its options. @default 60 % of the machine's */
   readonly memoryBytes?: number;
 }
 
@@ -140,12 +143,12 @@ const logitTables = { f32: 6, int8: 8 } as const;
 /** Values of a layer that exist at once between its products; with digits there are more of them. */
 const layerValues = { f32: 10, int8: 34 } as const;
 
-/** What packed weights take for each of their bytes: the C library's heap keeps part of what packing gives back. */
+/** Memory per byte of packed weights: the C library's heap keeps part of what packing frees. */
 const packing = { f32: 1.2, int8: 1.1 } as const;
 
 /**
- * What making the sampler's last program takes for each byte of its weights, which are there as they were read, turned
- * around and packed. Passes hold buffers that are let go of for it.
+ * Memory per byte of weights for compiling the sampler's last program: the weights as read, transposed
+ * and packed. Passes hold buffers that are freed for it.
  */
 const making = { f32: 0, int8: 2.3 } as const;
 
@@ -170,7 +173,7 @@ function layerBytesOf(config: ModelConfig): number {
   return layers.reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** What a model takes in memory for some precision, before any of it is read. */
+/** Estimates a model's memory in some precision before it is read. */
 export function estimateMemory(
   plain: ModelConfig,
   { weights = "f32", rank = 32, memoryBytes = defaultMemoryBytes() }: EstimateOptions = {},
@@ -185,13 +188,13 @@ export function estimateMemory(
   return {
     weightBytes,
     trainingBytes: base + training,
-    // What has been packed of the layers is let go of.
+    // Packed layers are released.
     samplingBytes: base - layerBytesOf(config) + sampling + makingBytes(config),
     bothBytes: base + training + sampling,
   };
 }
 
-/** What passes take besides weights and parameters. */
+/** Memory of passes besides weights and parameters. */
 function trainingBytes(config: ModelConfig, memoryBytes: number): number {
   const { activationBytes } = divideMemory(memoryBytes, weightBytesOf(config));
   const budget = trainingBudget(config, activationBytes);
@@ -208,7 +211,7 @@ function trainingBytes(config: ModelConfig, memoryBytes: number): number {
   );
 }
 
-/** What sampling takes besides weights and adapters. */
+/** Memory of sampling besides weights and adapters. */
 function samplingBytes(config: ModelConfig): number {
   const packed = packedBytesOf(config);
   return packed * (config.precision === undefined ? packing.f32 : packing.int8);
@@ -219,7 +222,7 @@ function makingBytes(config: ModelConfig): number {
   return largest * making[config.precision?.weights ?? "f32"];
 }
 
-/** While weights become int8, one matrix of them is there in 32 bits; what is read leaves some behind. */
+/** While weights are quantized, one matrix is held in 32 bits; reading leaves some memory in use. */
 function readingBytes(config: ModelConfig): number {
   return config.precision === undefined ? 0 : 0.15 * weightBytesOf(config);
 }
@@ -246,17 +249,17 @@ function sumOf(specs: readonly WeightSpec[], measure: (spec: WeightSpec) => numb
   return specs.reduce((sum, spec) => sum + measure(spec), 0);
 }
 
-/** Part of the machine's memory that an engine may use unless it is told otherwise. */
+/** Part of the machine's memory that an engine may use by default. */
 const defaultFraction = 0.6;
 
-/** Memory that an engine may use unless it is told otherwise. */
+/** Memory that an engine may use by default. */
 export function defaultMemoryBytes(): number {
   return Math.floor(machineBytes() * defaultFraction);
 }
 
-/** Memory that nothing uses at the moment, or `Infinity` where the system does not tell what it could free. */
+/** Memory that nothing uses at the moment, or `Infinity` where the system does not report memory that it could free. */
 export function unusedBytes(): number {
-  // Elsewhere what files are remembered in counts as used, although it is given up when it is needed.
+  // Elsewhere the page cache counts as used, although it is freed on demand.
   return process.platform === "linux" ? process.availableMemory() : Infinity;
 }
 

@@ -16,7 +16,7 @@ import type { PassProgress, PassResult } from "../train/pass.js";
 import type { DeviceTimes } from "../gpu/device-times.js";
 import type { DeviceCheck } from "../gpu/self-check.js";
 
-/** What travels for one kind of call. */
+/** The messages of one kind of call. */
 interface Call<Request, Response, Event = never> {
   readonly request: Request;
   readonly response: Response;
@@ -49,7 +49,7 @@ export interface PassRequestMessage {
   readonly backward: boolean;
 }
 
-/** What an optimizer step did. */
+/** The result of an optimizer step. */
 export interface StepMetrics {
   readonly gradientNorm: number;
   readonly updateNorm: number;
@@ -64,7 +64,7 @@ export interface EngineCalls {
   checkDevice: Call<null, DeviceCheck>;
   /** Times a training pass on the worker's device and on the processor. */
   timeDevice: Call<null, DeviceTimes>;
-  /** What the processor makes of int8 weights. */
+  /** Checks int8 weights on the processor. */
   checkInt8: Call<null, Int8Support>;
   loadModel: Call<{ folder: string; precision: Precision }, ModelInfo, LoadProgress>;
   createModel: Call<
@@ -105,7 +105,7 @@ export type CallName = keyof EngineCalls;
 /** Settings of the worker. */
 export interface WorkerSettings {
   readonly threads: number;
-  /** What computes. */
+  /** The device to compute on. */
   readonly device: DeviceName;
   readonly memoryBytes: number;
   /** Memory of a `NativeCalls` that the owner shares. */
@@ -120,17 +120,17 @@ export type ToWorker =
         readonly id: number;
         readonly name: K;
         readonly request: EngineCalls[K]["request"];
-        /** Whether somebody listens to its events: each of them wakes the owner's thread. */
-        readonly isHeard: boolean;
+        /** Whether to send events: each of them wakes the owner's thread. */
+        readonly hasListener: boolean;
       };
     }[CallName]
   | { readonly kind: "cancel"; readonly id: number }
   | { readonly kind: "close" };
 
-/** An error as it travels. */
+/** A serialized error. */
 export interface ErrorMessage {
   readonly message: string;
-  /** Absent when it is no EngineError. */
+  /** Absent if it is not an EngineError. */
   readonly code?: string;
   readonly category?: EngineErrorCategory;
   readonly stack?: string | undefined;

@@ -12,7 +12,7 @@ import type { LoadedModel } from "./loaded-model.js";
 import type { EngineCalls, PassRequestMessage, StepMetrics } from "./protocol.js";
 import { RandomStream } from "../util/random.js";
 
-/** What a pass needs from its surroundings. */
+/** Callbacks of a pass. */
 export interface PassContext {
   readonly pause: () => Promise<void>;
   readonly onProgress?: ((progress: PassProgress) => void) | undefined;
@@ -105,7 +105,7 @@ export class TrainedParameters {
     return { ...report, learningRate: complete.learningRate };
   }
 
-  /** Replaces the values; an adapter for sampling takes those it is given, and has zeros elsewhere. */
+  /** Replaces the values; a sampling-only adapter sets missing values to zero. */
   import(state: ParameterExport, withOptimizer: boolean): void {
     const tensors = this.#forSampling ? this.state.completed(state.tensors) : state.tensors;
     this.state.import({ ...state, tensors }, withOptimizer);

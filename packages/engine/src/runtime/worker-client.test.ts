@@ -2,7 +2,7 @@ import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
 import { inOwnRealm } from "./worker-client.js";
 
-it("makes what came from another realm instances of this one's classes, in the same memory", () => {
+it("converts values of another realm to this realm's classes without copying", () => {
   const message = runInNewContext(`({
     kind: "response",
     response: {
@@ -23,7 +23,7 @@ it("makes what came from another realm instances of this one's classes, in the s
   expect(own.response.outputs[0].logprobs.buffer).toBe(message.response.outputs[0].logprobs.buffer);
 });
 
-it("leaves what is of this realm as it is", () => {
+it("leaves values of this realm unchanged", () => {
   const message = { response: [Float32Array.of(1)] };
   expect(inOwnRealm(message)).toBe(message);
 });

@@ -11,13 +11,13 @@ import type {
   WorkerSettings,
 } from "./protocol.js";
 
-/** How a call is made. */
+/** Options of a call. */
 export interface CallOptions<K extends CallName> {
   readonly signal?: AbortSignal | undefined;
   readonly onEvent?: ((event: EngineCalls[K]["event"]) => void) | undefined;
 }
 
-/** Methods, because calls of all kinds are kept together: each gets only what belongs to it. */
+/** Methods, because calls of all kinds are stored together: each receives only its own types. */
 interface PendingCall {
   emit(event: unknown): void;
   resolve(response: unknown): void;
@@ -29,7 +29,7 @@ interface PendingCall {
 /**
  * The owner's side of the worker thread.
  *
- * - A call that is aborted ends when the worker says so: until then it may still take effect.
+ * - An aborted call ends when the worker confirms it: until then it may still take effect.
  * - When the worker dies, every pending and every later call fails with the reason.
  * - The worker keeps the process alive only while a call is pending.
  */
@@ -45,8 +45,8 @@ export class WorkerClient {
     const workerData: WorkerSettings = { ...settings, nativeCalls: calls.memory };
     this.#worker = new Worker(new URL("./worker.js", import.meta.url), {
       name: "tinker-ts engine",
-      // Flags of the process hold for its threads, V8's too, but naming those here is refused. So is a flag of
-      // `node --input-type=module --eval` in a thread: it is about that program alone.
+      // Flags of the process also apply to its threads, V8's too, but naming those here is refused. So is
+      // `node --input-type=module --eval` in a thread: that flag concerns the main program only.
       execArgv: process.execArgv.some((flag) => flag.startsWith("--input-type")) ? [] : undefined,
       workerData,
     });
@@ -89,10 +89,10 @@ export class WorkerClient {
     });
     this.#worker.ref();
     try {
-      const isHeard = onEvent !== undefined;
-      this.#worker.postMessage({ kind: "call", id, name, request, isHeard }, []);
+      const hasListener = onEvent !== undefined;
+      this.#worker.postMessage({ kind: "call", id, name, request, hasListener }, []);
     } catch (error) {
-      // What cannot be copied to another thread, such as a function among the data.
+      // Values that cannot be cloned to another thread, such as a function among the data.
       this.#receive({ kind: "error", id, error: uncopyable(error) });
     }
     return result.promise;
@@ -140,20 +140,20 @@ export class WorkerClient {
 }
 
 function crashed(cause: Error): EngineError {
-  // It never began to work, and a new one would not either.
+  // The worker never started, and a new one would not either.
   if ("code" in cause && cause.code === "runtime_missing") {
     return new EngineError("runtime_missing", cause.message, { category: "internal", cause });
   }
   return new EngineError(
     "engine_failed",
-    `the engine has stopped working: ${cause.message}. Create a new one and load what it held again.`,
+    `the engine has stopped working: ${cause.message}. Create a new one and load its models again.`,
     { category: "internal", cause },
   );
 }
 
 function uncopyable(error: unknown): ErrorMessage {
   const reason = error instanceof Error ? error.message : String(error);
-  const message = `the request holds something that is no plain data: ${reason}`;
+  const message = `the request holds a value that cannot be cloned: ${reason}`;
   return { message, code: "invalid_request", category: "user", aborted: false };
 }
 
@@ -177,8 +177,8 @@ const kinds: Readonly<Record<string, OwnKind | undefined>> = {
 type OwnKind = new (buffer: ArrayBufferLike, offset: number, length: number) => ArrayBufferView;
 
 /**
- * What came from a thread, with lists, maps and arrays of this realm, in the same memory. Messages are made in the realm
- * of the process; Jest and some pools of Vitest run programs in another one, where these are of no known class.
+ * Converts lists, maps and typed arrays from a thread to classes of this realm, sharing their memory. Messages are made in
+ * the realm of the process; Jest and some pools of Vitest run programs in another one, where `instanceof` would fail.
  */
 export function inOwnRealm<T>(message: T): T {
   return message instanceof Object ? message : (adopted(message) as T);

@@ -1,4 +1,4 @@
-// The engine's worker thread: answers calls of its owner until it is told to close.
+// The engine's worker thread: answers calls of its owner until it is closed.
 import { parentPort, workerData } from "node:worker_threads";
 import { EngineError } from "../errors.js";
 import { EngineCore } from "./engine-core.js";
@@ -34,10 +34,10 @@ function dispatch<K extends CallName>(
   message: Extract<ToWorker, { kind: "call" }> & { name: K },
   signal: AbortSignal,
 ) {
-  const { id, name, request, isHeard } = message;
+  const { id, name, request, hasListener } = message;
   return core.handlers[name](request, {
     signal,
-    emit: isHeard ? (event) => send({ kind: "event", id, event }) : undefined,
+    emit: hasListener ? (event) => send({ kind: "event", id, event }) : undefined,
   });
 }
 

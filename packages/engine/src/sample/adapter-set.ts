@@ -13,9 +13,9 @@ import {
 import { viewsAt, type ParameterLayout, type Place } from "../model/parameter-layout.js";
 import { headPrefix, ofLayer } from "./graphs/decoder.js";
 
-/** An adapter whose values do not change any more. */
+/** An adapter with fixed values. */
 export interface FrozenAdapter {
-  /** Tells adapters apart, also ones with equal values. */
+  /** Identity of the adapter; different even for equal values. */
   readonly id: string;
   readonly rank: number;
   /** alpha / rank */
@@ -26,15 +26,15 @@ export interface FrozenAdapter {
 }
 
 /**
- * Ranks are filled up with zeros to a multiple of this, because kernels add several ranks at a time: only
- * if adapters begin at such a multiple, the place of an adapter among others has no influence on rounding.
+ * Ranks are padded with zeros to a multiple of this, because kernels add several ranks at a time: only
+ * if adapters begin at such a multiple, the position of an adapter among others does not affect rounding.
  */
 const rankStep = 8;
 
-/** The runtime sums up so many ranks at a time; an adapter that crossed such a border only beside others would be rounded otherwise. */
+/** The runtime sums this many ranks at a time; an adapter that crosses such a border only in a batch would be rounded differently. */
 const summedRanks = 128;
 
-/** The model without an adapter, as one that adds nothing. */
+/** The model without an adapter, as an adapter of zeros. */
 export function noAdapter(): FrozenAdapter {
   return {
     id: "base",
@@ -75,12 +75,12 @@ export class AdapterSet {
     this.feeds = joined;
   }
 
-  /** The factors of all ranks, for rows of the layers and of the head whose adapters are given, as feeds. */
+  /** The factors of all ranks, for rows of the layers and of the head with the given adapters, as feeds. */
   membership(
     ofRows: readonly string[],
     ofHeadRows: readonly string[],
   ): Readonly<Record<string, Float32Array>> {
-    // The next token is mostly asked for the same sequences.
+    // Successive steps mostly have the same sequences.
     const key = `${ofRows.join()} ${ofHeadRows.join()}`;
     if (key !== this.#lastMembership?.key) {
       this.#lastMembership = { key, feeds: this.#membership(ofRows, ofHeadRows) };
@@ -174,7 +174,7 @@ export class AdapterSet {
   }
 }
 
-/** What an adapter that has all ranks holds under a name: it need not be copied. */
+/** The tensor of an adapter that has all ranks: it need not be copied. */
 function wholeOf(
   views: readonly Record<string, Float32Array>[],
   name: string,

@@ -59,7 +59,7 @@ export class DecodeGroup {
     return this.#sequences;
   }
 
-  /** Gives the memory back; the group must not be used any more. */
+  /** Returns the memory; the group must not be used any more. */
   release(): void {
     this.#rows.release();
   }
@@ -72,7 +72,7 @@ export class DecodeGroup {
     return adapters.length < maxAdapters || adapters.some(({ id }) => id === sequence.adapter.id);
   }
 
-  /** Adds a sequence whose earlier tokens are a row of another store, and after which others follow. */
+  /** Adds a sequence; its earlier tokens are a row of another store. `followers` more are expected. */
   add(sequence: Sequence, source: KvRows, row: number, followers: number): void {
     const count = this.#sequences.length;
     this.#reserve(count + 1, followers);
@@ -121,7 +121,7 @@ export class DecodeGroup {
     return drawn;
   }
 
-  /** The adapters in use, in an order that does not depend on who came first. */
+  /** The adapters in use, in an order that does not depend on arrival. */
   #adapters(): readonly FrozenAdapter[] {
     const byId = new Map(this.#sequences.map(({ adapter }) => [adapter.id, adapter]));
     return [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));

@@ -36,7 +36,7 @@ async function read(model: ModelRuntime, decoder: Decoder, head: readonly HeadRo
   return { logits, next };
 }
 
-it("computes the same in one program and in many", async () => {
+it("gives the same results in one program and in many", async () => {
   const [whole, divided] = models;
   if (whole === undefined || divided === undefined) throw new Error("unreachable");
   const rows = [2, 5].map((row) => ({ row, temperature: 1 }));
@@ -59,7 +59,7 @@ function hasProgramOfSecondLayer({ programs }: ModelRuntime): Promise<boolean> {
 }
 
 it.each([1000, 1])(
-  "computes the same with an unembedding in parts of %i bytes",
+  "gives the same results with an unembedding in parts of %i bytes",
   async (matrixBytes) => {
     const [whole] = models;
     if (whole === undefined) throw new Error("unreachable");
@@ -72,7 +72,7 @@ it.each([1000, 1])(
   },
 );
 
-it("says the same of some rows at a time as of all at once", async () => {
+it("gives the same results for rows in parts and at once", async () => {
   const [whole, divided] = models;
   if (whole === undefined || divided === undefined) throw new Error("unreachable");
   const rows = Array.from(prompt, (_, row) => ({ row, temperature: 1 }));
@@ -84,7 +84,7 @@ it("says the same of some rows at a time as of all at once", async () => {
   }
 });
 
-it("gives a row the same logits whichever others are asked", async () => {
+it("gives a row the same logits whichever other rows are requested", async () => {
   const [model] = models;
   if (model === undefined) throw new Error("unreachable");
   const decoder = new Decoder(model);

@@ -18,10 +18,10 @@ import type { KvMemory } from "./kv-memory.js";
 import type { KvRows } from "./kv-rows.js";
 import { promptBlock } from "./prefix-cache.js";
 
-/** A row of new tokens of which the next token is asked. */
+/** A row of new tokens to predict the next token for. */
 export interface HeadRow {
   readonly row: number;
-  /** What logits are divided by; 0 stands for a greedy choice and leaves them as they are. */
+  /** Divisor of logits; 0 means greedy and leaves them unchanged. */
   readonly temperature: number;
 }
 
@@ -37,11 +37,11 @@ export interface DecoderInput {
   readonly adapterIds: readonly string[];
   /** In the order of their rows. */
   readonly head: readonly HeadRow[];
-  /** Tokens of the sequences when all of their parts have been read. @default those read by now */
+  /** Tokens of the sequences once all of their parts have been read. @default those read so far */
   readonly wholeTokens?: number;
 }
 
-/** What the model says of some rows of tokens. */
+/** Logits and probabilities of some rows of tokens. */
 export interface DecoderOutput {
   /** [rows, vocabulary] */
   readonly logits: Float32Array;
@@ -53,7 +53,7 @@ export interface DecoderOutput {
   readonly probabilities: Float32Array;
 }
 
-/** What the model says of one row, by token. */
+/** Logits and probabilities of one row, by token. */
 export interface DecodedRow {
   readonly logits: Float32Array;
   readonly logprobs: Float32Array;
@@ -77,39 +77,39 @@ export function decodedRow(output: DecoderOutput, row: number): DecodedRow {
 /**
  * Weights that one program may hold. Few large programs are quicker than many: each has threads of its own, which
  * sleep until its turn, and feeds to be handed over. But while a program is made its weights exist twice, in 8 bits three
- * times, and what they leave behind in the C library's heap stays there.
+ * times, and the C library's heap keeps part of their memory.
  */
 const defaultProgramBytes = { f32: 64 << 20, int8: 128 << 20 } as const;
 
 /**
- * What the runtime packs at once of the unembedding, of which it meanwhile holds as much twice. Smaller parts
+ * Largest part of the unembedding that the runtime packs at once; meanwhile it is held twice. Smaller parts
  * cost time: ten of 64 MB take a fifth longer than one.
  */
 const defaultMatrixBytes = 256 << 20;
 
 /**
  * A head that is not larger than this part of the layers belongs to their program, which saves a run per
- * token. The price is a row of logits for prompts that do not want any.
+ * token, at the price of a row of logits for prompts that do not need one.
  */
 const smallHead = 0.5;
 
 /** Tables of a row of the vocabulary's width that exist at once, with those inside the runtime. */
 const tablesPerRow = 6;
 
-/** Rows that a step asks of at most: a block of a prompt and once more its last one. */
+/** Most rows that a step evaluates: a block of a prompt and its last row once more. */
 const mostHeadRows = promptBlock + 1;
 
-/** How a decoder divides its work. */
+/** Limits that divide a decoder's work. */
 export interface DecoderLimits {
   /** Weights that one program may hold. @default 64 MB in 32 bits, 128 MB in 8 */
   readonly programBytes?: number;
   /** Most of the unembedding that is one matrix. @default 256 MB */
   readonly matrixBytes?: number;
-  /** Memory for what the model says of rows. @default enough for every row of a step */
+  /** Memory for logits and probabilities of rows. @default enough for every row of a step */
   readonly tableBytes?: number;
 }
 
-/** Reads what the model says of some of the rows that were asked of, of which `first` is the first. */
+/** Receives the results of some of the requested rows, starting at `first`. */
 export type UseOutput = (output: DecoderOutput, first: number) => void;
 
 /** Runs the decoder graphs of a model; programs are made when they are first needed. */
@@ -136,7 +136,7 @@ export class Decoder {
   }
 
   /**
-   * Reads new tokens, adds them to the cache, and tells what may follow some of them: of all at once, or of
+   * Reads new tokens, adds them to the cache, and gives the results of the requested rows: of all at once, or of
    * as many at a time as there is memory for. Each part is valid until `use` returns.
    */
   async run(input: DecoderInput, use: UseOutput): Promise<void> {
@@ -145,7 +145,7 @@ export class Decoder {
     }
   }
 
-  /** The new tokens in as many parts as the device wants. */
+  /** The new tokens in as many parts as the device needs. */
   *#pieces(input: DecoderInput): Iterable<{ part: DecoderInput; firstHead: number }> {
     const { tokens, newTokens, adapterIds, head } = input;
     const { mostNewTokens } = this.#model.device;
@@ -165,22 +165,22 @@ export class Decoder {
     }
   }
 
-  /** Memory for caches, where it is not the processor's. */
+  /** Memory for caches, if it is not the processor's. */
   get memory(): KvMemory | undefined {
     return this.#deviceLayers?.memory;
   }
 
-  /** Whether all that was asked of memory on a device has been done. */
+  /** Whether all queued operations on device memory are done. */
   get isSettled(): boolean {
     return this.#deviceLayers?.memory.isSettled ?? true;
   }
 
-  /** Does what was asked of memory on a device. */
+  /** Runs queued operations on device memory. */
   async settle(): Promise<void> {
     await this.#deviceLayers?.memory.settle();
   }
 
-  /** Lets go of what a device holds of joined adapters. */
+  /** Frees joined adapters on a device. */
   forget(adapters: AdapterSet): void {
     this.#deviceLayers?.forget(adapters);
   }
@@ -247,7 +247,7 @@ export class Decoder {
     for (let row = 0; row < sequences; row++) cache.extend(row, newTokens);
   }
 
-  /** What a part reads and writes that says something of some rows. */
+  /** Feeds and results of a part with a head, for some rows. */
   #withHead(
     prepared: PreparedRun,
     input: DecoderInput,
@@ -272,7 +272,7 @@ export class Decoder {
     };
   }
 
-  /** What all parts read, and the sizes of it. */
+  /** Feeds of all parts, and their sizes. */
   #prepare(input: DecoderInput): PreparedRun & PreparedParts {
     const { newTokens, cache, adapters, adapterIds, wholeTokens } = input;
     const sequences = adapterIds.length;
@@ -306,7 +306,7 @@ export class Decoder {
     };
   }
 
-  /** A cache as what layers read and as what they write: the same arrays, kept as long as the cache. */
+  /** A cache as inputs and outputs of layers: the same arrays, kept as long as the cache. */
   #cachePorts(cache: KvRows, sequences: number): PortValues {
     const known = this.#knownCaches.get(cache);
     if (known?.sequences === sequences) return known.ports;
@@ -342,7 +342,7 @@ export class Decoder {
     const compile = async (): Promise<CompiledGraph> => {
       const layers = new Map<number, WeightFeeds>();
       for (const layer of own) layers.set(layer, await held.of(layer));
-      // What packing leaves behind in the C library's heap then serves the buffers that passes will want again.
+      // Memory that packing leaves in the C library's heap is then reused for buffers of passes.
       pool.trim(0);
       return decoderPart(config, part, { layers, outer }, this.#matrixBytes);
     };
@@ -350,7 +350,7 @@ export class Decoder {
     // adds them up in another order than beside others.
     const maxThreads = isHeadAlone(part) ? Infinity : config.heads;
     const program = await programs.get(`decoder from ${part.first}`, compile, maxThreads);
-    for (const layer of own) held.letGo(layer);
+    for (const layer of own) held.release(layer);
     return program;
   }
 
@@ -372,7 +372,7 @@ export class Decoder {
 }
 
 /**
- * Below it scaled logits would leave the range of float32. Two logits that differ at all are then further
+ * Below this, scaled logits would leave the range of float32. Two logits that differ at all are then further
  * apart than any draw can notice, so a lower temperature would mean the same.
  */
 const leastTemperature = 1e-20;
@@ -381,13 +381,13 @@ function inverseTemperature({ temperature }: HeadRow): number {
   return temperature === 0 ? 1 : 1 / Math.max(temperature, leastTemperature);
 }
 
-/** What a run reads, and the sizes of it. */
+/** Feeds of a run, and their sizes. */
 interface PreparedRun {
   readonly feeds: readonly PortValues[];
   readonly sizes: DimBindings;
 }
 
-/** The parts of what a run reads that change from run to run, or with its length. */
+/** The feeds that change from run to run, or with its length. */
 interface PreparedParts {
   readonly rotary: RotaryAngles;
   readonly own: PortValues;
@@ -403,7 +403,7 @@ function isHeadAlone({ first, end }: DecoderPart): boolean {
   return first === end;
 }
 
-/** How many layers go into one program: as many programs as must be, of one size, since the largest takes most memory. */
+/** How many layers go into one program: as few programs as possible, of one size, since the largest takes most memory. */
 function layersPerProgram(
   { layers }: ModelConfig,
   layerBytes: number,

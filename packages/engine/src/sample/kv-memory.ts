@@ -4,13 +4,13 @@ import type { DeviceMemory } from "../gpu/device-memory.js";
 /** An array of keys or values: of the processor's, or on a device as soon as it has been made there. */
 export type KvArray = Float32Array | LateArray;
 
-/** An array that a device makes when the calls before it are through. */
+/** An array that a device makes when the calls before it are done. */
 export interface LateArray {
   readonly length: number;
   made: DeviceArray | undefined;
 }
 
-/** Where copied tokens begin, in tokens of one head. */
+/** Start of the copied tokens, in tokens of one head. */
 export interface CopiedHead {
   readonly from: number;
   readonly to: number;
@@ -20,7 +20,7 @@ export interface CopiedHead {
 export interface KvMemory {
   take(length: number): KvArray;
   giveBack(...arrays: readonly KvArray[]): void;
-  /** Copies `count` tokens of some heads; both arrays may be the same. The processor's arrays need no help. */
+  /** Copies `count` tokens of some heads; both arrays may be the same. Arrays of the processor are copied without it. */
   copy?(
     source: KvArray,
     target: KvArray,
@@ -34,7 +34,7 @@ export interface KvMemory {
  * Memory of keys and values on a device.
  *
  * Sequences join, leave and move between groups in one go, but a device makes and copies arrays one call after
- * the other. So what is asked for is written down, and done in the same order before the device reads a cache.
+ * the other. So operations are queued, and run in the same order before the device reads a cache.
  */
 export class DeviceKvMemory implements KvMemory {
   readonly #memory: DeviceMemory;
@@ -87,17 +87,17 @@ export class DeviceKvMemory implements KvMemory {
     });
   }
 
-  /** Does something after all that was asked for before, when nothing reads a cache. */
+  /** Queues an operation; it runs after those queued before it, while nothing reads a cache. */
   later(work: () => Promise<void>): void {
     this.#waiting.push(work);
   }
 
-  /** Whether all that was asked for has been done. */
+  /** Whether all queued operations are done. */
   get isSettled(): boolean {
     return this.#waiting.length === 0;
   }
 
-  /** Does what was asked for; if that fails, what was not done yet is still done later. */
+  /** Runs queued operations; after a failure, those not done yet stay queued. */
   async settle(): Promise<void> {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       await next();

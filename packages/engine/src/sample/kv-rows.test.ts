@@ -12,7 +12,7 @@ function arraysOf(rows: KvRows, row: number): readonly [Float32Array, Float32Arr
   return [keys, values];
 }
 
-/** Writes numbers that tell token and head behind the tokens of a row, as a decoder would. */
+/** Appends numbers that encode token and head to a row, as a decoder would. */
 function write(rows: KvRows, row: number, tokens: readonly number[]): void {
   for (const [index, token] of tokens.entries()) {
     for (const head of [0, 1]) {
@@ -40,7 +40,7 @@ function tokensOf(rows: KvRows, row: number, head: number): number[] {
 }
 
 describe("KvRows", () => {
-  it("counts what a decoder writes", () => {
+  it("counts the tokens that a decoder writes", () => {
     const rows = new KvRows(shape, 4, 2);
     write(rows, 1, [5]);
     write(rows, 1, [6, 7]);
@@ -49,7 +49,7 @@ describe("KvRows", () => {
     expect(tokensOf(rows, 1, 1)).toEqual([510, 610, 710]);
   });
 
-  it("carries states with whole rows, not with parts of them", () => {
+  it("copies states with whole rows only", () => {
     const withStates = { ...shape, states: [2, 3] };
     const rows = new KvRows(withStates, 4, 2);
     write(rows, 1, [1, 2]);
@@ -68,7 +68,7 @@ describe("KvRows", () => {
     expect(() => larger.state(2, 1)).toThrow("no state 2");
   });
 
-  it("keeps rows when it is resized, and copies parts of them", () => {
+  it("keeps rows on resizing, and copies parts of them", () => {
     const rows = new KvRows(shape, 4, 1);
     write(rows, 0, [1, 2, 3]);
     const larger = rows.resized(3, 1);
@@ -79,7 +79,7 @@ describe("KvRows", () => {
     expect(tokensOf(larger, 2, 0)).toEqual([100, 200, 300]);
   });
 
-  it("takes memory from a pool and gives it back", () => {
+  it("takes memory from a pool and returns it", () => {
     const pool = new BufferPool(0);
     const rows = new KvRows(shape, 4, 1, pool);
     write(rows, 0, [1, 2, 3]);
@@ -91,7 +91,7 @@ describe("KvRows", () => {
     expect(tokensOf(larger, 0, 1)).toEqual([110, 210, 310]);
   });
 
-  it("is one array, of which places without tokens take no memory", () => {
+  it("is one array, and places without tokens take no memory", () => {
     const pool = new BufferPool(0);
     const rows = new KvRows(shape, 4, 1, pool);
     const all = [0, 1].flatMap((layer) => [rows.keys(layer, 1), rows.values(layer, 1)]);
@@ -109,7 +109,7 @@ describe("KvRows", () => {
     expect(() => rows.copyRow(longer, 0, 0)).toThrow("full");
   });
 
-  it("lets tokens go that have left the window of a layer, some at a time, and copies the others", () => {
+  it("drops tokens outside the window of a layer in steps, and copies the others", () => {
     const windowed = { layers: 2, kvHeads: 1, headWidth: 1, windows: [null, 100] };
     const rows = new KvRows(windowed, 500, 1);
     expect([rows.places(null), rows.places(100)]).toEqual([500, 228]);
@@ -142,7 +142,7 @@ describe("KvRows", () => {
     );
     const copy = rows.resized(2, 1);
     expect(held(copy)).toEqual(from(192, 300));
-    // Block by block, as a prompt that is known.
+    // Block by block, like a cached prompt.
     const blocks = new KvRows(windowed, 500, 1);
     const source = new KvRows(windowed, 500, 1);
     for (let end = 64; end <= 320; end += 64) {

@@ -1,6 +1,6 @@
 import type { CopiedHead, KvArray, KvMemory } from "./kv-memory.js";
 
-/** Sizes of what a model remembers of a sequence: keys and values of every token, and states of one size. */
+/** Sizes of a model's cache per sequence: keys and values of every token, and states of one size. */
 export interface KvShape {
   /** Layers that have attention. */
   readonly layers: number;
@@ -26,7 +26,7 @@ export function kvBytesPerToken({ layers, kvHeads, headWidth }: KvShape): number
  * Cached keys and values of several sequences, laid out as the decoder reads them: per layer
  * [rows, kvHeads, places, headWidth], used rows first. Places without a token hold anything.
  *
- * A layer with a window has places for what it sees: tokens that have left it go, some at a time. In memory of a
+ * A layer with a window has places for the tokens it sees: older ones are removed in steps. In memory of a
  * device, where tokens cannot be moved within an array, every layer keeps all of them.
  */
 export class KvRows {
@@ -35,14 +35,14 @@ export class KvRows {
   readonly rowCapacity: number;
   /** Keys of every layer, then values, then states. */
   readonly #arrays: readonly KvArray[];
-  /** What has to be given back. */
+  /** Arrays to return to their pool. */
   readonly #taken: readonly KvArray[];
   readonly #lengths: Int32Array;
   readonly #memory: KvMemory | undefined;
   /** Of every layer; null where all tokens are kept. */
   readonly #windows: readonly (number | null)[];
 
-  /** The memory comes from `memory` and goes back with `release`; without one it is the processor's. */
+  /** The memory comes from `memory` and is returned by `release`; without one it is the processor's. */
   constructor(shape: KvShape, capacity: number, rowCapacity: number, memory?: KvMemory) {
     this.shape = shape;
     this.capacity = capacity;
@@ -61,8 +61,8 @@ export class KvRows {
       this.#taken = this.#arrays;
       return;
     }
-    // One array, not one of each layer: what is large enough the system hands out page by page, and places that no
-    // token ever takes cost nothing. Smaller ones the C library would cut from what others left, and clear.
+    // One array, not one per layer: the system hands out large allocations page by page, so that places that no
+    // token ever uses cost nothing. The C library would take smaller ones from freed memory, and clear them.
     const length = sizes.reduce((sum, size) => sum + size, 0);
     const whole = memory?.take(length) ?? new Float32Array(length);
     if (!(whole instanceof Float32Array)) throw new Error("the cache lies on a device");
@@ -71,7 +71,7 @@ export class KvRows {
     this.#taken = [whole];
   }
 
-  /** Gives the memory back; the store must not be used any more. */
+  /** Returns the memory; the store must not be used any more. */
   release(): void {
     this.#memory?.giveBack(...this.#taken);
   }
@@ -81,7 +81,7 @@ export class KvRows {
     return this.#arrays.reduce((sum, { length }) => sum + 4 * length, 0);
   }
 
-  /** Whether rows have states; a row of tokens alone goes without. */
+  /** Whether rows have states; a row of tokens only has none. */
   get hasStates(): boolean {
     return (this.shape.states ?? []).length > 0;
   }
@@ -113,7 +113,7 @@ export class KvRows {
     return array.subarray(0, rows * length);
   }
 
-  /** Makes the states of a row those of a row of this or another store. */
+  /** Copies the states of a row of this or another store to a row. */
   copyStates(source: KvRows, from: number, row: number): void {
     for (const [index, length] of (this.shape.states ?? []).entries()) {
       const input = source.state(index, from + 1).subarray(from * length);
@@ -161,7 +161,7 @@ export class KvRows {
     for (const [layer, window] of this.#windows.entries()) {
       const [first, next] = [heldFrom(length, window), heldFrom(end, window)];
       if (next > first && length > next) this.#move(layer, row, next - first, length - next);
-      // Of the new tokens those that are seen from the end on.
+      // The new tokens that are within the window of the last one.
       const skipped = Math.max(0, next - length);
       const held = start + skipped - source.left(window, from);
       if (held < 0) throw new RangeError("tokens that have left a window cannot be copied");
@@ -171,7 +171,7 @@ export class KvRows {
     this.#lengths[row] = end;
   }
 
-  /** Makes a row the copy of a row of this or another store. */
+  /** Copies a row of this or another store to a row. */
   copyRow(source: KvRows, from: number, row: number): void {
     this.#lengths[row] = 0;
     this.appendFrom(source, from, 0, source.length(from), row);
@@ -198,7 +198,7 @@ export class KvRows {
       from: (row.from * kvHeads + head) * source.#layerPlaces(layer) + place.from,
       to: (row.to * kvHeads + head) * this.#layerPlaces(layer) + place.to,
     }));
-    // Only memory of a device knows how to copy what lies there.
+    // Only the device's memory can copy its own arrays.
     const memory = this.#memory?.copy === undefined ? source.#memory : this.#memory;
     for (const kind of ["keys", "values"] as const) {
       const [input, output] = [source.#of(kind, layer), this.#of(kind, layer)];
@@ -213,12 +213,12 @@ export class KvRows {
     }
   }
 
-  /** Lets the first tokens of a row go from the caches of a layer; `count` stay. */
+  /** Drops the first tokens of a row from the caches of a layer; `count` stay. */
   #move(layer: number, row: number, gone: number, count: number): void {
     this.#copy(this, layer, { from: row, to: row }, { from: gone, to: 0 }, count);
   }
 
-  /** The window that layers of one have here. */
+  /** The window's size in this store. */
   #kept(window: number | null): number | null {
     return this.#windows.includes(window) ? window : null;
   }
@@ -252,7 +252,7 @@ const stride = 64;
 
 /**
  * The first token of a sequence that the cache of a window still holds. It depends on the length of the sequence
- * alone: where tokens lie has an influence on rounding, and company must have none.
+ * alone: the position of tokens affects rounding, and other sequences must not.
  */
 function heldFrom(length: number, window: number | null): number {
   if (window === null) return 0;

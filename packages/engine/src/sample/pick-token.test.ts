@@ -15,7 +15,7 @@ function softmax(logits: Float32Array): Float32Array {
   return Float32Array.from(weights, (weight) => weight / total);
 }
 
-/** Places by falling probability, as the filters define them. */
+/** Places by falling probability, as in the definition of the filters. */
 function ranked(probabilities: Float32Array): number[] {
   return [...probabilities.keys()].toSorted(
     (a, b) => at(probabilities, b) - at(probabilities, a) || a - b,
@@ -25,7 +25,7 @@ function ranked(probabilities: Float32Array): number[] {
 const plain = { temperature: 1, topK: 0, topP: 1 };
 
 describe("pickToken", () => {
-  it("draws tokens as often as their probability says", () => {
+  it("draws tokens with their probabilities", () => {
     const logits = Float32Array.of(0, 1, 2, -1);
     const probabilities = softmax(logits);
     const random = new RandomStream(1);
@@ -96,7 +96,7 @@ describe("pickToken", () => {
     );
   });
 
-  it("keeps the token with which topP is reached", () => {
+  it("keeps the token that reaches topP", () => {
     const logits = Float32Array.of(0.5, 0.3, 0.2).map(Math.log);
     const probabilities = softmax(logits);
     const drawn = (topP: number, draw: number): number =>
@@ -120,7 +120,7 @@ describe("pickToken", () => {
 });
 
 describe("largest", () => {
-  it("gives what sorting gives", () => {
+  it("agrees with sorting", () => {
     fc.assert(
       fc.property(logitLists, fc.integer({ min: 1, max: 40 }), (values, count) => {
         expect(largest(values, count)).toEqual(ranked(values).slice(0, count));

@@ -21,7 +21,7 @@ function prompt(...starts: readonly number[]): Int32Array {
 }
 
 describe("PrefixCache", () => {
-  it("finds the blocks that a prompt shares with an earlier one, from the start on", () => {
+  it("finds the common leading blocks of two prompts", () => {
     const cache = new PrefixCache(shape, 100 * blockBytes);
     const known = prompt(1, 2, 3);
     const blocks = [block(1), block(2), block(3)];
@@ -32,7 +32,7 @@ describe("PrefixCache", () => {
     expect(cache.find("other adapter", known, 3)).toEqual([]);
   });
 
-  it("forgets the block that was not used for the longest time", () => {
+  it("evicts the least recently used block", () => {
     const cache = new PrefixCache(shape, 2 * blockBytes);
     cache.add("base", prompt(1), 0, block(1));
     cache.add("base", prompt(2), 0, block(2));
@@ -53,7 +53,7 @@ describe("PrefixCache", () => {
     expect(cache.find("base", prompt(5), 1).length).toBe(1);
   });
 
-  it("goes on only from blocks that end with states, which a block may get later", () => {
+  it("resumes only from blocks with states, which may be added later", () => {
     const withStates = { ...shape, states: [3] };
     const cache = new PrefixCache(withStates, 100 * blockBytes);
     const known = prompt(1, 2, 3);
@@ -84,7 +84,7 @@ describe("PrefixCache", () => {
     expect(cache.find("base", prompt(2), 1)).toHaveLength(1);
   });
 
-  it("drops an adapter, and holds nothing without memory", () => {
+  it("drops an adapter, and keeps nothing without memory", () => {
     const cache = new PrefixCache(shape, 2 * blockBytes);
     cache.add("adapter", prompt(1), 0, block(1));
     cache.drop("adapter");

@@ -13,14 +13,14 @@ interface CacheNode {
 }
 
 /**
- * Remembers keys and values of prompt blocks, by adapter and by all tokens up to the block's end.
+ * Caches keys and values of prompt blocks, by adapter and by all tokens up to the block's end.
  *
- * Layers with a state go on from a block only where the state at its end was kept too.
+ * Layers with a state continue from a block only if the state at its end was kept too.
  *
- * Only whole blocks that a prompt pass computed are kept. Such a block has the same bits whoever computed
- * it, so that a hit saves time and changes nothing. When the memory is used up, the block that was not
- * used for the longest time goes; blocks on a path are touched from its end to its start, so that one
- * never has to go before those that build on it.
+ * Only whole blocks computed by a prompt pass are kept. Such a block has the same bits no matter which request
+ * computed it, so that a hit saves time and changes nothing. When the memory is used up, the least recently
+ * used block is evicted; blocks on a path are touched from its end to its start, so that no
+ * block is evicted before those that build on it.
  */
 export class PrefixCache {
   readonly #maxBytes: number;
@@ -37,7 +37,7 @@ export class PrefixCache {
     this.#needsStates = (shape.states ?? []).length > 0;
   }
 
-  /** Blocks known for the start of a prompt, at most `maxBlocks`. */
+  /** Cached blocks for the start of a prompt, at most `maxBlocks`. */
   find(adapter: string, tokens: Int32Array, maxBlocks: number): readonly KvRows[] {
     const found: KvRows[] = [];
     let node = this.#roots.get(this.#rootKey(adapter, tokens));
@@ -52,7 +52,7 @@ export class PrefixCache {
     return found.slice(0, 1 + found.findLastIndex(({ hasStates }) => hasStates));
   }
 
-  /** Remembers block `index` of a prompt: a row of exactly its tokens. */
+  /** Caches block `index` of a prompt: a row of exactly its tokens. */
   add(adapter: string, tokens: Int32Array, index: number, block: KvRows): void {
     if (block.bytes > this.#maxBytes) return;
     const rootKey = this.#rootKey(adapter, tokens);
@@ -78,7 +78,7 @@ export class PrefixCache {
     while (this.#bytes > this.#maxBytes) this.#forgetOldest();
   }
 
-  /** Forgets everything of an adapter. */
+  /** Removes all blocks of an adapter. */
   drop(adapter: string): void {
     for (const key of [adapter, longKey(adapter)]) {
       const root = this.#roots.get(key);

@@ -12,8 +12,8 @@ const blocksBetweenStates = 16;
 /**
  * Reads a prompt block by block.
  *
- * Blocks are aligned to the prompt's start and computed by themselves, so that their keys and values are
- * the same whoever reads them and whatever else is going on.
+ * Blocks are aligned to the prompt's start and computed alone, so that their keys and values do not
+ * depend on the request or on other work.
  */
 export class PromptPass {
   readonly #options: CheckedSampleOptions;
@@ -48,7 +48,7 @@ export class PromptPass {
     this.#reuse();
   }
 
-  /** Prompt tokens whose keys and values were known already. */
+  /** Prompt tokens with cached keys and values. */
   get hitTokens(): number {
     return this.#hitTokens;
   }
@@ -58,12 +58,12 @@ export class PromptPass {
     return this.#row;
   }
 
-  /** What the first token of every sample is drawn from, once the prompt has been read. */
+  /** The row that the first token of every sample is drawn from, once the prompt has been read. */
   get next(): DecodedRow | undefined {
     return this.#next;
   }
 
-  /** Gives the memory back; the pass must not be used any more. */
+  /** Returns the memory; the pass must not be used any more. */
   release(): void {
     this.#row.release();
   }
@@ -101,7 +101,7 @@ export class PromptPass {
     if (count === promptBlock) this.#remember(start / promptBlock);
   }
 
-  /** Takes known blocks over, but leaves the last token to compute, and the first position that is scored. */
+  /** Reuses cached blocks, except for the last token and from the first scored position on. */
   #reuse(): void {
     const { prompt } = this.#options;
     const most = Math.floor((this.scores.first - 1) / promptBlock);
@@ -125,7 +125,7 @@ export class PromptPass {
   }
 
   /**
-   * States are kept where this prompt and those that go on from it will look for them, and here and there before:
+   * States are kept where this prompt and its continuations will look for them, and now and then before:
    * in a model of 0.8 billion parameters they take thirteen times the keys and values of a block.
    */
   #keepsStates(index: number): boolean {
@@ -136,7 +136,7 @@ export class PromptPass {
   }
 }
 
-/** The decoder uses its arrays again. */
+/** Copied, because the decoder reuses its arrays. */
 function copyOf({ logits, logprobs, logprobSum, probabilities }: DecodedRow): DecodedRow {
   return {
     logits: logits.slice(),

@@ -6,11 +6,11 @@ import { argmax, largest } from "./pick-token.js";
 import type { TopTokens } from "./reported-logprobs.js";
 import type { CheckedSampleOptions } from "./request.js";
 
-/** What a request gets to know of its prompt. */
+/** The prompt results of a request. */
 export interface PromptResult {
-  /** Log-probability of each prompt token; NaN for the first and for those that were not asked for. */
+  /** Log-probability of each prompt token; NaN for the first and for those that were not requested. */
   readonly promptLogprobs?: Float32Array;
-  /** Most likely tokens at each prompt position; null at the first and where nothing was asked. */
+  /** Most likely tokens at each prompt position; null at the first and where none were requested. */
   readonly topkPromptLogprobs?: readonly (TopTokens | null)[];
   /** Log-probability of each of `promptTargets.tokens`, 0 for -1. */
   readonly targetPromptLogprobs?: Float32Array;
@@ -25,7 +25,7 @@ export interface PromptAlternatives {
   readonly logprobs: Float32Array;
 }
 
-/** Sets the streams of alternatives apart from those of samples. */
+/** Separates the random streams of alternatives from those of samples. */
 const alternativesKey = 0x616c74;
 
 type Options = Pick<
@@ -40,14 +40,14 @@ type Options = Pick<
   | "seed"
 >;
 
-/** Collects what a request wants to know of the positions of its prompt. */
+/** Collects the requested results for the positions of a prompt. */
 export class PromptScores {
   readonly #options: Options;
   readonly #logprobs: Float32Array;
   readonly #topTokens: (TopTokens | null)[];
   readonly #targets: Float32Array;
   readonly #alternatives: PromptAlternatives;
-  /** From here on every position is scored that has a logprob of its own. */
+  /** Positions from here on are scored. */
   readonly #firstLogprob: number;
 
   constructor(options: Options) {
@@ -62,7 +62,7 @@ export class PromptScores {
     this.#firstLogprob = isAsked ? prompt.length - (last ?? prompt.length - 1) : prompt.length;
   }
 
-  /** The first position that is asked for; the prompt's length when none is. */
+  /** The first requested position; the prompt's length if there is none. */
   get first(): number {
     const { prompt } = this.#options;
     for (let position = 1; position < prompt.length; position++) {
@@ -71,7 +71,7 @@ export class PromptScores {
     return prompt.length;
   }
 
-  /** Whether anything is asked of a position. */
+  /** Whether results are requested for a position. */
   wants(position: number): boolean {
     const { prompt, promptAlternatives } = this.#options;
     if (position < 1 || position >= prompt.length) return false;
@@ -80,7 +80,7 @@ export class PromptScores {
     return this.#options.promptTargets?.tokens.subarray(start, end).some((id) => id >= 0) ?? false;
   }
 
-  /** Notes what the model says of a position, at temperature 1. */
+  /** Records the model's prediction for a position, at temperature 1. */
   note(position: number, said: DecodedRow): void {
     checkLogprobs(said);
     const { prompt, topkPromptLogprobs, promptTargets } = this.#options;
@@ -103,7 +103,7 @@ export class PromptScores {
     this.#draw(position, said);
   }
 
-  /** All that was asked for. */
+  /** All requested results. */
   result(): PromptResult {
     const { promptLogprobs, topkPromptLogprobs, promptTargets, promptAlternatives } = this.#options;
     return {
@@ -119,7 +119,7 @@ export class PromptScores {
     return rowStarts ? [at(rowStarts, position - 1), at(rowStarts, position)] : [0, 0];
   }
 
-  /** A stream of its own for each position: what else is asked for has no influence on the draws. */
+  /** A stream of its own for each position: other requested results do not influence the draws. */
   #draw(position: number, said: DecodedRow): void {
     const { promptAlternatives: count, temperature, seed } = this.#options;
     if (count === 0) return;
@@ -134,8 +134,8 @@ export class PromptScores {
 }
 
 /**
- * Draws tokens with replacement from softmax(logits / temperature); at temperature 0 the most likely one. What is said
- * has temperature 1.
+ * Draws tokens with replacement from softmax(logits / temperature); at temperature 0 the most likely one. Reported log-probabilities
+ * are at temperature 1.
  */
 function drawTokens(
   { logits, probabilities }: DecodedRow,
@@ -158,7 +158,7 @@ function drawTokens(
   return Array.from({ length: count }, () => firstAbove(sums, random() * sum));
 }
 
-/** The first place of a rising list with a value above another; the list's last value is above it. */
+/** The first index with a value above a bound in an ascending list; the list's last value is above it. */
 function firstAbove(rising: Float64Array, value: number): number {
   let [low, high] = [0, rising.length - 1];
   while (low < high) {

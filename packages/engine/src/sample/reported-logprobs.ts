@@ -6,7 +6,7 @@ import type { CheckedSampleOptions } from "./request.js";
 /** Most likely tokens of a position with their log-probabilities, most likely first. */
 export type TopTokens = readonly { readonly token: number; readonly logprob: number }[];
 
-/** What a request wants to know of a token that was drawn: always of what the model itself said. */
+/** Log-probabilities to report for a drawn token: always those of the model itself. */
 export function reportedLogprobs(
   row: DecodedRow,
   token: number,

@@ -4,7 +4,7 @@ import { EngineError } from "../errors.js";
 import { checkTokens } from "../model/tokens.js";
 import type { ModelConfig } from "../model/model-config.js";
 
-/** What to generate from a prompt. */
+/** Options of generation from a prompt. */
 export interface SampleOptions {
   readonly prompt: Int32Array | readonly number[];
   /** @default 1 */
@@ -17,7 +17,7 @@ export interface SampleOptions {
   readonly topK?: number;
   /** Draw among the most likely tokens that together have this probability. @default 1 */
   readonly topP?: number;
-  /** Fixes what is drawn; sample i of a seed is always the same. @default random */
+  /** Random seed; sample i of a seed is always the same. @default random */
   readonly seed?: number;
   /** Tokens after which a sample ends; they are part of it. @default [] */
   readonly stopTokens?: readonly number[];
@@ -44,9 +44,9 @@ export interface SampleOptions {
   readonly logprobsMode?: "processed" | "raw";
   /** Draw among tokens at least this part as likely as the most likely one. @default 0 */
   readonly minP?: number;
-  /** Taken from a token's logit for every time it was generated. @default 0 */
+  /** Subtracted from a token's logit for every time it was generated. @default 0 */
   readonly frequencyPenalty?: number;
-  /** Taken from a token's logit once it was generated. @default 0 */
+  /** Subtracted from a token's logit once it was generated. @default 0 */
   readonly presencePenalty?: number;
   /** Divides positive and multiplies negative logits of tokens that were read or generated. @default 1 */
   readonly repetitionPenalty?: number;
@@ -54,7 +54,7 @@ export interface SampleOptions {
   readonly logitBias?: ReadonlyMap<number, number>;
   /** Tokens before which neither stop tokens nor stop strings end a sample. @default 0 */
   readonly minTokens?: number;
-  /** What texts a sample may have; stop tokens come when the text is whole. @default any */
+  /** Constraint on the text of a sample; stop tokens are allowed once the text is complete. @default any */
   readonly constraint?: SampleConstraint;
 }
 
@@ -62,15 +62,15 @@ export interface SampleOptions {
 export interface PromptTargets {
   /** Where the tokens of each position but the first start, and where those of the last one end. */
   readonly rowStarts: Int32Array;
-  /** Those of one position behind those of the one before; -1 asks for nothing. */
+  /** Those of one position behind those of the one before; -1 for none. */
   readonly tokens: Int32Array;
 }
 
-/** What the texts of samples must follow. */
+/** A grammar for the texts of samples. */
 export interface SampleConstraint {
-  /** Or its JSON text, which comes to the engine's thread more quickly. */
+  /** The grammar, or its JSON text, which is faster to send to the engine's thread. */
   readonly grammar: Grammar | string;
-  /** Special tokens that the grammar means when it spells them; others never come. @default [] */
+  /** Special tokens that the grammar may spell; others are never sampled. @default [] */
   readonly textTokens?: readonly number[];
 }
 
@@ -91,7 +91,7 @@ export interface CheckedSampleOptions extends Required<
 const maxSamples = 4096;
 const maxTopK = 1024;
 const maxPenalty = 100;
-/** Strings that every token is looked at for, and their characters. */
+/** Limits on the number of stop strings and on their characters. */
 const [maxStopStrings, maxStopCharacters] = [1024, 65_536];
 
 /** Checks sampling options and completes them. */

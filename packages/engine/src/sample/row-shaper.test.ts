@@ -47,8 +47,8 @@ function bestOf(logits: ReadonlyMap<number, number>): number {
   return [...logits].reduce((best, one) => (one[1] > best[1] ? one : best))[0];
 }
 
-describe("changing what is drawn", () => {
-  it("adds a bias to a token's logit, so that it always or never comes", async () => {
+describe("changing the distribution", () => {
+  it("adds a bias to a token's logit, so that it is always or never drawn", async () => {
     const [first = 0] = await tokensOf({ temperature: 0 });
     expect(
       await tokensOf({ temperature: 0, maxTokens: 3, logitBias: new Map([[44, 100]]) }),
@@ -61,7 +61,7 @@ describe("changing what is drawn", () => {
     { frequencyPenalty: 1.5, presencePenalty: 0 },
     { frequencyPenalty: 0, presencePenalty: 1.5 },
     { frequencyPenalty: -0.5, presencePenalty: 0.7 },
-  ])("takes penalties for generated tokens alone: %o", async (penalties) => {
+  ])("applies penalties to generated tokens only: %o", async (penalties) => {
     const tokens = await tokensOf({ temperature: 0, maxTokens: 12, ...penalties });
     for (let index = 0; index < tokens.length; index++) {
       const before = tokens.slice(0, index);
@@ -76,21 +76,21 @@ describe("changing what is drawn", () => {
     }
   });
 
-  it("penalises repetition of what was read too", async () => {
+  it("penalizes repetition of prompt tokens too", async () => {
     const usual = at(await tokensOf({ temperature: 0 }), 0);
     const text = [...prompt, usual];
     const [first = 0] = await tokensOf({ prompt: text, temperature: 0, repetitionPenalty: 50 });
     expect(text).not.toContain(first);
   });
 
-  it("draws the most likely token when everything less likely is left out", async () => {
+  it("draws the most likely token when all less likely tokens are excluded", async () => {
     const greedy = await tokensOf({ temperature: 0 });
     expect(await tokensOf({ minP: 1 })).toEqual(greedy);
     expect(await tokensOf({ minP: 1, logitBias: new Map([[1, 0]]) })).toEqual(greedy);
     expect(await tokensOf({ minP: 1e-9 })).toEqual(await tokensOf({}));
   });
 
-  it("does not stop before the least length", async () => {
+  it("does not stop before the minimum length", async () => {
     const first = at(await tokensOf({ temperature: 0 }), 0);
     const options = { temperature: 0, stopTokens: [first] };
     expect(await tokensOf(options)).toEqual([first]);
@@ -100,8 +100,8 @@ describe("changing what is drawn", () => {
   });
 });
 
-describe("telling what was likely", () => {
-  it("gives the most likely tokens and those asked for, streamed and not", async () => {
+describe("reporting alternatives", () => {
+  it("gives the most likely tokens and the requested ones, streamed and not", async () => {
     const events: unknown[] = [];
     const { samples } = await sample(
       { topLogprobs: 3, logprobTokens: [7], maxTokens: 4, temperature: 0 },
@@ -118,7 +118,7 @@ describe("telling what was likely", () => {
     expect(topLogprobs).toHaveLength(4);
   });
 
-  it("gives raw values at any temperature, and leaves processed ones as they were", async () => {
+  it("gives raw values at any temperature, and leaves processed ones unchanged", async () => {
     const raw = at((await sample({ temperature: 0.4, logprobsMode: "raw" })).samples, 0);
     const processed = at((await sample({ temperature: 0.4 })).samples, 0);
     expect(raw.tokens).toEqual(processed.tokens);
@@ -130,7 +130,7 @@ describe("telling what was likely", () => {
     expect(raw.logprobs).not.toEqual(processed.logprobs);
   });
 
-  it("tells what the model said, whatever was taken from it", async () => {
+  it("reports the model's own log-probabilities despite exclusions", async () => {
     const { samples } = await sample({ maxTokens: 1, logitBias: new Map([[44, 100]]) });
     const logits = await logitsAfter(prompt);
     expect(at(at(samples, 0).logprobs, 0)).toBeCloseTo(logits.get(44) ?? NaN, 4);
@@ -138,7 +138,7 @@ describe("telling what was likely", () => {
 });
 
 describe("following a constraint", () => {
-  /** Token n stands for the letter a + n, up to z; the others are no text. */
+  /** Token n is the letter a + n, up to z; the others are not text. */
   const bytesOf = (token: number): Uint8Array =>
     token < 26 ? Uint8Array.of(97 + token) : new Uint8Array();
   const grammar: Grammar = {
@@ -155,7 +155,7 @@ describe("following a constraint", () => {
   const textOf = (tokens: Iterable<number>): string =>
     Array.from(tokens, (token) => (token < 26 ? String.fromCharCode(97 + token) : ".")).join("");
 
-  it("gives only texts of the grammar, which end by a stop token", async () => {
+  it("gives only texts of the grammar, ended by a stop token", async () => {
     const end = 200;
     for (const temperature of [0, 1, 3]) {
       const { samples } = await sample(
@@ -169,13 +169,13 @@ describe("following a constraint", () => {
     }
   });
 
-  it("ends by itself where there is no token to say so", async () => {
+  it("ends without a stop token if there is none", async () => {
     const { samples } = await sample({ maxTokens: 20 }, { constraint: constraint() });
     expect(textOf(at(samples, 0).tokens)).toMatch(/^[abc]{2,4}z$/);
     expect(at(samples, 0).stopReason).toBe("stop");
   });
 
-  it("leaves others of the same batch as they are alone", async () => {
+  it("does not affect other requests in the batch", async () => {
     const alone = await sample({ maxTokens: 20, numSamples: 3 });
     const [beside] = await Promise.all([
       sample({ maxTokens: 20, numSamples: 3 }),
@@ -184,7 +184,7 @@ describe("following a constraint", () => {
     expect(beside.samples).toEqual(alone.samples);
   });
 
-  it("fails alone when the vocabulary cannot say what is demanded", async () => {
+  it("fails only its own request when the vocabulary cannot spell the grammar", async () => {
     const unsayable: Grammar = { rules: [{ kind: "text", text: "ab!" }], start: 0 };
     const demanded = new Constraints(model.config.vocabSize, bytesOf, new Set()).get(unsayable, []);
     const failing = sample({ maxTokens: 20 }, { constraint: demanded });

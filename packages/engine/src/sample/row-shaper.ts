@@ -4,17 +4,17 @@ import { at } from "../util/arrays.js";
 import type { DecodedRow } from "./decoder.js";
 import type { CheckedSampleOptions } from "./request.js";
 
-/** What a token is drawn from. */
+/** The distribution that a token is drawn from. */
 export type DrawnRow = Pick<DecodedRow, "logits" | "probabilities">;
 
-/** Below this share of probability, what single precision has left of it is not worth drawing from. */
+/** Below this share of probability, single precision leaves too little to draw from. */
 const leastShare = 1e-12;
 
 /**
- * Changes what the model says of the next token by what a request asks: penalties, biases, a least
- * probability, a least length, a constraint.
+ * Changes the model's distribution by the options of a request: penalties, biases, a minimum
+ * probability, a minimum length, a constraint.
  *
- * Only requests that ask for one of these have a shaper. Where tokens are only taken away, the
+ * Only requests with one of these options have a shaper. Where tokens are only excluded, the
  * probabilities of the others are in proportion to those that the graph has computed; where logits change,
  * the softmax is computed here.
  */
@@ -37,7 +37,7 @@ export class RowShaper {
     this.#inPrompt = options.repetitionPenalty === 1 ? new Set() : new Set(options.prompt);
   }
 
-  /** The shaper that a request needs; undefined when what the model says stays as it is. */
+  /** The shaper that a request needs; undefined if the model's distribution does not change. */
   static for(
     options: CheckedSampleOptions,
     constrained: ConstrainedText | undefined,
@@ -55,12 +55,12 @@ export class RowShaper {
       : undefined;
   }
 
-  /** Whether the constraint is fulfilled and there is no token to say so. */
+  /** Whether the constraint is fulfilled and there is no stop token to draw. */
   get isOver(): boolean {
     return this.#constrained?.mustEnd === true && this.#options.stopTokens.size === 0;
   }
 
-  /** What the next token is to be drawn from; valid until the next call of any shaper. */
+  /** The distribution of the next token; valid until the next call of any shaper. */
   shape(row: DecodedRow): DrawnRow {
     const mask = this.#constrained?.mask();
     const shaped = scratchOf(row.logits.length);
@@ -79,14 +79,14 @@ export class RowShaper {
     return shaped;
   }
 
-  /** Notes the token that was drawn. */
+  /** Records the drawn token. */
   push(token: number): void {
     this.#length += 1;
     this.#counts.set(token, (this.#counts.get(token) ?? 0) + 1);
     if (this.#constrained?.allows(token) === true) this.#constrained.push(token);
   }
 
-  /** A constraint that allows nothing else goes before the least length. */
+  /** A constraint that allows only the end overrides the minimum length. */
   #mustNotEnd(mask: TokenMask | undefined): boolean {
     return this.#length < this.#options.minTokens && mask?.count !== 0;
   }
@@ -136,7 +136,7 @@ function keepAllowed(logits: Float32Array, mask: TokenMask): void {
   }
 }
 
-/** Takes over the probabilities of the tokens that are left; false when too little is left of them. */
+/** Renormalizes the probabilities of the remaining tokens; false if too little is left. */
 function restrict(given: Float32Array, { logits, probabilities }: DrawnRow): boolean {
   let sum = 0;
   for (let token = 0; token < logits.length; token++) {
@@ -162,7 +162,7 @@ function softmax({ logits, probabilities }: DrawnRow, temperature: number): void
   scale(probabilities, sum);
 }
 
-/** Takes away what is less likely than a part of the most likely. */
+/** Excludes tokens less likely than a fraction of the most likely one. */
 function takeUnlikely({ probabilities }: DrawnRow, minP: number): void {
   let top = 0;
   for (const probability of probabilities) if (probability > top) top = probability;
@@ -183,7 +183,7 @@ function scale(probabilities: Float32Array, sum: number): void {
   }
 }
 
-/** Drawing takes no turns, so one row of memory is enough for all. */
+/** Drawing is synchronous, so one row of memory is enough for all. */
 let scratch: DrawnRow = { logits: new Float32Array(), probabilities: new Float32Array() };
 
 function scratchOf(vocabSize: number): DrawnRow {

@@ -14,14 +14,14 @@ export interface TokenEvent {
   readonly sampleIndex: number;
   readonly token: number;
   readonly logprob: number;
-  /** What else was likely; absent unless asked for. */
+  /** Alternatives; absent unless requested. */
   readonly top?: TopTokens;
 }
 
-/** What a request gives. */
+/** The result of a request. */
 export interface SampleResult extends PromptResult {
   readonly samples: readonly Sample[];
-  /** Prompt tokens whose keys and values were known from earlier requests. */
+  /** Prompt tokens with keys and values cached by earlier requests. */
   readonly promptCacheHitTokens: number;
 }
 
@@ -75,12 +75,12 @@ export class SampleJob {
     this.#prompt = prompt;
   }
 
-  /** Samples that wait to be started. */
+  /** Samples that have not started. */
   get waitingSamples(): number {
     return this.call.options.numSamples - this.#started;
   }
 
-  /** Starts the next sample, whose first token is drawn from the prompt's last position; fails if that cannot be done. */
+  /** Starts the next sample: its first token is drawn from the prompt's last position. Throws if there is none. */
   startSample(contextLength: number): Sequence | undefined {
     const next = this.#prompt?.next;
     if (next === undefined) throw new Error("the prompt has not been read yet");

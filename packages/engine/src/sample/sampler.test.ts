@@ -103,7 +103,7 @@ describe.each(families)("sampling from %s", (family) => {
   }
 
   const prompts = ["base_greedy", "base_greedy_long"] as const;
-  it.each(prompts)("takes the tokens that PyTorch takes when greedy (%s)", async (name) => {
+  it.each(prompts)("gives PyTorch's greedy tokens (%s)", async (name) => {
     const { prompt, tokens, logprobs } = expected[name] ?? expected.base_greedy;
     const result = await sample(newSampler(model), {
       prompt,
@@ -161,7 +161,7 @@ describe.each(families)("sampling from %s", (family) => {
     }
   });
 
-  /** Log-probabilities at temperature 1 of all tokens, at every position of a text but the first. */
+  /** Log-probabilities at temperature 1 of all tokens at every position but the first. */
   async function distributions(text: readonly number[]): Promise<Map<number, number>[]> {
     const { topkPromptLogprobs } = await sample(newSampler(model), {
       prompt: text,
@@ -217,7 +217,7 @@ describe.each(families)("sampling from %s", (family) => {
     expect(cold.topkPromptLogprobs).toEqual(warm.topkPromptLogprobs);
   });
 
-  it("gives a seeded request the same samples whatever runs beside it", async () => {
+  it("gives a seeded request the same samples beside any other work", async () => {
     const request = { prompt: randomPrompt(model, 70, 1), maxTokens: 30, seed: 42, numSamples: 3 };
     const alone = await sample(newSampler(model), request, { adapter });
     const sampler = newSampler(model);
@@ -241,7 +241,7 @@ describe.each(families)("sampling from %s", (family) => {
     expect(again.promptCacheHitTokens).toBe(promptBlock);
   });
 
-  it("draws different samples within a group, and the same ones for the same seed", async () => {
+  it("draws different samples within a group, and the same for the same seed", async () => {
     const request = { prompt: randomPrompt(model, 12, 9), maxTokens: 16, seed: 7, numSamples: 8 };
     const first = await sample(newSampler(model), request);
     const texts = new Set(first.samples.map(({ tokens }) => tokens.join()));
@@ -265,7 +265,7 @@ describe.each(families)("sampling from %s", (family) => {
     expect(second.samples).toEqual(fresh.samples);
   });
 
-  it("ends at a stop token, which is part of the sample", async () => {
+  it("ends at a stop token, and includes it in the sample", async () => {
     const { prompt, tokens } = expected.base_greedy;
     const stop = at(tokens, 3);
     const { samples } = await sample(newSampler(model), {
@@ -323,7 +323,7 @@ describe.each(families)("sampling from %s", (family) => {
     }
   });
 
-  it("cancels a request and keeps the others going", async () => {
+  it("cancels a request without affecting others", async () => {
     const sampler = newSampler(model);
     const controller = new AbortController();
     const cancelled = sample(
@@ -339,7 +339,7 @@ describe.each(families)("sampling from %s", (family) => {
     expect((await kept).samples[0]?.tokens.length).toBe(20);
   });
 
-  it("fails a request whose samples cannot be begun, and keeps the others going", async () => {
+  it("fails only the request that cannot start its samples", async () => {
     const sampler = newSampler(model);
     const constraint = new Constraint(
       { rules: [{ kind: "text", text: "a" }], start: 0 },
@@ -357,7 +357,7 @@ describe.each(families)("sampling from %s", (family) => {
     expect((await kept).samples[0]?.tokens.length).toBe(20);
   });
 
-  it("works through more samples than memory holds at once", async () => {
+  it("completes more samples than fit in memory at once", async () => {
     const tokensAtOnce = 2 * 512;
     const { layers, kvHeads, headDim } = model.config;
     const kvBytes = tokensAtOnce * layers * 2 * kvHeads * headDim * 4;

@@ -23,19 +23,19 @@ export interface SamplerOptions {
   readonly kvBytes: number;
   /** Memory for keys and values of remembered prompts. */
   readonly prefixBytes: number;
-  /** Memory for what the model says of tokens at a time. @default enough for every row of a step */
+  /** Memory for logits and probabilities at a time. @default enough for every row of a step */
   readonly tableBytes?: number;
   /** Sequences that are decoded together at most. */
   readonly maxRows: number;
 }
 
-/** Cache memory that is kept for groups to come, whatever was in use at once. */
+/** Cache memory that is kept for later groups, regardless of past use. */
 const freelyKeptBytes = 256 << 20;
 
 /** Joined adapters that are kept for reuse. */
 const keptAdapterSets = 4;
 
-/** A prompt of which nothing is asked but what follows it. */
+/** A prompt without requested scores. */
 const unscored = {
   promptLogprobs: false,
   topkPromptLogprobs: 0,
@@ -47,8 +47,8 @@ const unscored = {
 /**
  * Generates samples for many requests at once.
  *
- * - Requests wait in line. A prompt is read block by block; then its samples join the sequences that are
- *   being decoded, as far as memory allows, and the others follow as places become free.
+ * - Requests are queued. A prompt is read block by block; then its samples join the sequences that are
+ *   being decoded, as far as memory allows, and the others follow as room becomes free.
  * - Every step either reads a block of a prompt or gives one token to each sequence of a group; while
  *   there is both, they alternate, so that neither new requests nor running ones starve.
  * - Where a sequence's length decides how it rotates, one that grows beyond the usual length is read again
@@ -62,11 +62,11 @@ export class Sampler {
   readonly #decoder: Decoder;
   readonly #prefixes: PrefixCache;
   readonly #shape: KvShape;
-  /** Keeps the memory of groups that are over for those to come. */
+  /** Keeps the memory of ended groups for later ones. */
   readonly #memory: KvMemory;
   readonly #adapterSets = new Map<string, AdapterSet>();
   readonly #owners = new Map<Sequence, SampleJob>();
-  /** Running sequences whose tokens so far are being read again. */
+  /** Running sequences that are being read again from the start. */
   readonly #readAgain = new Map<Sequence, PromptPass>();
   readonly #usualLength: number;
   #jobs: SampleJob[] = [];
@@ -110,12 +110,12 @@ export class Sampler {
     await this.idle();
   }
 
-  /** Resolves when nothing runs any more and all memory that is over has been given back. */
+  /** Resolves when nothing runs and all memory has been returned. */
   async idle(): Promise<void> {
     await this.#loop;
   }
 
-  /** Forgets what was remembered for an adapter that will not be used again. */
+  /** Drops the caches of an adapter that will not be used again. */
   forget(adapterId: string): void {
     this.#prefixes.drop(adapterId);
     for (const key of this.#adapterSets.keys()) {
@@ -133,7 +133,7 @@ export class Sampler {
         const [group] = this.#groups;
         if (read === undefined && group === undefined) {
           if (this.#decoder.isSettled) break;
-          // Requests may arrive meanwhile. Nobody waits for this, so that a failure is that of the next one.
+          // Requests may arrive meanwhile. This is not awaited; a failure is reported to the next request.
           await this.#decoder.settle().catch(() => {});
           continue;
         }
@@ -223,7 +223,7 @@ export class Sampler {
     );
   }
 
-  /** The next request whose prompt is to be read, if there is memory for it. */
+  /** The next request with a prompt to read, if there is memory for it. */
   #nextPrompt(): SampleJob | undefined {
     const job = this.#jobs.find(({ prompt }) => prompt?.next === undefined);
     if (job === undefined || job.prompt !== undefined) return job;
@@ -231,7 +231,7 @@ export class Sampler {
     return alone || this.#fits(job.reservedBytes) ? job : undefined;
   }
 
-  /** Starts waiting samples of requests whose prompt has been read, in order of arrival. */
+  /** Starts waiting samples of requests after their prompt, in order of arrival. */
   #startSamples(): void {
     for (const job of this.#jobs) {
       while (job.prompt?.next !== undefined && job.waitingSamples > 0 && !job.settled) {
@@ -280,7 +280,7 @@ export class Sampler {
     this.#owners.delete(sequence);
   }
 
-  /** Takes out requests that are over, and groups that are empty. */
+  /** Removes finished requests and empty groups. */
   #removeSettled(): void {
     for (const group of this.#groups) {
       const over = group.sequences.filter((one) => this.#owners.get(one)?.settled !== false);

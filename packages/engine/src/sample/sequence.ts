@@ -21,7 +21,7 @@ export interface Sample {
    */
   readonly logprobs: Float32Array;
   readonly stopReason: StopReason;
-  /** For each token the most likely ones and those that were asked for; absent unless some were. */
+  /** For each token the most likely ones and the requested ones; absent unless requested. */
   readonly topLogprobs?: readonly TopTokens[];
 }
 
@@ -29,15 +29,15 @@ export interface Sample {
 export interface Drawn {
   readonly token: number;
   readonly logprob: number;
-  /** What else was likely; absent unless asked for. */
+  /** Alternatives; absent unless requested. */
   readonly top?: TopTokens;
 }
 
 /**
  * A sample in the making.
  *
- * Its random stream is fixed by seed and index, and one number is drawn per token: what else is generated
- * beside it has no influence.
+ * Its random stream is fixed by seed and index, and one number is drawn per token: other sequences have
+ * no influence.
  */
 export class Sequence {
   readonly adapter: FrozenAdapter;

@@ -13,7 +13,7 @@ function tokensOf(text: string, cuts: readonly number[]): Uint8Array[] {
 const texts = fc.string({ unit: fc.constantFrom("a", "b", "é", "🙂"), maxLength: 12 });
 
 describe("StopMatcher", () => {
-  it("finds a string as soon as the text contains it, wherever tokens end", () => {
+  it("finds a string as soon as the text contains it, across tokens", () => {
     const stops = texts.filter((text) => text.length > 0);
     fc.assert(
       fc.property(

@@ -1,4 +1,4 @@
-/** The bytes that each token stands for. */
+/** The bytes of each token. */
 export interface TokenText {
   bytesOf(token: number): Uint8Array;
 }
@@ -30,7 +30,7 @@ export class StopMatcher {
   }
 }
 
-/** Whether a text contains a part that ends behind what was known of it. */
+/** Whether a text contains a part that ends after its first `known` bytes. */
 function endsBehind(text: readonly number[], known: number, part: Uint8Array): boolean {
   for (let end = Math.max(known + 1, part.length); end <= text.length; end++) {
     let left = part.length;

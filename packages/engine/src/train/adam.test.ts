@@ -19,7 +19,7 @@ describe("adamStep", () => {
   const programs = new ProgramCache({ threads: 1 });
   afterAll(() => programs.release());
 
-  it("moves each parameter by the learning rate against its gradient at first", async () => {
+  it("moves each parameter by the learning rate against its gradient in the first step", async () => {
     await fc.assert(
       fc.asyncProperty(values, async (list) => {
         const gradient = Float32Array.from(list);
@@ -37,14 +37,14 @@ describe("adamStep", () => {
     );
   });
 
-  it("decays parameters by the learning rate, whatever the gradient", async () => {
+  it("decays parameters by the learning rate, independent of the gradient", async () => {
     const parameters = Float32Array.of(8);
     const options = completeAdamOptions({ learningRate: 0.5, weightDecay: 0.25 });
     await adamStep(programs, parameters, Float32Array.of(0), newState(1), options);
     expect(at(parameters, 0)).toBe(7);
   });
 
-  it("clips the whole gradient to the norm, and reports the norm before", async () => {
+  it("clips the whole gradient to the norm, and reports the norm before clipping", async () => {
     const options = completeAdamOptions({ learningRate: 1, beta1: 0, gradClipNorm: 1 });
     const state = newState(2);
     const gradient = Float32Array.of(30, 40);
@@ -71,24 +71,21 @@ describe("adamStep", () => {
     ["learningRate", { learningRate: 1e300 }],
     ["weightDecay", { learningRate: 0.1, weightDecay: 1e30 }],
     ["learningRate", { learningRate: 1e19, eps: 1, gradClipNorm: 1e-3 }],
-  ])(
-    "refuses a step to numbers that are not finite, names %s and changes nothing",
-    async (name, given) => {
-      const parameters = Float32Array.of(1, 2e10);
-      const state = adamState(parameters, {
-        step: 3,
-        firstMoment: Float32Array.of(1, 2),
-        secondMoment: Float32Array.of(3, 1e-30),
-      });
-      const before = structuredClone({ parameters, state });
-      const gradient = Float32Array.of(1, -1);
-      const step = adamStep(programs, parameters, gradient, state, completeAdamOptions(given));
-      await expect(step).rejects.toThrow(`${name} is ${(given as Record<string, number>)[name]}: `);
-      expect({ parameters, state }).toEqual(before);
-    },
-  );
+  ])("refuses a step to non-finite values, names %s and changes nothing", async (name, given) => {
+    const parameters = Float32Array.of(1, 2e10);
+    const state = adamState(parameters, {
+      step: 3,
+      firstMoment: Float32Array.of(1, 2),
+      secondMoment: Float32Array.of(3, 1e-30),
+    });
+    const before = structuredClone({ parameters, state });
+    const gradient = Float32Array.of(1, -1);
+    const step = adamStep(programs, parameters, gradient, state, completeAdamOptions(given));
+    await expect(step).rejects.toThrow(`${name} is ${(given as Record<string, number>)[name]}: `);
+    expect({ parameters, state }).toEqual(before);
+  });
 
-  it("takes steps that lead to finite numbers, of any size, and no others", async () => {
+  it("takes exactly the steps that lead to finite values", async () => {
     const sizes = fc.constantFrom(0, 1e-38, 1e-20, 1, 1e10, 1e18, 1e20, 1e38);
     const factors = fc.constantFrom(0, 1e-30, 1e-4, 1, 1e15, 1e25, 1e200);
     const betas = fc.constantFrom(0, 0.5, 0.9, 0.999999999);
@@ -180,14 +177,14 @@ describe("adamStep", () => {
     spy.mockRestore();
   });
 
-  it("does nothing to a parameter that never had a gradient, even with eps 0", async () => {
+  it("leaves a parameter without gradients unchanged, even with eps 0", async () => {
     const parameters = Float32Array.of(3);
     const options = completeAdamOptions({ learningRate: 1, eps: 0 });
     await adamStep(programs, parameters, Float32Array.of(0), newState(1), options);
     expect(at(parameters, 0)).toBe(3);
   });
 
-  it("takes the steps of the textbook, also over more parameters than fit one chunk", async () => {
+  it("takes the textbook's steps, also over more parameters than one chunk", async () => {
     const length = (1 << 18) + 3;
     const gradients = [1, 2, 3].map((seed) =>
       Float32Array.from({ length }, (_, i) => Math.sin(i * seed) / seed),

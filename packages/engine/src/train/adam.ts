@@ -33,16 +33,16 @@ export interface AdamOptions {
 
 /** Running averages of an optimizer. */
 export interface AdamState {
-  /** Steps taken. */
+  /** Number of steps taken. */
   step: number;
   readonly firstMoment: Float32Array;
   readonly secondMoment: Float32Array;
-  /** No first moment and no parameter is larger than these; they only tell how much care a step needs. */
+  /** Upper bounds on first moments and parameters; they decide whether a step needs overflow checks. */
   largestMoment: number;
   largestValue: number;
 }
 
-/** An optimizer that goes on from given averages. */
+/** An optimizer state with the given averages. */
 export function adamState(
   parameters: Float32Array,
   { step, firstMoment, secondMoment }: Pick<AdamState, "step" | "firstMoment" | "secondMoment">,
@@ -51,7 +51,7 @@ export function adamState(
   return { step, firstMoment, secondMoment, largestMoment, largestValue };
 }
 
-/** What a step did. */
+/** The result of a step. */
 export interface AdamReport {
   /** Norm of the gradient before clipping. */
   readonly gradientNorm: number;
@@ -167,7 +167,7 @@ async function update(
   return Math.sqrt(updateSum);
 }
 
-/** How large the first moments can be after a step, and whether all it computes surely stays finite. */
+/** An upper bound on first moments after a step, and whether all its values are certain to be finite. */
 function largestAfter(
   { largestMoment, largestValue }: AdamState,
   settings: Record<AdamSetting, Float32Array>,
@@ -178,7 +178,7 @@ function largestAfter(
     largestMoment * at(settings.beta1, 0) + gradient * Math.abs(at(settings.oneMinusBeta1, 0));
   const direction = moment / at(settings.eps, 0);
   const change = direction * at(settings.stepSize, 0) + largestValue * at(settings.decay, 0);
-  // A direction without end is not a number even where the step along it has no length.
+  // An infinite direction times a zero step size is NaN.
   const isSmall =
     direction < largestNumber &&
     Math.max(gradient, change * Math.sqrt(chunkLength)) < largestSquared;
@@ -193,7 +193,7 @@ function copyOf({ values, firstMoment, secondMoment }: AdamArrays): AdamArrays {
   };
 }
 
-/** The numbers that an update takes; the corrections of the moments' bias are folded into them. */
+/** The scalars of an update; the corrections of the moments' bias are folded into them. */
 function updateSettings(
   options: Required<AdamOptions>,
   gradientNorm: number,
@@ -218,7 +218,7 @@ function updateSettings(
 function adapterBroken(cause: unknown): EngineError {
   return new EngineError(
     "adapter_broken",
-    `the optimizer step failed before its end (${messageOf(cause)}), so that only a part of the parameters ` +
+    `the optimizer step failed halfway (${messageOf(cause)}): only a part of the parameters ` +
       "has changed. Import a saved state, or create the adapter again.",
     { category: "internal", cause },
   );

@@ -84,7 +84,7 @@ export class AttentionBlocks {
     }
   }
 
-  /** A block's queries, and the keys and values that it sees. */
+  /** A block's queries with the keys and values in its range. */
   #visible(block: AttentionBlock, { query, key, value }: AttentionValues) {
     const width = this.#widths.key;
     const [start, end] = [block.keyStart * width, block.queryEnd * width];

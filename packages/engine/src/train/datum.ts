@@ -4,14 +4,14 @@ export interface LossInput {
   readonly shape: readonly number[];
 }
 
-/** One training example: tokens to read, and for every position what the loss is about. */
+/** One training example: input tokens, and the inputs of the loss for every position. */
 export interface Datum {
   readonly tokens: Int32Array | readonly number[];
   /** `target_tokens` and the inputs of the loss, each [length] or [length, targets per position]. */
   readonly inputs: Readonly<Record<string, LossInput>>;
 }
 
-/** A datum that has been checked and brought to plain arrays. */
+/** A datum that has been checked and converted to plain arrays. */
 export interface PreparedDatum {
   readonly tokens: Int32Array;
   readonly targetsPerRow: number;

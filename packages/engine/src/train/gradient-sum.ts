@@ -56,7 +56,7 @@ export class GradientSum {
     }
   }
 
-  /** Adds gradients of embedding rows, which had been scaled. */
+  /** Adds gradients of embedding rows, which were scaled. */
   addEmbeddingRows(tokens: Int32Array, rows: Float32Array, scale = 1): void {
     const { sum, fresh } = this.#sumOf("outer", "embedding");
     if (fresh) sum.fill(0);
@@ -69,7 +69,7 @@ export class GradientSum {
     }
   }
 
-  /** Zeroes what was never written. */
+  /** Zeroes gradients that were never written. */
   complete(): void {
     for (const { place, feed, offset, length } of this.#feeds.values()) {
       if (!this.#written.has(keyOf(place, feed))) this.values.fill(0, offset, offset + length);

@@ -25,7 +25,7 @@ const chunkBytes = 96 << 20;
 const arraysPerLogit = 3;
 const maxChunkRows = 2048;
 
-/** Rows whose logits exist at once. */
+/** Number of rows with logits in memory at once. */
 export function headChunkRows(vocabSize: number): number {
   const perChunk = chunkBytes / (vocabSize * 4 * arraysPerLogit);
   return Math.max(1, Math.min(maxChunkRows, Math.floor(perChunk)));

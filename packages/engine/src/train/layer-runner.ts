@@ -27,19 +27,19 @@ export interface LayerPass<A = ShortArrangement | LongArrangement> {
   readonly tableRows: number;
   readonly arrangement: A;
   readonly parameters: LayerParameters;
-  /** Called between programs: lets other work in, and throws when the pass was cancelled. */
+  /** Called between programs: lets other work run, and throws when the pass was cancelled. */
   readonly pause: () => Promise<void>;
   /** Called when some layers have been passed, in either direction. */
   readonly advance: (layers: number) => void;
 }
 
-/** How much of the forward pass is kept; what is missing is computed again on the way back. */
+/** How much of the forward pass is kept; the rest is recomputed on the way back. */
 export type Keep = "nothing" | "inputs" | "everything";
 
 /** Values by their names in the graphs. */
 export type Activations<V extends Values = Float32Array> = Record<string, V>;
 
-/** Hidden states after the last layer, and what was kept of each step on the way. */
+/** Hidden states after the last layer, and the values kept for each stretch. */
 export interface ForwardResult<V extends Values> {
   readonly hidden: V;
   readonly kept: readonly Activations<V>[];
@@ -65,7 +65,7 @@ export interface Stretch {
 /** How stretches of layers are passed. */
 export interface StretchPasses<A, V extends Values> {
   readonly stretches: readonly Stretch[];
-  /** The hidden states after a stretch, and, if they are wanted, the values that `backward` reads. */
+  /** The hidden states after a stretch and, if requested, the values that `backward` reads. */
   forward(
     pass: LayerPass<A>,
     stretch: Stretch,
@@ -91,7 +91,7 @@ export class LayerRunner<A, V extends Values> {
     this.#pool = pool;
   }
 
-  /** Takes `hidden` over. */
+  /** Takes ownership of `hidden`. */
   async forward(pass: LayerPass<A>, hidden: V, keep: Keep): Promise<ForwardResult<V>> {
     const kept: Activations<V>[] = [];
     let current = hidden;
@@ -109,7 +109,7 @@ export class LayerRunner<A, V extends Values> {
     return { hidden: current, kept };
   }
 
-  /** Adds the gradients of all layers; takes `kept` and `gradient` over. Returns that of the input. */
+  /** Adds the gradients of all layers; takes ownership of `kept` and `gradient`. Returns that of the input. */
   async backward(
     pass: LayerPass<A>,
     kept: readonly Activations<V>[],
@@ -127,7 +127,7 @@ export class LayerRunner<A, V extends Values> {
     return current;
   }
 
-  /** Computes what was not kept. */
+  /** Recomputes values that were not kept. */
   async #complete(
     pass: LayerPass<A>,
     stretch: Stretch,

@@ -25,13 +25,13 @@ export type LossTensors = Readonly<Record<string, Tensor>>;
 export interface Loss {
   /** Float inputs besides `target_tokens`; all have the shape of the targets. */
   readonly inputs: readonly string[];
-  /** What inputs are where a datum leaves them out; those without a default must be there. */
+  /** Defaults of inputs that a datum may leave out; the others are required. */
   readonly inputDefaults?: Readonly<Record<string, number>>;
   /** Settings and their defaults. */
   readonly settings: Readonly<Record<string, number>>;
-  /** The input whose zeros mark targets without gradient; absent when every target has one. */
+  /** The input with zeros for targets without gradient; absent if every target has one. */
   readonly gate?: string;
-  /** Whether several targets per position make sense. */
+  /** Whether several targets per position are supported. */
   readonly manyTargets: boolean;
   perTarget(logprobs: Tensor, inputs: LossTensors, settings: LossTensors): Tensor;
 }

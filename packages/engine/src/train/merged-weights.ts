@@ -14,8 +14,8 @@ import { groupsOf, siteWidths, type Site, type SiteGroup } from "../model/sites.
 import { at } from "../util/arrays.js";
 
 /**
- * A copy of a model's weights with one adapter merged in, shared by all adapters of the model: whoever
- * trains has it filled with its own values. It stays valid until those change or another one fills it.
+ * A copy of a model's weights with one adapter merged in, shared by all adapters of the model: each pass
+ * fills it with its own adapter's values. It stays valid until those change or another adapter fills it.
  */
 export class MergedWeights {
   readonly #model: ModelRuntime;

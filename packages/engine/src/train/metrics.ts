@@ -2,10 +2,10 @@ import { at } from "../util/arrays.js";
 import type { PreparedDatum } from "./datum.js";
 import { losses, type LossName } from "./losses.js";
 
-/** Numbers of a call; each key is `name:reduction`, which tells how parts of a call are merged. */
+/** Numbers of a call; each key is `name:reduction`, where the reduction defines how parts of a call are merged. */
 export type Metrics = Readonly<Record<string, number>>;
 
-/** What a pass found for a datum. */
+/** The results of a pass for a datum. */
 interface DatumResult {
   readonly logprobs: Float32Array;
   readonly terms: Float32Array;

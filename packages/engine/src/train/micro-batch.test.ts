@@ -32,7 +32,7 @@ function datum(length: number): PreparedDatum {
 const lengthLists = fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 1, maxLength: 40 });
 
 describe("planMicroBatches", () => {
-  it("gives every datum exactly one place, within the limit, long data alone", () => {
+  it("puts every datum into exactly one batch within the limit, and long data alone", () => {
     fc.assert(
       fc.property(lengthLists, (lengths) => {
         const data = lengths.map(datum);
@@ -49,7 +49,7 @@ describe("planMicroBatches", () => {
     );
   });
 
-  it("needs at most twice as many batches as the tokens would fill", () => {
+  it("makes at most twice as many batches as the tokens would fill", () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 32 }), { minLength: 1 }), (lengths) => {
         const total = lengths.reduce((sum, length) => sum + length, 0);

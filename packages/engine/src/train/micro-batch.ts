@@ -4,13 +4,13 @@ import { scanChunk } from "./graphs/training-recurrence.js";
 import type { PreparedDatum } from "./datum.js";
 import type { TrainingBudget } from "./training-budget.js";
 
-/** Feeds and sizes that tell a graph how packed tokens are arranged for attention. */
+/** Feeds and sizes that describe to a graph how packed tokens are arranged for attention. */
 interface ArrangementFeeds {
   readonly feeds: PortValues;
   readonly sizes: Readonly<Record<string, number>>;
 }
 
-/** Short sequences, whose attention runs together. */
+/** Short sequences with joint attention. */
 export interface ShortArrangement extends ArrangementFeeds {
   readonly kind: "short";
   /** Chunks of the longest sequence, where layers have states. */
@@ -25,11 +25,11 @@ export interface AttentionBlock extends ArrangementFeeds {
   readonly keyStart: number;
 }
 
-/** One long sequence, whose attention runs in blocks. */
+/** One long sequence with attention in blocks. */
 export interface LongArrangement {
   readonly kind: "long";
   readonly length: number;
-  /** The blocks of layers whose tokens see so many. */
+  /** The blocks of layers with a window of this size. */
   blocks(window: number | null): readonly AttentionBlock[];
 }
 

@@ -24,7 +24,7 @@ function pass(state: ParameterState, number: number): void {
   state.addGradient(gradient);
 }
 
-it("parameters broken by a step refuse every use until an import, and then train to the same bits", async () => {
+it("parameters broken by a step refuse every use until an import, then train to the same bits", async () => {
   const state = new ParameterState(layout, new Float32Array(length).fill(1));
   pass(state, 1);
   await state.step(programs, options);

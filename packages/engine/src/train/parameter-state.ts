@@ -5,7 +5,7 @@ import { addInto } from "../util/arrays.js";
 import { adamState, adamStep, type AdamOptions, type AdamReport, type AdamState } from "./adam.js";
 import type { ParameterLayout } from "../model/parameter-layout.js";
 
-/** Parameters and, if wanted, the optimizer, as they leave the engine and come back. */
+/** Parameters and optionally the optimizer, as they are exported and imported. */
 export interface ParameterExport {
   readonly tensors: NamedTensors;
   readonly optimizer?: OptimizerState;
@@ -18,7 +18,7 @@ export interface ParameterExport {
  *   adds nothing, because it works on an array of its own.
  * - After a step that failed halfway every use fails with the error of that step, until `import`.
  * - `freeze` hands out the current values without copying. The next change then goes to a new array, so
- *   whoever holds the frozen one never sees it.
+ *   the frozen array never changes.
  */
 export class ParameterState {
   readonly layout: ParameterLayout;
@@ -46,7 +46,7 @@ export class ParameterState {
     return this.#version;
   }
 
-  /** The current values, which stay as they are from now on. */
+  /** Freezes and returns the current values. */
   freeze(): Float32Array {
     const { values } = this;
     this.#frozen = true;
@@ -60,7 +60,7 @@ export class ParameterState {
     return array;
   }
 
-  /** Adds the gradient of a call that went through. */
+  /** Adds the gradient of a successful call. */
   addGradient(array: Float32Array): void {
     if (this.#gradient === undefined) {
       this.#gradient = array;
@@ -70,13 +70,13 @@ export class ParameterState {
     }
   }
 
-  /** Takes the array of a call that failed back. */
+  /** Takes back the array of a failed call. */
   returnGradient(array: Float32Array): void {
     this.#spare = array;
   }
 
   /**
-   * One optimizer step with the summed gradient, which it uses up. A gradient that is not finite is
+   * One optimizer step with the summed gradient, which is then cleared. A gradient that is not finite is
    * refused and dropped; any other refusal leaves everything as it was.
    */
   async step(programs: ProgramCache, options: Required<AdamOptions>): Promise<AdamReport> {
@@ -110,7 +110,7 @@ export class ParameterState {
     return { tensors, optimizer: { step, firstMoments, secondMoments } };
   }
 
-  /** Tensors with zeros for those that are missing. */
+  /** The tensors, with zeros in place of missing ones. */
   completed(tensors: NamedTensors): NamedTensors {
     const zeros = this.layout.tensors
       .filter(({ name }) => !tensors.has(name))
@@ -118,7 +118,7 @@ export class ParameterState {
     return new Map([...tensors, ...zeros]);
   }
 
-  /** Replaces the values, and the optimizer if the state has one and it is wanted; drops gradients. */
+  /** Replaces the values, and the optimizer if requested; drops gradients. */
   import(state: ParameterExport, withOptimizer: boolean): void {
     const values = this.#flat(state.tensors, "tensors");
     if (withOptimizer && state.optimizer === undefined) {

@@ -15,7 +15,7 @@ export interface PassResult {
   readonly metrics: Metrics;
 }
 
-/** How far a call has come. */
+/** Progress of a call. */
 export interface PassProgress {
   readonly doneTokens: number;
   readonly totalTokens: number;

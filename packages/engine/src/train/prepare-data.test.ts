@@ -53,11 +53,11 @@ function refusal(data: readonly Datum[], loss = "cross_entropy", settings = {}):
     if (error instanceof EngineError && error.category === "user") return error.message;
     throw error;
   }
-  throw new Error("nothing was refused");
+  throw new Error("no error was thrown");
 }
 
 describe("prepareData", () => {
-  it("brings a datum to plain arrays and marks rows that have a gradient", () => {
+  it("converts a datum to plain arrays and marks rows that have a gradient", () => {
     const { data } = prepareData(config, [good], "cross_entropy");
     expect(data[0]).toEqual({
       tokens: Int32Array.of(1, 2, 3),
@@ -70,14 +70,14 @@ describe("prepareData", () => {
     });
   });
 
-  it("weighs every target of cross_entropy 1 where a datum has no weights", () => {
+  it("gives targets of cross_entropy the weight 1 by default", () => {
     const inputs = { target_tokens: input([2, 3, 4, 5], [2, 2]) };
     const { data } = prepareData(config, [{ tokens: [1, 2], inputs }], "cross_entropy");
     expect(data[0]?.inputs).toEqual({ weights: Float32Array.of(1, 1, 1, 1) });
     expect(data[0]?.activeRows).toEqual(Uint8Array.of(1, 1));
   });
 
-  it("completes settings, and takes them per position where a datum has them", () => {
+  it("completes settings, and reads them per position from a datum", () => {
     const thresholds = withInput("clip_low_threshold", input([0.1, 0.2]), reinforcement);
     const { data } = prepareData(config, [reinforcement, thresholds], "ppo", {
       clip_high_threshold: 1.5,
@@ -90,7 +90,7 @@ describe("prepareData", () => {
     expect(data[0]?.activeRows).toEqual(Uint8Array.of(0, 1));
   });
 
-  it("lets dro train every position", () => {
+  it("trains every position with dro", () => {
     const { data } = prepareData(config, [reinforcement], "dro");
     expect(data[0]?.activeRows).toEqual(Uint8Array.of(1, 1));
   });
@@ -115,7 +115,7 @@ describe("prepareData", () => {
     ["too many tokens", [{ ...good, tokens: [1, 1, 1, 1, 1] }], "data[0].tokens has 5 tokens"],
     ["a token out of range", [{ ...good, tokens: [1, 10, 1] }], "data[0].tokens[1] is 10"],
     [
-      "a token that is no whole number",
+      "a token that is not an integer",
       [{ ...good, tokens: [1, 0.5, 1] }],
       "data[0].tokens[1] is 0.5",
     ],
@@ -160,7 +160,7 @@ describe("prepareData", () => {
     expect(refusal([good], "constructor")).toContain("does not exist");
   });
 
-  it("refuses several targets per position where a loss has no meaning for them", () => {
+  it("refuses several targets per position for losses without support", () => {
     const many = withInput("target_tokens", input([1, 2, 3, 4], [2, 2]), reinforcement);
     expect(refusal([many], "ppo")).toContain("ppo on 2 tokens needs [2]");
   });

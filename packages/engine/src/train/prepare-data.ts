@@ -7,7 +7,7 @@ import { losses, type Loss, type LossName } from "./losses.js";
 /** Settings of a loss by name. */
 export type LossSettings = Readonly<Record<string, number>>;
 
-/** Checks everything about a call before any work is done, and brings it to plain arrays. */
+/** Checks everything about a call before any work is done, and converts it to plain arrays. */
 export function prepareData(
   config: ModelConfig,
   data: readonly Datum[],

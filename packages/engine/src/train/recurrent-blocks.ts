@@ -8,7 +8,7 @@ import { endName, scanChunk, startName } from "./graphs/training-recurrence.js";
 import { defined, type Activations, type LayerPass } from "./layer-runner.js";
 import { computeGradients, type TrainingPrograms } from "./training-programs.js";
 
-/** What belongs to the layer that is passed. */
+/** Values of the layer in the pass. */
 export interface RecurrentLayer {
   readonly layer: number;
   readonly kind: LayerKind;
@@ -49,7 +49,7 @@ export class RecurrentBlocks {
     this.#pool = pool;
   }
 
-  /** The hidden states after the layer, and what each block keeps under its own prefix. */
+  /** The hidden states after the layer, and the kept values of each block under its own prefix. */
   async forward(
     pass: LayerPass<LongArrangement>,
     layer: RecurrentLayer,

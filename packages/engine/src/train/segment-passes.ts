@@ -30,7 +30,7 @@ import type { TrainingBudget } from "./training-budget.js";
  * Passes short sequences through the layers, several layers per program.
  *
  * Starting a program costs about as much as a small layer, so small models run all their layers in one;
- * large models run one layer at a time, which lets other work in between.
+ * large models run one layer at a time, so that other work can run in between.
  */
 export class SegmentPasses<V extends Values> implements StretchPasses<ShortArrangement, V> {
   readonly stretches: readonly Stretch[];

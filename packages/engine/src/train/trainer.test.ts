@@ -104,7 +104,7 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
       activationBytes: 0,
     },
     "without merging the adapter": { mergeFromTokens: Infinity },
-    "layer by layer, keeping what is dear": { layersPerSegment: 1, keptKind: "dear" },
+    "layer by layer, keeping expensive values": { layersPerSegment: 1, keptKind: "dear" },
     "merging the adapter, attention in blocks": {
       mergeFromTokens: 1,
       wholeTokens: 5,
@@ -131,7 +131,7 @@ describe.each(families)("training %s agrees with PyTorch", (family) => {
       continue;
     }
     for (const [way, limits] of Object.entries(ways)) {
-      // Ways and losses know nothing of each other: two families show all combinations.
+      // Pipelines and losses are independent: two families cover all combinations.
       const isBrief = family !== "qwen3" && family !== "qwen3_5";
       if (isBrief && loss !== "cross_entropy" && way !== "keeping activations") continue;
       it(`gives ${loss} and its gradients, ${way}`, async () => {

@@ -25,7 +25,7 @@ import type { PassParameters, PassRequest, PassResult } from "./pass.js";
 import { TrainingPrograms } from "./training-programs.js";
 import type { TrainingBudget } from "./training-budget.js";
 
-/** Runs a micro-batch, with the values between programs where they belong. */
+/** Runs a micro-batch, with intermediate values in the device's memory. */
 type RunBatch<A> = (
   arrangement: A,
   batch: MicroBatch,
@@ -123,7 +123,7 @@ export class Trainer {
 
   /**
    * Long calls merge an adapter into a copy of the weights first: that costs as much as a few tokens per
-   * width, and spares every token the adapter's own products. Whether it is done depends on the call
+   * width, and spares every token the adapter's own products. The decision depends on the call
    * alone, so that results repeat.
    */
   async #runners<V extends Values>(

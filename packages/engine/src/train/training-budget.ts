@@ -6,11 +6,11 @@ import { stateShapes } from "../model/mixers/recurrence.js";
 import { groupsOf, sitesOf, siteWidths, type Site, type SiteWidths } from "../model/sites.js";
 import { scanChunk } from "./graphs/training-recurrence.js";
 
-/** How much a training pass does at once. Depends on model and settings only, never on the moment. */
+/** Sizes of a training pass's parts. They depend on model and settings only, never on current load. */
 export interface TrainingBudget {
   /** Tokens per micro-batch; a longer datum makes a micro-batch of its own. */
   readonly microBatchTokens: number;
-  /** Longest sequence whose attention is computed at once. */
+  /** Longest sequence with attention computed at once. */
   readonly wholeTokens: number;
   /** Queries per block in the attention of longer ones. */
   readonly blockTokens: number;
@@ -22,7 +22,7 @@ export interface TrainingBudget {
   readonly chunkTokens: number;
   /** Layers that run as one program. */
   readonly layersPerSegment: number;
-  /** What is kept of the layers of a segment. */
+  /** Values of a segment's layers to keep. */
   readonly keptKind: KeptKind;
   /** Calls of at least this many tokens merge the adapter into the weights first. */
   readonly mergeFromTokens: number;
@@ -51,11 +51,11 @@ const defaultStateBlockTokens = 8 * scanChunk;
 /** A program of this many operations takes about 100 ms, for which other work can wait. */
 const operationsPerProgram = 2e10;
 
-/** Longest sequence whose attention a GPU computes at once: its values cannot be divided into views. */
+/** Longest sequence with attention computed at once on a GPU: its arrays cannot be divided into views. */
 const gpuWholeTokens = 2048;
 
 /**
- * Plans passes of a model whose activations may take `activationBytes`. On a GPU one program serves all
+ * Plans passes of a model within `activationBytes` of activations. On a GPU one program serves all
  * layers, each of which is computed again on the way back: memory is scarcer there than time.
  */
 export function trainingBudget(
@@ -150,7 +150,7 @@ function totalOver(config: ModelConfig, measure: (widths: SiteWidths) => number)
 
 /**
  * Merging takes (inputs * outputs) products per rank, and spares (inputs + outputs) per rank and token;
- * the factor stands for reading and writing the weights. Without memory for the copy it is never done, and
+ * the factor accounts for reading and writing the weights. Without memory for the copy it is never done, and
  * an adapter would be lost in the rounding of weights in 8 bits.
  */
 function mergeFromTokens(config: ModelConfig, activationBytes: number): number {

@@ -13,10 +13,10 @@ import { DeviceArray, type ValueMemory, type Values } from "../execution/device-
 import type { GradientTarget } from "./gradient-sum.js";
 import type { Activations, LayerParameters } from "./layer-runner.js";
 
-/** What tells the segments of one way of training apart. */
+/** Options that distinguish segments of one kind of training. */
 export type SegmentShape = Omit<SegmentOptions, "trained">;
 
-/** The programs of one way of training a model; all layers, ranks and batch sizes share them. */
+/** The programs of one kind of training; all layers, ranks and batch sizes share them. */
 export class TrainingPrograms {
   readonly #config: ModelConfig;
   readonly #cache: ProgramCache;
@@ -111,7 +111,7 @@ function hasState(kind: LayerKind): boolean {
   return mixerOf(kind) !== "attention";
 }
 
-/** What a program is to compute. */
+/** A call of a program. */
 export interface ProgramCall {
   readonly program: Program;
   readonly feeds: PortValues;
@@ -122,7 +122,7 @@ export interface ProgramCall {
   readonly pause: () => Promise<void>;
 }
 
-/** Makes a call with arrays from the pool for its results, or for those that are wanted. */
+/** Makes a call with arrays from the pool for its results, or for the requested ones. */
 export async function compute<V extends Values>(
   pool: ValueMemory<V>,
   call: ProgramCall,

@@ -1,8 +1,8 @@
 import { MessageChannel } from "node:worker_threads";
 
 /**
- * Gives the memory of buffers back at once; arrays in them are empty afterwards. The collector would come for them some time
- * later, and not at all while it is native code that takes memory. What is sent to a closed port is dropped on the spot.
+ * Frees the memory of buffers at once; arrays in them are empty afterwards. The garbage collector would free them later,
+ * and not at all while only native code allocates. Messages to a closed port are dropped at once.
  */
 export function freeMemory(buffers: Iterable<ArrayBufferLike>): void {
   const { port1, port2 } = new MessageChannel();

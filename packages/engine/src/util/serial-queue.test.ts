@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Deferred, SerialQueue } from "./turns.js";
 
 describe("SerialQueue", () => {
-  it("runs tasks in order, also behind one that fails", async () => {
+  it("runs tasks in order, also after one that fails", async () => {
     const queue = new SerialQueue();
     const seen: number[] = [];
     const gate = new Deferred<void>();
@@ -18,7 +18,7 @@ describe("SerialQueue", () => {
     expect(seen).toEqual([1, 2]);
   });
 
-  it("answers an abort of a waiting task at once, and never starts it", async () => {
+  it("rejects a waiting task on abort and never starts it", async () => {
     const queue = new SerialQueue();
     const gate = new Deferred<void>();
     const seen: string[] = [];
@@ -33,7 +33,7 @@ describe("SerialQueue", () => {
     expect(seen).toEqual(["last"]);
   });
 
-  it("leaves a task that has started to itself", async () => {
+  it("does not abort a started task", async () => {
     const queue = new SerialQueue();
     const started = new Deferred<void>();
     const gate = new Deferred<string>();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { FairTurns, type WorkKind } from "./turns.js";
 
-/** Runs workers whose pieces of work take fixed times on a made-up clock; returns who worked when. */
+/** Runs workers with pieces of fixed duration on a simulated clock; returns the schedule. */
 async function simulate(
   workers: readonly { kind: WorkKind; name: string; pieceMs: number; pieces: number }[],
 ): Promise<string[]> {
@@ -24,7 +24,7 @@ async function simulate(
 }
 
 describe("FairTurns", () => {
-  it("gives both kinds the same time, however long their pieces are", async () => {
+  it("gives both kinds the same time, independent of the length of pieces", async () => {
     const log = await simulate([
       { kind: "train", name: "T", pieceMs: 40, pieces: 10 },
       { kind: "sample", name: "s", pieceMs: 10, pieces: 40 },
@@ -35,7 +35,7 @@ describe("FairTurns", () => {
     expect(Math.abs(samples - trains * 4)).toBeLessThanOrEqual(8);
   });
 
-  it("never makes a kind wait when it is alone", async () => {
+  it("never delays a kind that is alone", async () => {
     expect(await simulate([{ kind: "train", name: "T", pieceMs: 5, pieces: 3 }])).toEqual([
       "T",
       "T",
@@ -43,7 +43,7 @@ describe("FairTurns", () => {
     ]);
   });
 
-  it("lets workers of one kind go round", async () => {
+  it("rotates among workers of one kind", async () => {
     const log = await simulate([
       { kind: "sample", name: "a", pieceMs: 1, pieces: 3 },
       { kind: "sample", name: "b", pieceMs: 1, pieces: 3 },
@@ -51,7 +51,7 @@ describe("FairTurns", () => {
     expect(log.join("")).toBe("ababab");
   });
 
-  it("does not let a kind that was away catch up", async () => {
+  it("does not let an idle kind save up time", async () => {
     let nowMs = 0;
     const turns = new FairTurns(() => nowMs);
     const train = turns.enter("train");

@@ -6,9 +6,9 @@ const kinds: readonly WorkKind[] = ["train", "sample"];
 /**
  * Lets kinds of work alternate so that each gets about the same time.
  *
- * Whoever works enters, takes a turn before every piece of work, and leaves at the end. One piece runs at
+ * A worker enters, takes a turn before every piece of work, and leaves at the end. One piece runs at
  * a time. While both kinds want to work, the one that has used less time goes first; within a kind, turns
- * go round. A kind that was away starts level with the other, so it cannot save up time.
+ * go round. A kind that was idle starts level with the other: it cannot save up time.
  */
 export class FairTurns {
   readonly #now: () => number;
@@ -54,7 +54,7 @@ export class FairTurns {
     };
   }
 
-  /** Adds the time of the piece under way so far. */
+  /** Adds the time of the current piece so far. */
   #charge(): void {
     if (this.#current === undefined) return;
     const now = this.#now();
@@ -76,7 +76,7 @@ export class FairTurns {
   }
 }
 
-/** Someone who takes turns. */
+/** A worker that takes turns. */
 export interface TurnTaker {
   /** Ends the current turn and waits for the next. */
   take(): Promise<void>;
@@ -89,7 +89,7 @@ export class SerialQueue {
   #last: Promise<unknown> = Promise.resolve();
 
   /**
-   * Adds a task; a task that fails does not stop those behind it. One that is aborted while it waits fails
+   * Adds a task; a task that fails does not stop later ones. A task that is aborted while it waits fails
    * at once and is never started.
    */
   add<T>(task: () => Promise<T> | T, signal?: AbortSignal): Promise<T> {

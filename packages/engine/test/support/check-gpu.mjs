@@ -1,4 +1,4 @@
-// Started by gpu.test.ts: checks the GPU, with the cures that are named left out, and counts what a small model
+// Started by gpu.test.ts: checks the GPU, without the named workarounds, and counts what a small model
 // moves and holds there.
 import { gpuDevice } from "../../dist/gpu/device.js";
 import { initialWeights } from "../../dist/model/initial-weights.js";
@@ -62,7 +62,7 @@ async function count() {
     await trained.pass(request, { pause: async () => {}, onProgress });
     const toDeviceBytes = traffic.toDeviceBytes - before.toDeviceBytes;
     const fromDeviceBytes = traffic.fromDeviceBytes - before.fromDeviceBytes;
-    // One that is given up in the middle must not keep anything.
+    // A cancelled pass must not keep anything.
     let pauses = 0;
     const stop = async () => {
       if (++pauses > 3) throw new Error("given up");
@@ -75,7 +75,7 @@ async function count() {
     });
     model.sampler.forget(`step-${step}`);
     await trained.step({ learningRate: 1e-3 });
-    // What is given back after a request is done when the sampler has nothing else to do.
+    // Memory of a request is returned when the sampler is idle.
     await model.sampler.idle();
     steps.push({ toDeviceBytes, fromDeviceBytes, arrays: memory.takenArrays });
   }

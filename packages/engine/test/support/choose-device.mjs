@@ -1,4 +1,4 @@
-// Started by gpu.test.ts: makes engines on the devices that are named, all of them open at once, and prints what
+// Started by gpu.test.ts: makes engines on the named devices, all of them open at once, and prints what
 // they compute on or why they could not be made.
 import { Engine } from "@tinker-ts/engine";
 

@@ -10,7 +10,7 @@ const fixture = (name) => fileURLToPath(new URL(`../fixtures/${name}`, import.me
 const runners = { family, losses: everyLoss, long, full, crowd };
 const engine = await Engine.create({ device, threads: 2 });
 
-// A line each, so that a run that is ended still says something.
+// One line per case, so that an aborted run still prints results.
 for (const name of cases) {
   const [kind, argument] = name.split(":");
   const startMs = performance.now();
@@ -95,7 +95,7 @@ async function full(name) {
   return { losses: found, gradients };
 }
 
-/** Several adapters at once, prompts that begin alike, groups that grow, and a request that is given up. */
+/** Several adapters at once, prompts that begin alike, groups that grow, and a cancelled request. */
 async function crowd(name) {
   const model = await engine.loadModel(fixture(`${name}/model`));
   const snapshots = [];

@@ -54,7 +54,7 @@ interface ExpectedAdamStep {
   readonly grad_norm: number;
 }
 
-/** What PyTorch computed. */
+/** Results of PyTorch. */
 export interface Expected {
   readonly alpha: number;
   readonly rank: number;

@@ -132,7 +132,7 @@ function randomWeights(config: ModelConfig, random: RandomStream): NamedTensors 
   );
 }
 
-/** A model, an adapter whose factors are both random, and the same in double precision. */
+/** A model, an adapter of two random factors, and the same in double precision. */
 async function randomModel(engine: Engine, config: ModelConfig, seed: number) {
   const random = new RandomStream(seed);
   const weights = randomWeights(config, random);

@@ -12,7 +12,7 @@ async function* partsOf(bytes: Uint8Array, size: number, breaksAfter: number) {
   }
 }
 
-it("is whole after any number of broken answers, whether the server can go on or not", async () => {
+it("is complete after any number of broken responses, with or without range support", async () => {
   const name = path.join(tmpdir(), `tinker-ts-arriving-${process.pid}`);
   const answers = fc.array(fc.record({ breaksAfter: fc.nat(60), goesOn: fc.boolean() }), {
     maxLength: 6,
@@ -46,7 +46,7 @@ it("is whole after any number of broken answers, whether the server can go on or
   await rm(name);
 });
 
-it("refuses a part that was not asked for, or does not say where it belongs", async () => {
+it("refuses a part that was not requested, or has no position", async () => {
   const handle = await open(tmpdir(), "r");
   try {
     const arriving = new ArrivingFile(handle, 10);

@@ -1,6 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
 
-/** The beginning of an answer that carries a file, or a part of one. */
+/** Status and headers of a response with a file, or a part of one. */
 export interface FileAnswer {
   readonly status: number;
   /** The header of this name; null without one. */
@@ -8,39 +8,39 @@ export interface FileAnswer {
 }
 
 /**
- * A file that arrives over the network, in as many answers as it takes. Every byte is written to its own
- * position, so what broke goes on where it broke; a server that cannot go on begins anew.
+ * A file downloaded in one or more responses. Every byte is written to its own
+ * position, so that a broken download can resume; a server without range support starts over.
  */
 export class ArrivingFile {
   readonly #file: FileHandle;
   #position: number;
 
-  /** `position` is where bytes from before end. */
+  /** `position` is the number of bytes already on disk. */
   constructor(file: FileHandle, position = 0) {
     this.#file = file;
     this.#position = position;
   }
 
-  /** Bytes that have arrived; the next answer should begin there. */
+  /** Bytes that have arrived; the next response should begin there. */
   get position(): number {
     return this.#position;
   }
 
-  /** What arrived is of no use any more. */
+  /** Discards the downloaded bytes. */
   restart(): void {
     this.#position = 0;
   }
 
-  /** Looks at where an answer begins; false when it is neither the next part nor the whole file. */
+  /** Checks where a response begins; false if it is neither the next part nor the whole file. */
   begin({ status, contentRange }: FileAnswer): boolean {
-    // A part that does not say where it belongs belongs nowhere.
+    // A part without a valid content-range cannot be placed.
     const from = status === 206 ? /^bytes (\d+)-/.exec(contentRange ?? "")?.[1] : "0";
     if (from === undefined || (from !== "0" && Number(from) !== this.#position)) return false;
     this.#position = Number(from);
     return true;
   }
 
-  /** Writes what comes; `onPart` hears of every part once it is written, and where it began. */
+  /** Writes a body; `onPart` is called with every part and its position after it is written. */
   async take(
     parts: AsyncIterable<Uint8Array>,
     onPart: (part: Uint8Array, position: number) => void,

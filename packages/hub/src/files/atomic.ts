@@ -4,10 +4,10 @@ import path from "node:path";
 import { HubError } from "../errors.js";
 import { errorCode, isMissing } from "./json.js";
 
-// Both functions follow one rule: whoever looks at the target never sees a part of it. The new state
+// Both functions follow one rule: readers of the target never see a partial state. The new state
 // is built beside the target, on the same file system, brought to disk, and only then renamed. (A
-// folder that replaces another is preceded by a moment without either.) What a crash leaves behind
-// has a name that starts with a dot and ends in `.tmp`.
+// folder that replaces another is preceded by a moment without either.) Files left by a crash have
+// names that start with a dot and end in `.tmp`.
 
 /** Writes a file through `fill`; it appears under its name only when it is complete and on disk. */
 export async function writeFileAtomically(
@@ -78,7 +78,7 @@ async function refuseExisting(target: string): Promise<void> {
   throw folderExists(target);
 }
 
-/** Whether a rename failed because someone else has written the target meanwhile. */
+/** Whether a rename failed because another process has written the target meanwhile. */
 function isTaken(error: unknown): boolean {
   return ["EEXIST", "ENOTEMPTY", "EPERM"].includes(errorCode(error) ?? "");
 }
@@ -90,7 +90,7 @@ function folderExists(target: string): HubError {
   );
 }
 
-// A rename cannot replace a folder that has entries, so the old one steps aside first.
+// A rename cannot replace a folder that has entries, so the old one is moved away first.
 async function replaceFolder(temporary: string, target: string): Promise<void> {
   const aside = temporaryName(target);
   let movedAside = true;
@@ -108,7 +108,7 @@ async function replaceFolder(temporary: string, target: string): Promise<void> {
 }
 
 async function bringFolderToDisk(folder: string): Promise<void> {
-  // Windows cannot open folders, and commits renames itself.
+  // Windows cannot open folders, and makes renames durable itself.
   if (process.platform === "win32") return;
   const handle = await open(folder, "r");
   try {

@@ -1,4 +1,4 @@
-// What this project's own packages share about files. It is not meant for others: names here change
+// File helpers shared by this repository's packages. They are not meant for others: names here change
 // without a new major version.
 export { ArrivingFile, type FileAnswer } from "./arriving-file.js";
 export { writeFileAtomically, writeFolderAtomically } from "./atomic.js";

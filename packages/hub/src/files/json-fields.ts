@@ -1,9 +1,9 @@
 import { isObject, type JsonObject } from "./json.js";
 
-/** Makes the error of the caller's own kind for a value that cannot be used. */
+/** Makes an error of the caller's class for an invalid value. */
 export type MakeError = (message: string) => Error;
 
-/** Typed access to the fields of a JSON object; each refusal names file, field and value. */
+/** Typed access to the fields of a JSON object; each error names file, field and value. */
 export class JsonFields {
   readonly where: string;
   readonly json: JsonObject;
@@ -21,7 +21,7 @@ export class JsonFields {
     return this.json[name] ?? undefined;
   }
 
-  /** A whole number of at least `minimum`, or `fallback` when the field is absent. */
+  /** An integer of at least `minimum`, or `fallback` when the field is absent. */
   integer(name: string, minimum: number, fallback?: number): number {
     const value = this.get(name) ?? fallback;
     if (typeof value === "number" && Number.isSafeInteger(value) && value >= minimum) return value;
@@ -54,7 +54,7 @@ export class JsonFields {
     return new JsonFields(value, `"${name}" of ${this.where}`, this.#makeError);
   }
 
-  /** The error for a field whose value cannot be used. */
+  /** The error for a field with an invalid value. */
   refuse(name: string, problem: string): Error {
     const value = this.get(name);
     const shown = value === undefined ? "is missing" : `is ${JSON.stringify(value)}`;

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { HubError } from "../errors.js";
 
-/** A JSON object whose fields are still to be checked. */
+/** A JSON object with unchecked fields. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Whether a value is an object in the sense of JSON: not null, not a list. */
@@ -9,12 +9,12 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The tokens of JSON: texts, brackets, commas, colons; all else is a number, `true`, `null` or what Python adds. */
+/** The tokens of JSON: texts, brackets, commas, colons; everything else is a number, `true`, `null` or an extension of Python. */
 export const jsonTokens = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g;
 
 /**
- * Parses JSON, also as Python writes it: with `Infinity` and `-Infinity`, and with `NaN`, which becomes the text "NaN" so
- * that whatever needs a number there refuses it by name.
+ * Parses JSON, including Python's extensions: `Infinity`, `-Infinity` and `NaN`, which becomes the string "NaN" so
+ * that a field that needs a number rejects it by name.
  */
 export function parseJson(text: string): unknown {
   try {
@@ -68,13 +68,13 @@ export async function readTextIfPresent(
   }
 }
 
-/** Whether a file system error says that a path, or a folder on the way to it, does not exist. */
+/** Whether a file system error means that a path, or a folder on the way to it, does not exist. */
 export function isMissing(error: unknown): boolean {
   const code = errorCode(error);
   return code === "ENOENT" || code === "ENOTDIR";
 }
 
-/** The `code` of a system error, such as ENOENT; in the realm of a test runner it is no instance of `Error`. */
+/** The `code` of a system error, such as ENOENT; in the realm of a test runner it is not an instance of `Error`. */
 export function errorCode(error: unknown): string | undefined {
   return typeof error === "object" && error !== null && "code" in error
     ? String(error.code)

@@ -13,8 +13,8 @@ const text = `{
 }
 `;
 
-describe("JSON as Python writes it", () => {
-  it("may hold numbers that JSON has not", () => {
+describe("JSON written by Python", () => {
+  it("may hold non-finite numbers", () => {
     expect(parseJson('{"a": [Infinity, -Infinity, 0.0], "b": "Infinity", "c": NaN}')).toEqual({
       a: [Infinity, -Infinity, 0],
       b: "Infinity",
@@ -25,14 +25,14 @@ describe("JSON as Python writes it", () => {
 });
 
 describe("a patched text", () => {
-  it("keeps the spelling of everything that is not changed", () => {
+  it("keeps the spelling of unchanged fields", () => {
     expect(patchJson(text, { dtype: "float32", nested: { tied: false, dtype: "float32" } })).toBe(
       text.replace("true", "false").replaceAll('"bfloat16"', '"float32"'),
     );
     expect(patchJson(text, {})).toBe(text);
   });
 
-  it("gets fields that it did not have, at the end of their object", () => {
+  it("gets new fields at the end of their object", () => {
     const patched = patchJson(text, { added: [1], nested: { more: null }, other: {} });
     expect(patched).toContain('"dtype": "bfloat16",\n  "added": [1],\n  "other": {}\n}\n');
     expect(patched).toContain('"dtype": "bfloat16", "more": null }');

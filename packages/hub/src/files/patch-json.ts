@@ -2,12 +2,12 @@ import { isObject, jsonTokens, type JsonObject } from "./json.js";
 
 /**
  * Changes fields of an object in its JSON text; fields of objects inside it where a change is an object. All else keeps
- * its spelling: a number such as 0.0 would come out of a parser as 0, which strict readers refuse as another type.
+ * its spelling: a number such as 0.0 would be parsed and written as 0, which strict readers reject as another type.
  */
 export function patchJson(text: string, changes: JsonObject): string {
   const members = membersOf(text);
   let patched = text;
-  // From behind, so that earlier places stay where they are.
+  // From the end, so that earlier positions stay valid.
   for (const { name, start, end } of members.toReversed()) {
     if (!Object.hasOwn(changes, name)) continue;
     const old = text.slice(start, end);
@@ -27,7 +27,7 @@ export function patchJson(text: string, changes: JsonObject): string {
   }, patched);
 }
 
-/** The fields of an object in its text, and where their values lie. */
+/** The fields of an object in its text, and the positions of their values. */
 function membersOf(text: string): { name: string; start: number; end: number }[] {
   const members: { name: string; start: number; end: number }[] = [];
   let depth = 0;

@@ -4,7 +4,7 @@ import { isObject } from "./json.js";
 /** Weights in one file. */
 export const singleWeightsFile = "model.safetensors";
 
-/** The list that says which of several files holds which tensor. */
+/** The index of a sharded model: the file of each tensor. */
 export const weightIndexFile = "model.safetensors.index.json";
 
 /** Checks an index and returns the file name of each tensor. */

@@ -6,16 +6,16 @@ import { isFile } from "../files/paths.js";
 import { parseWeightIndex, singleWeightsFile, weightIndexFile } from "../files/weight-index.js";
 import type { HubFiles } from "./files.js";
 
-/** What a repository of the hub holds. */
+/** Kinds of repositories on the hub. */
 export type RepositoryKind = "model" | "dataset";
 
 /**
- * One repository's folder in the cache that Hugging Face's tools share:
+ * One repository's folder in the cache shared with Hugging Face's tools:
  *
  * - `blobs/ETAG`: contents, `ETAG.incomplete` while they arrive;
  * - `snapshots/COMMIT/NAME`: links to blobs, the folder that is used;
- * - `refs/REVISION`: the commit that a branch or tag stood for when it was last asked;
- * - `.no_exist/COMMIT/NAME`: an empty file for each file that the commit is known not to have.
+ * - `refs/REVISION`: the commit of a branch or tag at the last request;
+ * - `.no_exist/COMMIT/NAME`: an empty file for each file that is known to be absent from the commit.
  */
 export class RepositoryCache {
   readonly folder: string;
@@ -24,7 +24,7 @@ export class RepositoryCache {
     this.folder = path.join(cacheFolder, `${kind}s--${id.replaceAll("/", "--")}`);
   }
 
-  /** Where a content is kept. */
+  /** The path of a blob. */
   blob(etag: string): string {
     return path.join(this.folder, "blobs", etag);
   }
@@ -34,28 +34,28 @@ export class RepositoryCache {
     return path.join(this.folder, "snapshots", commit);
   }
 
-  /** The commit that a revision stands for as far as is known here, or null. */
+  /** The cached commit of a revision, or null. */
   async commitOf(revision: string): Promise<string | null> {
     if (isCommit(revision)) return revision;
     const text = await readTextIfPresent(path.join(this.folder, "refs", revision));
     return text?.trim() || null;
   }
 
-  /** Notes the commit that a branch or tag stands for. */
+  /** Records the commit of a branch or tag. */
   async rememberCommit(revision: string, commit: string): Promise<void> {
     if (isCommit(revision)) return;
     const file = path.join(this.folder, "refs", revision);
     await writeFileAtomically(file, (temporary) => writeFile(temporary, commit));
   }
 
-  /** Notes that a commit does not have a file, so that it is not asked for again. */
+  /** Records that a commit does not have a file, so that it is not requested again. */
   async rememberAbsent(commit: string, name: string): Promise<void> {
     const file = this.#absenceNote(commit, name);
     await mkdir(path.dirname(file), { recursive: true });
     await writeFile(file, "");
   }
 
-  /** The files that are needed and that a snapshot lacks. */
+  /** The needed files that a snapshot lacks. */
   async missingFiles(commit: string, files: HubFiles): Promise<string[]> {
     const needed = await this.#neededFiles(commit, files);
     const missing: string[] = [];
@@ -76,7 +76,7 @@ export class RepositoryCache {
     try {
       await symlink(target, file);
     } catch {
-      // Windows allows symbolic links to few; the other ways need more room or one file system.
+      // Windows restricts symbolic links; hard links need one file system, copies need more space.
       await link(blob, file).catch(() => copyFile(blob, file));
     }
   }

@@ -3,10 +3,10 @@ import { isObject } from "../files/json.js";
 import type { RepositoryKind } from "./cache.js";
 import type { RemoteFile } from "./download.js";
 import { sendToHub, type HubRequest, type HubResponse } from "./http.js";
-import { PassingFailure, retryPassing, type RetryPolicy } from "./passing-failure.js";
+import { TransientError, retryTransient, type RetryPolicy } from "./transient-error.js";
 import type { HubSettings } from "./settings.js";
 
-/** How long the first answer of the hub is waited for, and how often: within five seconds together. */
+/** Timeout and attempts for the hub's first response: within five seconds in total. */
 const firstContactMs = 2_000;
 const maxUnreached = 2;
 
@@ -16,7 +16,7 @@ export interface RepositoryInfo {
   readonly files: readonly string[];
 }
 
-/** The three questions that are asked of the hub about one repository. */
+/** The three requests to the hub about one repository. */
 export class HubClient {
   readonly #settings: HubSettings;
   readonly #id: string;
@@ -43,18 +43,18 @@ export class HubClient {
     this.#signal = options.signal;
   }
 
-  /** The commit that a revision stands for, and its files. */
+  /** The commit of a revision, and its files. */
   async repository(revision: string): Promise<RepositoryInfo> {
     const path = `/api/${this.#kind}s/${this.#id}/revision/${encodeURIComponent(revision)}`;
     const request = { url: this.#url(path), subject: this.#subject(revision) };
-    // A hub that cannot be reached at all is told at once; one that answers that it is busy is waited for.
+    // An unreachable hub is an error at once; a hub that answers that it is busy is retried.
     const stallTimeoutMs = Math.min(this.#stallTimeoutMs, firstContactMs);
     let unreached = 0;
     const text = await this.#retry(async () => {
       try {
         return await (await this.#send({ ...request, stallTimeoutMs })).text();
       } catch (error) {
-        if (!(error instanceof PassingFailure) || error.wasReached) throw error;
+        if (!(error instanceof TransientError) || error.wasReached) throw error;
         if (++unreached < maxUnreached) throw error;
         throw notReached(this.#settings, error);
       }
@@ -62,7 +62,7 @@ export class HubClient {
     return parseRepository(this.#id, text);
   }
 
-  /** What a file of a commit is, before any of it is fetched. */
+  /** The description of a file of a commit, before it is downloaded. */
   async file(commit: string, name: string): Promise<RemoteFile> {
     const place = this.#kind === "model" ? this.#id : `datasets/${this.#id}`;
     const path = `/${place}/resolve/${commit}/${name.split("/").map(encodeURIComponent).join("/")}`;
@@ -74,7 +74,7 @@ export class HubClient {
       .replaceAll('"', "");
     const size = headers.get("x-linked-size") ?? headers.get("content-length") ?? "";
     if (!/^[\w.+-]+$/.test(etag) || !/^\d+$/.test(size)) {
-      throw new HubError("hub_failed", `The hub did not tell hash and size of ${name}.`);
+      throw new HubError("hub_failed", `The hub did not report hash and size of ${name}.`);
     }
     const actual = headers.get("x-repo-commit");
     if (actual !== null && actual !== commit) {
@@ -83,14 +83,14 @@ export class HubClient {
     return { name, url: response.url, etag, sizeBytes: Number(size) };
   }
 
-  /** A file's contents from a position on; one attempt, because the caller counts progress. */
+  /** A file's contents from a position on; one attempt, because the caller tracks progress. */
   async contents(file: RemoteFile, fromByte: number): Promise<HubResponse> {
     const headers: Record<string, string> = fromByte > 0 ? { range: `bytes=${fromByte}-` } : {};
     return this.#send({ url: file.url, subject: `${file.name} of ${this.#id}`, headers });
   }
 
-  // A large file answers with a redirect to wherever it is stored; its description is in the
-  // redirect itself. A renamed repository answers with a redirect within the hub, which is followed.
+  // The response for a large file is a redirect to its storage; its description is in the
+  // redirect itself. For a renamed repository it is a redirect within the hub, which is followed.
   async #head(url: string, name: string): Promise<HubResponse> {
     let current = url;
     for (let redirects = 0; redirects < 5; redirects++) {
@@ -121,7 +121,7 @@ export class HubClient {
   }
 
   async #retry<T>(attempt: () => Promise<T>): Promise<T> {
-    return retryPassing(attempt, this.#retryPolicy, { signal: this.#signal });
+    return retryTransient(attempt, this.#retryPolicy, { signal: this.#signal });
   }
 
   #url(path: string): string {
@@ -134,17 +134,17 @@ export class HubClient {
   }
 }
 
-/** Turns a failure that did not pass into an error for the user. */
+/** Turns a failure that persisted into an error for the user. */
 export function unreachable(id: string, failure: unknown): unknown {
-  if (!(failure instanceof PassingFailure)) return failure;
+  if (!(failure instanceof TransientError)) return failure;
   return new HubError(
     "hub_unreachable",
-    `Downloading ${id} failed: ${failure.message}. Try again: what has arrived is kept.`,
+    `Downloading ${id} failed: ${failure.message}. Try again: the downloaded part is kept.`,
     { category: "internal", cause: failure },
   );
 }
 
-function notReached({ endpoint }: HubSettings, cause: PassingFailure): HubError {
+function notReached({ endpoint }: HubSettings, cause: TransientError): HubError {
   return new HubError(
     "hub_unreachable",
     `The hub cannot be reached: ${cause.message}. Check the network and HF_ENDPOINT (${endpoint}), or give the path of a folder.`,

@@ -7,9 +7,9 @@ import { ArrivingFile } from "../files/arriving-file.js";
 import { isMissing } from "../files/json.js";
 import { fileSize } from "../files/paths.js";
 import type { HubResponse } from "./http.js";
-import { PassingFailure, retryPassing, type RetryPolicy } from "./passing-failure.js";
+import { TransientError, retryTransient, type RetryPolicy } from "./transient-error.js";
 
-/** A file on the hub: its contents are known by their hash before they arrive. */
+/** A file on the hub: its hash is known before the download. */
 export interface RemoteFile {
   readonly name: string;
   readonly url: string;
@@ -17,24 +17,24 @@ export interface RemoteFile {
   readonly sizeBytes: number;
 }
 
-/** What a download needs from outside. */
+/** Dependencies of a download. */
 export interface DownloadOptions {
   readonly retryPolicy: RetryPolicy;
   readonly signal?: AbortSignal | undefined;
-  /** Asks for the file from a position on. */
+  /** Requests the file from a position on. */
   readonly request: (fromByte: number) => Promise<HubResponse>;
-  /** Called as bytes are on disk: how many of the file are. */
+  /** Called with the number of bytes on disk. */
   readonly onBytes: (doneBytes: number) => void;
 }
 
 /**
- * Brings a file's contents to `blob`.
+ * Downloads a file's contents to `blob`.
  *
  * - They are collected in `blob.incomplete`, which is kept when the download ends early and
  *   continued by the next one.
  * - Every byte is written to its own position. Two processes that download the same file write the
  *   same bytes to the same places, so they need no lock.
- * - The file gets its name only when its size, and its hash where the hub tells one, are right.
+ * - The file gets its name only when its size, and its hash if the hub reports one, are right.
  */
 export async function downloadBlob(
   file: RemoteFile,
@@ -44,7 +44,7 @@ export async function downloadBlob(
   const incomplete = `${blob}.incomplete`;
   await mkdir(path.dirname(blob), { recursive: true });
   if (!(await fetchVerified(file, incomplete, options))) {
-    // The part that was there from before may have been wrong; a fresh start settles it.
+    // The part from before may have been wrong: start over once.
     if (!(await fetchVerified(file, incomplete, options))) {
       throw new HubError(
         "hub_corrupt",
@@ -64,7 +64,7 @@ async function fetchVerified(
   incomplete: string,
   options: DownloadOptions,
 ): Promise<boolean> {
-  // Not "a": appending would ignore positions.
+  // Not "a": appending ignores positions.
   const handle = await open(incomplete, constants.O_RDWR | constants.O_CREAT, 0o644);
   try {
     const partBytes = (await handle.stat()).size;
@@ -83,7 +83,7 @@ async function fetchVerified(
   return false;
 }
 
-/** Fetches what is missing; `hash` has seen what is not, and the one returned has seen everything. */
+/** Downloads the missing part; `hash` covers the existing part, and the returned one covers everything. */
 async function fetchRest(
   file: RemoteFile,
   arriving: ArrivingFile,
@@ -106,17 +106,17 @@ async function fetchRest(
     });
     if (arriving.position < file.sizeBytes) {
       const missingBytes = file.sizeBytes - arriving.position;
-      throw new PassingFailure(`${file.name} ended ${missingBytes} bytes early`);
+      throw new TransientError(`${file.name} ended ${missingBytes} bytes early`);
     }
   };
-  await retryPassing(attempt, options.retryPolicy, {
+  await retryTransient(attempt, options.retryPolicy, {
     signal: options.signal,
     madeProgress: () => arriving.position > before,
   });
   return seen;
 }
 
-/** Refuses an answer that is neither the file nor the part of it that was asked for. */
+/** Rejects a response that is neither the file nor the requested part. */
 function checkAnswer(file: RemoteFile, response: HubResponse, arriving: ArrivingFile): void {
   const { status, headers } = response;
   const askedByte = arriving.position;
@@ -142,14 +142,14 @@ function tooLong(file: RemoteFile): HubError {
   );
 }
 
-// Large files are known by the SHA-256 of their contents, small ones by their git object id.
+// Large files are identified by the SHA-256 of their contents, small ones by their git object id.
 function startHash(file: RemoteFile): Hash | null {
   if (/^[0-9a-f]{64}$/.test(file.etag)) return createHash("sha256");
   if (!/^[0-9a-f]{40}$/.test(file.etag)) return null;
   return createHash("sha1").update(`blob ${file.sizeBytes}\0`);
 }
 
-// Through the open file: by its name it may be gone, because another download has completed it.
+// Through the open file: its name may be gone, because another download has completed it.
 async function feed(
   hash: Hash,
   handle: FileHandle,

@@ -9,14 +9,14 @@ import { HubClient } from "./client.js";
 import { downloadBlob, type RemoteFile } from "./download.js";
 import { smallFiles, weightFile, type HubFiles } from "./files.js";
 import { ProgressCounter, type DownloadProgress } from "./progress.js";
-import type { RetryPolicy } from "./passing-failure.js";
+import type { RetryPolicy } from "./transient-error.js";
 import type { HubSettings } from "./settings.js";
 
-/** How a download behaves. */
+/** Options of a download. */
 export interface FetchSnapshotOptions {
   readonly onProgress?: (progress: DownloadProgress) => void;
   readonly signal?: AbortSignal;
-  /** Gives up on a connection that is silent for so long. @default 30000 */
+  /** Timeout without data on a connection, in milliseconds. @default 30000 */
   readonly stallTimeoutMs?: number;
   /** @default 6 attempts without progress, 1 s to 30 s apart */
   readonly retryPolicy?: RetryPolicy;
@@ -24,7 +24,7 @@ export interface FetchSnapshotOptions {
 
 const defaultRetryPolicy: RetryPolicy = { maxAttempts: 6, firstDelayMs: 1000, maxDelayMs: 30_000 };
 
-/** Brings the files of a revision that are needed into the cache and returns its commit. */
+/** Downloads the needed files of a revision into the cache and returns its commit. */
 export async function fetchSnapshot(
   settings: HubSettings,
   cache: RepositoryCache,
@@ -48,7 +48,7 @@ export async function fetchSnapshot(
   return commit;
 }
 
-/** A client that behaves as a download should. */
+/** A client with the settings of a download. */
 export function openClient(
   settings: HubSettings,
   id: string,
@@ -59,7 +59,7 @@ export function openClient(
   return new HubClient(settings, id, { kind, retryPolicy, stallTimeoutMs, signal });
 }
 
-/** Brings files of a commit into the cache; what is there is not fetched again. */
+/** Downloads files of a commit into the cache, except those already there. */
 export async function fetchIntoCache(
   place: { client: HubClient; cache: RepositoryCache; commit: string; progress: ProgressCounter },
   names: readonly string[],

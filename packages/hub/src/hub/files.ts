@@ -1,7 +1,7 @@
 import { HubError } from "../errors.js";
 import { singleWeightsFile, weightIndexFile } from "../files/weight-index.js";
 
-/** What is wanted of a repository: all that a model needs, or its tokenizer alone. */
+/** The files to download: a whole model, or its tokenizer only. */
 export type HubFiles = "model" | "tokenizer";
 
 const tokenizerFiles = [
@@ -19,7 +19,7 @@ export function smallFiles(available: readonly string[], files: HubFiles): strin
   return wanted.filter((name) => available.includes(name));
 }
 
-/** The file that holds the weights or names the files that do; what is not such a model is refused. */
+/** The file with the weights, or the index of several; throws if the repository is not such a model. */
 export function weightFile(id: string, available: readonly string[]): string {
   if (!available.includes("config.json")) {
     const isAdapter = available.includes("adapter_config.json");

@@ -1,33 +1,33 @@
 import { HubError } from "../errors.js";
-import { PassingFailure } from "./passing-failure.js";
+import { TransientError } from "./transient-error.js";
 import type { HubSettings } from "./settings.js";
 
 /** One request to the hub. */
 export interface HubRequest {
   readonly method: "GET" | "HEAD";
   readonly url: string;
-  /** What is asked for, in error messages: `the model org/name`. */
+  /** The requested thing, for error messages: `the model org/name`. */
   readonly subject: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** @default "follow" */
   readonly redirect?: "follow" | "manual";
-  /** Gives up when nothing arrives for so long. */
+  /** Timeout without data, in milliseconds. */
   readonly stallTimeoutMs: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** An answer of the hub whose body is still to come. */
+/** A response of the hub before its body is read. */
 export interface HubResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly url: string;
   text(): Promise<string>;
   chunks(): AsyncGenerator<Uint8Array>;
-  /** Drops the rest of the answer. */
+  /** Drops the rest of the response. */
   cancel(): void;
 }
 
-/** Sends a request; failures are a PassingFailure if trying again may help, else a HubError. */
+/** Sends a request; failures are a TransientError if a retry may help, else a HubError. */
 export async function sendToHub(settings: HubSettings, request: HubRequest): Promise<HubResponse> {
   const watch = new StallWatch(request);
   let response: Response;
@@ -83,7 +83,7 @@ async function* readChunks(response: Response, watch: StallWatch): AsyncGenerato
   }
 }
 
-/** Aborts a request that falls silent, and tells afterwards why it ended. */
+/** Aborts a request without data for too long, and records the reason. */
 class StallWatch {
   readonly signal: AbortSignal;
   readonly #request: HubRequest;
@@ -113,7 +113,7 @@ class StallWatch {
     const what = this.#stalled.signal.aborted
       ? `${host} sent nothing for ${this.#request.stallTimeoutMs / 1000} s`
       : `the connection to ${host} failed (${describe(cause)})`;
-    return new PassingFailure(what, { cause });
+    return new TransientError(what, { cause });
   }
 }
 
@@ -123,7 +123,7 @@ function describe(error: unknown): string {
   return cause instanceof Error && cause.message ? cause.message : error.message;
 }
 
-/** A server that asks for more patience than this is treated as one that asks for this much. */
+/** The longest `retry-after` that is respected; longer ones are cut to it. */
 const maxWaitMs = 300_000;
 
 const passingStatuses = new Set([408, 429, 500, 502, 503, 504]);
@@ -136,7 +136,7 @@ function refusal(settings: HubSettings, request: HubRequest, response: Response)
   if (passingStatuses.has(status)) {
     const seconds = Number(headers.get("retry-after") ?? NaN);
     const retryAfterMs = Number.isFinite(seconds) ? Math.min(seconds * 1000, maxWaitMs) : null;
-    return new PassingFailure(`${host} answered ${status}`, { retryAfterMs, wasReached: true });
+    return new TransientError(`${host} answered ${status}`, { retryAfterMs, wasReached: true });
   }
   const fail = (code: string, message: string) =>
     new HubError(code, said ? `${message} (${host} says: ${said})` : message);

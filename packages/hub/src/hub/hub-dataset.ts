@@ -9,25 +9,25 @@ import { ProgressCounter } from "./progress.js";
 import { parseId } from "./resolve-model.js";
 import { readHubSettings, type Environment, type HubSettings } from "./settings.js";
 
-/** Which part of a data set, and how it is found. */
+/** Options of reading a data set. */
 export interface HubDatasetOptions extends FetchSnapshotOptions {
   /** @default "train" */
   readonly split?: string;
-  /** The configuration, for data sets that have several; the name of a folder. */
+  /** The configuration, for data sets with several; the name of a folder. */
   readonly config?: string;
   /** Branch, tag or commit. @default "main", or what follows an "@" in the id */
   readonly revision?: string;
-  /** Where HF_HOME, HF_TOKEN and the like are read. @default process.env */
+  /** Environment to read HF_HOME, HF_TOKEN and others from. @default process.env */
   readonly env?: Environment;
 }
 
-/** Where the hub keeps every data set as Parquet files, whatever its own files are. */
+/** The revision in which the hub keeps every data set as Parquet files. */
 const convertedRevision = "refs/convert/parquet";
 const readable = /\.(parquet|jsonl|ndjson|json|csv|tsv)$/;
 
 /**
- * The files of one split of a data set, one by one in order: each is downloaded when it is its turn, and kept in
- * the cache that Hugging Face's tools share. Parquet files are taken where there are some.
+ * The files of one split of a data set, one by one in order: each is downloaded on demand, and kept in
+ * the cache shared with Hugging Face's tools. Parquet files are preferred.
  */
 export async function* hubDatasetFiles(
   idOrName: string,
@@ -95,7 +95,7 @@ async function openCached(
   if (names.length === 0) {
     throw new HubError(
       "dataset_not_cached",
-      `The data set ${id} is not in the cache, and HF_HUB_OFFLINE forbids to download it.`,
+      `The data set ${id} is not in the cache, and HF_HUB_OFFLINE forbids downloading it.`,
     );
   }
   return { files: names, fetch: (name) => Promise.resolve(path.join(folder, name)) };
@@ -120,7 +120,7 @@ async function* download(
   }
 }
 
-/** Files that can be read and whose path names the split; a data set of one split need not name it. */
+/** Readable files with the split's name in their path; a data set with one split need not name it. */
 function splitFiles(
   files: readonly string[],
   { split = "train", config }: HubDatasetOptions,

@@ -1,12 +1,12 @@
 import type { RemoteFile } from "./download.js";
 
-/** How far a download is. */
+/** Progress of a download. */
 export interface DownloadProgress {
-  /** The file that is arriving. */
+  /** The file being downloaded. */
   readonly file: string;
   readonly fileBytes: number;
   readonly fileTotalBytes: number;
-  /** Over all files known so far; the weights join when the small files are there. */
+  /** Over all files known so far; the weights are added once the small files are complete. */
   readonly bytes: number;
   readonly totalBytes: number;
 }
@@ -26,7 +26,7 @@ export class ProgressCounter {
     for (const { sizeBytes } of files) this.#totalBytes += sizeBytes;
   }
 
-  /** Notes how much of a file is there and tells the caller. */
+  /** Records the bytes of a file and reports the progress. */
   report(file: RemoteFile, fileBytes: number): void {
     if (this.#doneBytes.get(file.name) === fileBytes) return;
     this.#doneBytes.set(file.name, fileBytes);

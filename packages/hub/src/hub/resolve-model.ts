@@ -7,17 +7,17 @@ import type { HubFiles } from "./files.js";
 import { readHubSettings, type Environment, type HubSettings } from "./settings.js";
 import { readdir } from "node:fs/promises";
 
-/** How a model is found. */
+/** Options of finding a model. */
 export interface ResolveModelOptions extends FetchSnapshotOptions {
   /** Branch, tag or commit. @default "main", or what follows an "@" in the id */
   readonly revision?: string;
   /** @default "model" */
   readonly files?: HubFiles;
-  /** Where HF_HOME, HF_TOKEN and the like are read. @default process.env */
+  /** Environment to read HF_HOME, HF_TOKEN and others from. @default process.env */
   readonly env?: Environment;
 }
 
-/** Where a model lies on disk. */
+/** A model's folder on disk. */
 export interface ResolvedModel {
   readonly folder: string;
   /** The hub's commit; null for a folder of the user's own. */
@@ -56,7 +56,7 @@ const namingErrors = new Set([
   "model_not_cached",
 ]);
 
-/** A name that cannot be found is often a slip; the cache may hold the one that was meant. */
+/** A name that is not found is often misspelled: suggest similar names from the cache. */
 async function withNearest(error: unknown, settings: HubSettings, id: string): Promise<unknown> {
   if (!(error instanceof HubError) || !namingErrors.has(error.code)) return error;
   const near = (await nearestCached(settings, id)).filter((name) => name !== id);
@@ -68,7 +68,7 @@ async function withNearest(error: unknown, settings: HubSettings, id: string): P
   });
 }
 
-/** An id with what follows its "@", checked before it becomes part of an address or a path. */
+/** Splits an id at its "@", and checks it before it becomes part of a URL or a path. */
 export function parseId(text: string, revision?: string): { id: string; revision: string } {
   const [id = "", inId, ...rest] = text.split("@");
   const name = "[A-Za-z0-9][A-Za-z0-9._-]*";
@@ -93,11 +93,11 @@ function notCached(
   return new HubError(
     "model_not_cached",
     `${name} ${state} in the cache ${settings.cacheFolder}, and HF_HUB_OFFLINE or ` +
-      "TRANSFORMERS_OFFLINE forbids to download it. Unset it once, or give the path of a folder.",
+      "TRANSFORMERS_OFFLINE forbids downloading it. Unset it once, or give the path of a folder.",
   );
 }
 
-/** Models of the cache whose names are most like a name, best first; for messages about names that do not exist. */
+/** Models of the cache with the most similar names, best first; for messages about unknown names. */
 async function nearestCached(settings: HubSettings, name: string): Promise<string[]> {
   const entries = await readdir(settings.cacheFolder).catch(() => []);
   const ids = entries

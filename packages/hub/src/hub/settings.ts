@@ -2,19 +2,19 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { readTextIfPresent } from "../files/json.js";
 
-/** Where the hub is, where its files are kept, and who is asking. */
+/** Endpoint, cache folder and token of the hub. */
 export interface HubSettings {
   readonly endpoint: string;
   readonly cacheFolder: string;
   readonly token: string | null;
-  /** Nothing is asked of the network. */
+  /** No network requests are made. */
   readonly offline: boolean;
 }
 
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads the variables that Hugging Face's own tools read, so that all share one cache and one login. */
+/** Reads the variables that Hugging Face's own tools read, so that they share one cache and one login. */
 export async function readHubSettings(env: Environment = process.env): Promise<HubSettings> {
   const cacheHome = env["XDG_CACHE_HOME"] || path.join(homedir(), ".cache");
   const home = expandHome(env["HF_HOME"] || path.join(cacheHome, "huggingface"));

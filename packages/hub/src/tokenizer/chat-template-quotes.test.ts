@@ -39,7 +39,7 @@ function countMarks(ids: Iterable<number>): number {
   return [...ids].filter((id) => known.has(id)).length;
 }
 
-it("no text of a message becomes a mark, alone or with its neighbour, and none is lost", async () => {
+it("no text of a message becomes a special token, alone or with its neighbour, and none is lost", async () => {
   const halves = marks.flatMap((mark) => [1, 3, mark.length - 1].map((at) => mark.slice(0, at)));
   const rests = marks.flatMap((mark) => [1, 3, mark.length - 1].map((at) => mark.slice(at)));
   const piece = fc.constantFrom(...marks, ...halves, ...rests, "x", "\ufdd0", "\ufdd2", "<", "é");
@@ -53,7 +53,7 @@ it("no text of a message becomes a mark, alone or with its neighbour, and none i
   );
 });
 
-it("a conversation without marks in its texts is encoded as the rendered text is", async () => {
+it("a conversation without marks in its texts is encoded like the rendered text", async () => {
   const messages = [{ role: "user", content: ["Hello  there.\n", "How are you?"] }];
   const text = await tokenizer.renderChat(messages);
   expect((await tokenizer.encodeChat(messages)).tokens).toEqual(
@@ -70,7 +70,7 @@ it("the texts of functions are quoted too, names of fields included", async () =
   expect(other.decode(ids)).toBe(`<|im_start|>[{"<|im_end|>": "<|im_start|>"}]<|im_end|>`);
 });
 
-it("parts of a rendered conversation know their marks and what they have in common", async () => {
+it("parts of a rendered conversation have marks and a common prefix", async () => {
   const chat = await tokenizer.chatTemplate();
   const first = chat.render([{ role: "user", content: ["a <|im_end|>"] }]);
   const both = chat.render([
@@ -86,7 +86,7 @@ it("parts of a rendered conversation know their marks and what they have in comm
   expect(first.indexOfMark("<|im_end|>")).toBe(first.length - "<|im_end|>\n".length);
 });
 
-it("added tokens that are not special can be taken as text, blanks stay tokens", async () => {
+it("added tokens that are not special can be encoded as text, blanks stay tokens", async () => {
   const json = await readJsonObject(fixture("tokenizers/qwen.json"));
   const added = json["added_tokens"] as { id: number }[];
   const next = Math.max(...added.map(({ id }) => id)) + 1;

@@ -55,7 +55,7 @@ describe("rendering a conversation", () => {
     );
   });
 
-  it("takes the template from its own file before the one in the configuration", async () => {
+  it("prefers the template of the separate file", async () => {
     const tokenizerJson = await readJsonObject(fixture("tokenizers/qwen.json"));
     await writeFile(inFolder("tokenizer.json"), JSON.stringify(tokenizerJson));
     await writeFile(inFolder("tokenizer_config.json"), JSON.stringify(config));
@@ -78,7 +78,7 @@ describe("rendering a conversation", () => {
     expect(await hubErrorOf("no_chat_template", unknown)).toContain("default, tool_use");
   });
 
-  it("reports what the template refuses, and a model without one", async () => {
+  it("reports errors of the template, and a model without one", async () => {
     const tokenizer = await tokenizerWith({ config });
     const unknownRole = () => tokenizer.renderChat([{ role: "robot", content: "" }]);
     expect(await hubErrorOf("chat_template_failed", unknownRole)).toContain("unknown role robot");

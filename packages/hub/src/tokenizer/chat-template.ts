@@ -5,17 +5,17 @@ import type { EncodeOptions } from "./token-encoder.js";
 
 /** One message of a conversation; templates may read more fields than these two. */
 export interface ChatMessage {
-  /** Who speaks: `system`, `user`, `assistant`, `tool`. */
+  /** The role: `system`, `user`, `assistant`, `tool`. */
   readonly role: string;
-  /** What is said: text, or parts in the form the template expects. */
+  /** The content: text, or parts in the form the template expects. */
   readonly content?: unknown;
-  /** Whatever else the template reads, such as `tool_calls`. */
+  /** Other fields that the template reads, such as `tool_calls`. */
   readonly [field: string]: unknown;
 }
 
-/** What a chat template is rendered with, besides the messages. */
+/** Variables of a chat template besides the messages. */
 export interface RenderChatOptions {
-  /** Ends with the opening of the assistant's next turn. @default false */
+  /** End with the opening of the assistant's next turn. @default false */
   readonly addGenerationPrompt?: boolean;
   /** Functions that the model may call, in the form its template expects. */
   readonly tools?: readonly unknown[];
@@ -28,7 +28,7 @@ export interface RenderChatOptions {
 /** A model's chat templates by name; most models have the one named "default", many have none. */
 export type ChatTemplates = ReadonlyMap<string, string>;
 
-/** Collects templates from `tokenizer_config.json` and `chat_template.jinja`; the file of its own wins. */
+/** Collects templates from `tokenizer_config.json` and `chat_template.jinja`; the separate file wins. */
 export function collectChatTemplates(
   config: JsonObject | null,
   jinjaFile: string | null,
@@ -49,7 +49,7 @@ export function collectChatTemplates(
 
 /** One chat template of a model, ready to render. */
 export class ChatTemplate {
-  /** The template as the model's files have it. */
+  /** The template as in the model's files. */
   readonly source: string;
   readonly #render: CompiledTemplate;
   readonly #specialTokens: Readonly<Record<string, string>>;
@@ -83,7 +83,7 @@ export class ChatTemplate {
     return new ChatTemplate(source, render, specialTokens, encoder);
   }
 
-  /** Renders a conversation so that it can be encoded without any of its texts becoming a mark. */
+  /** Renders a conversation so that it can be encoded without any of its texts becoming a special token. */
   render(messages: readonly ChatMessage[], options: RenderChatOptions = {}): RenderedChat {
     const quoted = this.#quoter.quote({ messages, tools: options.tools ?? null });
     const text = this.renderText(quoted as { messages: readonly ChatMessage[] }, options);
@@ -127,15 +127,15 @@ function chooseTemplate(templates: ChatTemplates, name: string): string {
   );
 }
 
-/** What is needed of a tokenizer to encode a rendered conversation. */
+/** The part of a tokenizer that encodes a rendered conversation. */
 export interface ChatEncoder {
   readonly addedTokens: ReadonlyMap<string, number>;
   encode(text: string, options: EncodeOptions): Int32Array;
 }
 
-// A template knows no difference between the marks that it writes and the same characters in a message.
+// A template does not distinguish the marks that it writes from the same characters in a message.
 // So texts that spell a mark, or end with the beginning of one, get a sign behind its first character
-// before the template sees them. What then still reads as a mark was written by the template. A stretch of
+// before the template sees them. Any mark left in the output was written by the template. A stretch of
 // text with signs in it is encoded without them and without looking for marks.
 //
 // The sign is two non-characters of Unicode, for which no text has a use; a text that has the first of them
@@ -172,7 +172,7 @@ export class MarkQuoter {
     );
   }
 
-  /** Cuts a rendered text into what stands between the marks of the template and, in turn, the marks. */
+  /** Splits a rendered text into alternating text and marks of the template. */
   splitAtMarks(text: string): string[] {
     if (!this.#anyMark) return [text];
     const parts: string[] = [];
@@ -193,7 +193,7 @@ export class MarkQuoter {
     );
   }
 
-  /** Two texts side by side must not make a mark either. */
+  /** Two adjacent texts must not form a mark either. */
   #quoteEnd(text: string): string {
     let result = text;
     for (let length = 1; length < Math.min(this.#longest, text.length + 1); length++) {
@@ -205,7 +205,7 @@ export class MarkQuoter {
   }
 }
 
-/** A rendered conversation, in which the marks of the template are told from text that spells them. */
+/** A rendered conversation, which distinguishes the template's marks from text that spells them. */
 export class RenderedChat {
   readonly #text: string;
   readonly #quoter: MarkQuoter;
@@ -222,7 +222,7 @@ export class RenderedChat {
     return this.#text.length;
   }
 
-  /** How many characters two renderings have in common from the start. */
+  /** Length of the common prefix of two renderings. */
   commonLength(other: RenderedChat): number {
     const end = Math.min(this.#text.length, other.#text.length);
     let length = 0;
@@ -239,12 +239,12 @@ export class RenderedChat {
     });
   }
 
-  /** Where a text of a message begins, from `start` on; -1 where it is not. */
+  /** The position of a message's text from `start` on; -1 if absent. */
   indexOfText(text: string, start = 0): number {
     return this.#text.indexOf(String(this.#quoter.quote(text)), start);
   }
 
-  /** Where a mark that the template wrote begins, from `start` on; -1 where there is none. */
+  /** The position of the template's next mark from `start` on; -1 if there is none. */
   indexOfMark(mark: string, start = 0): number {
     return this.#text.indexOf(mark, start);
   }
@@ -254,12 +254,12 @@ export class RenderedChat {
     return this.#quoter.splitAtMarks(this.#text.slice(start))[1];
   }
 
-  /** The text as the template would have written it without any care for marks. */
+  /** The text as the template would have written it without quoting. */
   toString(): string {
     return withoutSigns(this.#text);
   }
 
-  /** The tokens; text of the messages never becomes a mark. */
+  /** The tokens; text of the messages never becomes a special token. */
   encode(): Int32Array {
     const asIs = { addSpecialTokens: false };
     if (!this.#text.includes("\ufdd0")) return this.#encoder.encode(this.#text, asIs);

@@ -1,18 +1,18 @@
-/** Takes the pieces of a text one after the other. */
+/** Receives the pieces of a text one after the other. */
 export interface PieceSink {
   push(piece: string): void;
-  /** No piece follows: whatever was held back is passed on. */
+  /** Ends the text: held-back pieces are passed on. */
   end(): void;
 }
 
 /**
- * One step from tokens to text. A stage passes on what can no longer change and holds back the
- * rest, so that a text decoded token by token is the text decoded at once.
+ * One step from tokens to text. A stage passes on final text and holds back the
+ * rest, so that decoding token by token gives the same text as decoding at once.
  */
 export interface DecoderStage {
-  /** Starts a text whose pieces go on to `next`. */
+  /** Starts a text; its pieces are passed to `next`. */
   start(next: PieceSink): PieceSink;
-  /** What a piece becomes in the middle of a text; bytes where a token is not a whole character. */
+  /** The output for a piece in the middle of a text; bytes if a token is not a whole character. */
   inner(piece: string): string | Uint8Array;
 }
 
@@ -37,7 +37,7 @@ export const byteFallbackStage: DecoderStage = {
   start(next) {
     let run: number[] = [];
     // A run of such tokens is text as a whole or not at all: one invalid byte turns every byte of
-    // the run into a replacement character. So nothing of it is known before it ends.
+    // the run into a replacement character. So it is held back until it ends.
     const endRun = () => {
       if (run.length > 0) next.push(decodeRun(run));
       run = [];
@@ -72,7 +72,7 @@ export function replaceStage(pattern: string, content: string): DecoderStage {
   };
 }
 
-/** Turns the sign for a space back into a space; the first token's is only the start of the text. */
+/** Turns the sign for a space back into a space; that of the first token only marks the start of the text. */
 export function metaspaceStage(sign: string, dropFirst: boolean): DecoderStage {
   const inner = (piece: string) => piece.replaceAll(sign, " ");
   return {
@@ -140,10 +140,10 @@ function decodeRun(run: readonly number[]): string {
 // Byte-level vocabularies spell each byte as one printable character: printable Latin-1 bytes as
 // themselves, the other 68 as the characters from U+0100 on, in order.
 
-/** The byte that each character of the alphabet stands for, by character code; -1 elsewhere. */
+/** The byte of each character of the alphabet, by character code; -1 elsewhere. */
 const byteOfCharacter: Int16Array = makeTable();
 
-/** The bytes a byte-level token stands for; a token with other characters stands for its own text. */
+/** The bytes of a byte-level token; a token with other characters is its own text. */
 function byteLevelBytes(token: string): Uint8Array {
   const bytes = new Uint8Array(token.length);
   for (let i = 0; i < token.length; i++) {

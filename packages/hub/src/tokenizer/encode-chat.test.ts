@@ -22,7 +22,7 @@ const messages = [
 ];
 
 describe("encoding a conversation", () => {
-  it("marks what the assistant says and the end of its turns, and nothing else", async () => {
+  it("marks exactly the assistant's text and end-of-turn tokens", async () => {
     const tokenizer = await tokenizerWith(chatMl);
     const { text, tokens, assistantMask } = await tokenizer.encodeChat(messages);
     expect(text).toBe(await tokenizer.renderChat(messages));
@@ -40,7 +40,7 @@ describe("encoding a conversation", () => {
     expect(assistantMask).toContain(1);
   });
 
-  it("is not misled by an opening that only new answers get", async () => {
+  it("handles an opening that only new answers get", async () => {
     const tokenizer = await tokenizerWith(chatMl);
     const options = { variables: { enable_thinking: false } };
     const { tokens, assistantMask } = await tokenizer.encodeChat(messages, options);
@@ -48,7 +48,7 @@ describe("encoding a conversation", () => {
     expect(tokenizer.decode(said)).toBe("Four.<|im_end|>Quite sure.<|im_end|>");
   });
 
-  it("says so when a template rewrites earlier turns", async () => {
+  it("gives no mask when a template rewrites earlier turns", async () => {
     const onlyLast =
       "{%- for message in messages -%}{{- message.role + ': ' + (message.content if loop.last else 'cut') + '\\n' -}}{%- endfor -%}";
     const tokenizer = await tokenizerWith(onlyLast);
@@ -65,7 +65,7 @@ describe("encoding a conversation", () => {
     expect(assistantMask).toBeNull();
   });
 
-  it("a prompt is a beginning of the conversation that follows it", async () => {
+  it("a prompt is a prefix of the conversation that follows", async () => {
     const tokenizer = await tokenizerWith(chatMl);
     const content = fc.string({ unit: "grapheme", maxLength: 12 });
     await fc.assert(

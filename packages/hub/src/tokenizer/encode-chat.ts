@@ -9,22 +9,22 @@ import type {
 export interface EncodedChat {
   /** The whole conversation as the chat template writes it. */
   readonly text: string;
-  /** Its token ids; no text of a message becomes a mark. */
+  /** Its token ids; no text of a message becomes a special token. */
   readonly tokens: Int32Array;
   /**
-   * For each token 1 where the assistant says it (its text and the mark that ends its turn), else 0: weights to
-   * train on. Null when the template rewrites earlier turns so that the parts cannot be told apart.
+   * For each token 1 in the assistant's turns (text and end-of-turn token), else 0: weights to
+   * train on. Null when the template rewrites earlier turns so that the turns cannot be located.
    */
   readonly assistantMask: Uint8Array | null;
 }
 
-/** Where a turn of the assistant is in a rendered conversation. */
+/** The range of an assistant's turn in a rendered conversation. */
 interface Turn {
   readonly start: number;
   readonly end: number;
 }
 
-/** Renders and encodes a conversation and finds out which tokens are the assistant's. */
+/** Renders and encodes a conversation and marks the assistant's tokens. */
 export function encodeChat(
   template: ChatTemplate,
   marks: ReadonlySet<number>,
@@ -39,7 +39,7 @@ export function encodeChat(
   for (const turn of turns) {
     const start = commonLength(tokens, chat.slice(0, turn.start).encode());
     let end = commonLength(tokens, chat.slice(0, turn.end).encode());
-    // What a template writes behind the mark that ends a turn is not the assistant's.
+    // Text after the end-of-turn token is not the assistant's.
     const mark = tokens.subarray(start, end).findLastIndex((token) => marks.has(token));
     if (mark >= 0) end = start + mark + 1;
     assistantMask.fill(1, start, end);
@@ -48,8 +48,8 @@ export function encodeChat(
 }
 
 /**
- * Templates do not say where a turn begins. But what they write for the messages before it is a beginning of
- * the whole, and the opening of the turn follows; so is what they write for the messages through it.
+ * Templates do not mark where a turn begins. But the rendering of the messages before it is a prefix of
+ * the whole, and the opening of the turn follows; so is the rendering of the messages through it.
  */
 function findTurns(
   template: ChatTemplate,
@@ -67,7 +67,7 @@ function findTurns(
       const through = part(index + 1, false);
       if (before && chat.commonLength(before) < before.length) return undefined;
       if (chat.commonLength(through) < through.length) return undefined;
-      // The opening may go on with what only a new answer gets, such as an empty thought.
+      // The opening may contain text that only a new answer gets, such as an empty thought.
       turns.push({ start: chat.commonLength(part(index, true)), end: through.length });
     }
   } catch {

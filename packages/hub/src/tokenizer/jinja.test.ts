@@ -8,7 +8,7 @@ async function render(source: string, variables: Record<string, unknown> = {}): 
 const reasoned = "<think>\n  step one\n\n</think>\n\n  Four. \n";
 
 // Each template has the constructs of a published one, in as few lines as they fit in; what is expected
-// is what Jinja in Python makes of them.
+// is the result of Jinja in Python.
 const constructs: [what: string, source: string, variables: object, expected: string][] = [
   [
     "Qwen3 cuts reasoning out of a text and frames it again",
@@ -130,6 +130,6 @@ it.each(constructs)("%s", async (_, source, variables, expected) => {
   expect(await render(source, { ...variables })).toBe(expected);
 });
 
-it("says which method had no text to work on", async () => {
+it("names the method without a text", async () => {
   await expect(render("{{ missing.strip('x') }}")).rejects.toThrow("strip() needs a text");
 });

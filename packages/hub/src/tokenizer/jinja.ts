@@ -19,10 +19,10 @@ const pythonFunctions: Readonly<Record<string, (...values: unknown[]) => string>
     strip("strip", typeof value === "string" ? value : `${(value ?? "") as number}`, characters),
 };
 
-/** A template that has been read and can be rendered again and again. */
+/** A parsed template. */
 export type CompiledTemplate = (variables: Readonly<Record<string, unknown>>) => string;
 
-/** Reads a template; the library is loaded with the first one. */
+/** Parses a template; the library is loaded with the first one. */
 export async function compileTemplate(source: string): Promise<CompiledTemplate> {
   const library = await import("@huggingface/jinja");
   const template: Template = new library.Template(source);

@@ -5,8 +5,8 @@ const tags = [
 ] as const;
 
 /**
- * How a text leaves off: inside a block of reasoning, right behind one, or neither. Of a prompt it says whether the
- * model begins by thinking, does without, or is free to choose; of a prompt and its answer, whether it came to one.
+ * The state at the end of a text: inside a block of reasoning, right after one, or neither. For a prompt it shows whether the
+ * model begins by thinking, does not think, or is free to choose; for a prompt and its answer, whether it reached an answer.
  */
 export function thinkingState(text: string): "inside" | "behind" | "none" {
   for (const [open, close] of tags) {

@@ -12,16 +12,16 @@ import {
 } from "./decoder-stages.js";
 import { tokenizerFields } from "./tokenizer-fields.js";
 
-/** The way from a vocabulary's tokens to text, as `tokenizer.json` describes it. */
+/** The conversion of a vocabulary's tokens to text, as `tokenizer.json` describes it. */
 export class TokenDecoder {
   readonly #stages: readonly DecoderStage[];
 
-  /** Reads the field `decoder`; what cannot be decoded is refused by name. */
+  /** Reads the field `decoder`; unsupported decoders are rejected by name. */
   constructor(decoderJson: unknown) {
     this.#stages = parseStages(decoderJson ?? null, false).stages;
   }
 
-  /** Starts a text; `emit` gets each part of it as soon as it is certain. */
+  /** Starts a text; `emit` is called with each part of it as soon as it is final. */
   start(emit: (text: string) => void): PieceSink {
     const last: PieceSink = { push: emit, end: () => undefined };
     return this.#stages.reduceRight((next, stage) => stage.start(next), last);
@@ -41,7 +41,7 @@ export class TokenDecoder {
 
 interface ParsedStages {
   readonly stages: DecoderStage[];
-  /** From here on the pieces are parts of one text, no longer tokens. */
+  /** From here on the pieces are parts of one text, not tokens. */
   readonly fused: boolean;
 }
 
@@ -107,9 +107,9 @@ function parseStrip(fields: JsonFields, fused: boolean): DecoderStage {
 /**
  * Turns a growing list of tokens into a growing text.
  *
- * - `push` returns the text that has become certain; it may be empty.
- * - A character whose bytes lie in several tokens appears with its last one, never as a half.
- * - The deltas and the flushed rest, joined, are what decoding all tokens at once gives.
+ * - `push` returns the text that has become final; it may be empty.
+ * - A character split over several tokens appears with the last one, never in part.
+ * - The deltas and the flushed rest, joined, equal the text of all tokens decoded at once.
  */
 export class IncrementalDecoder {
   readonly #sink: PieceSink;
@@ -133,7 +133,7 @@ export class IncrementalDecoder {
     return this.#take();
   }
 
-  /** Ends the text and returns what was held back; an unfinished character is replaced by U+FFFD. */
+  /** Ends the text and returns the held-back text; an unfinished character is replaced by U+FFFD. */
   flush(): string {
     this.#sink.end();
     return this.#take();

@@ -25,7 +25,7 @@ describe.each([...byteLevel, "qwen", "sentencepiece", "unigram"])(
       tokenizer = await load(name);
     });
 
-    it("are encoded as the reference encodes text", async () => {
+    it("are encoded like the reference encodes text", async () => {
       const file = await readFile(fixture(`tokenizers/${name}.cases.json`), "utf8");
       const { split }: { split: SplitCases } = JSON.parse(file);
       for (const { text, ids, withSpecial = ids } of split) {
@@ -36,7 +36,7 @@ describe.each([...byteLevel, "qwen", "sentencepiece", "unigram"])(
       }
     });
 
-    it("never become special tokens, whatever stands around them", () => {
+    it("never become special tokens, in any context", () => {
       const special = new Map(tokenizer.specialTokens);
       const unknown = special.get("<unk>");
       const spelled = fc.constantFrom(...special.keys());
@@ -79,14 +79,14 @@ describe("a vocabulary that takes whole words before it merges", () => {
     };
   };
 
-  it("does not take a special token for such a word", async () => {
+  it("does not encode a special token as such a word", async () => {
     const tokenizer = await load("llama3", declare("###", 600));
     const [sign = -1] = tokenizer.encode("#", asText);
     expect([...tokenizer.encode("###", { addSpecialTokens: false })]).toEqual([600]);
     expect([...tokenizer.encode("###", asText)]).toEqual([sign, sign, sign]);
   });
 
-  it("keeps an ordinary token that is declared special too, because text needs it", async () => {
+  it("keeps an ordinary token that is also declared special", async () => {
     const plain = await load("llama3");
     const [the = -1] = plain.encode(" the", { addSpecialTokens: false });
     const tokenizer = await load("llama3", declare("Ġthe", the));

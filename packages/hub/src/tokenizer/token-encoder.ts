@@ -4,28 +4,28 @@ import { addedTokens, withoutAddedTokens } from "./without-added-tokens.js";
 
 /** How a text is encoded. */
 export interface EncodeOptions {
-  /** Adds what the model's own rules put around a text, such as a begin token. @default true */
+  /** Adds the model's special tokens around a text, such as a begin token. @default true */
   readonly addSpecialTokens?: boolean;
   /**
-   * Takes text that spells a special token as text: for messages of people, who must not be able to
+   * Encodes text that spells a special token as plain text: for messages of users, who must not be able to
    * end their turn and begin another's. @default false
    */
   readonly splitSpecialTokens?: boolean;
   /**
-   * Takes text that spells any added token as text, also tokens that are not special such as `<think>`;
+   * Encodes text that spells any added token as plain text, also tokens that are not special such as `<think>`;
    * added tokens of blanks alone stay tokens. @default false
    */
   readonly splitAddedTokens?: boolean;
 }
 
-/** The way from text to a vocabulary's ids, as a checked `tokenizer.json` describes it. */
+/** The conversion of text to a vocabulary's ids, as a checked `tokenizer.json` describes it. */
 export class TokenEncoder {
   readonly #library: Library;
   readonly #json: JsonObject;
   readonly #encoder: LibraryEncoder;
-  /** Knows no special tokens. Made when first needed: it takes as much memory as the other. */
+  /** Without special tokens. Created on first use: it takes as much memory as the other. */
   #withoutSpecial: LibraryEncoder | undefined;
-  /** Knows no added tokens; the same one where all of them are special. */
+  /** Without added tokens; the same object if all of them are special. */
   #withoutAdded: LibraryEncoder | undefined;
 
   private constructor(library: Library, json: JsonObject) {
@@ -74,9 +74,9 @@ export class TokenEncoder {
     return this.#encoder.id_to_token(id) ?? null;
   }
 
-  /** Adds what the model's own rules put before and after a text. */
+  /** Adds the model's special tokens before and after a text. */
   #surround(ids: readonly number[]): number[] {
-    // Stands for the text: no token is empty.
+    // A placeholder for the text: no token is empty.
     const place = "";
     const rules = this.#encoder.post_processor;
     const tokens = rules?.post_process([place], null, true).tokens ?? [place];
@@ -84,7 +84,7 @@ export class TokenEncoder {
   }
 }
 
-/** What is used of the library; the types it ships are all `any` under Node's way of resolving. */
+/** The part of the library that is used here; the types it ships are all `any` under Node's way of resolving. */
 interface Library {
   readonly Tokenizer: new (json: JsonObject, config: JsonObject) => LibraryEncoder;
 }

@@ -28,7 +28,7 @@ const refused: [what: string, change: object, words: string[]][] = [
     ["behavior", "MergedWithNext"],
   ],
   [
-    "a pattern that is no regular expression",
+    "a pattern that is not a regular expression",
     { pre_tokenizer: { type: "Split", pattern: { Regex: "(" }, behavior: "Isolated" } },
     ["tokenizer.json"],
   ],

@@ -33,7 +33,7 @@ export function prepareTokenizerJson(json: JsonObject): JsonObject {
     normalizer: null,
     post_processor: null,
     ...json,
-    // Padding and truncation belong to whoever batches; they are left in some files by accident.
+    // Padding and truncation belong to batching; some files contain them by accident.
     padding: null,
     truncation: null,
     pre_tokenizer: json["pre_tokenizer"] ? rewrite(json["pre_tokenizer"]) : null,
@@ -109,7 +109,7 @@ function rewrite(json: unknown): JsonObject {
 const byteLevelWords =
   "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-/** A sign for spaces that is a space itself only adds one in front. */
+/** A replacement that is a space itself only adds one in front. */
 const addLeadingSpace: JsonObject = {
   type: "Metaspace",
   replacement: " ",

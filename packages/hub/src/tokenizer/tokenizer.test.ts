@@ -35,14 +35,14 @@ describe.each([...byteLevel, "sentencepiece", "unigram"])("the %s vocabulary", (
     }
   });
 
-  it("encodes as the reference does, with and without special tokens", () => {
+  it("encodes like the reference, with and without special tokens", () => {
     for (const { text, ids, withSpecial = ids } of cases.encode) {
       expect([...tokenizer.encode(text, { addSpecialTokens: false })], text).toEqual(ids);
       expect([...tokenizer.encode(text)], text).toEqual(withSpecial);
     }
   });
 
-  it("decodes as the reference does, with and without special tokens", () => {
+  it("decodes like the reference, with and without special tokens", () => {
     for (const { text, ids, decoded = text } of cases.encode) {
       expect(tokenizer.decode(ids)).toBe(decoded);
     }
@@ -52,7 +52,7 @@ describe.each([...byteLevel, "sentencepiece", "unigram"])("the %s vocabulary", (
     }
   });
 
-  it("decodes token by token to the text that it decodes at once", () => {
+  it("decodes token by token to the same text as at once", () => {
     const id = fc.nat(cases.vocabSize + 5);
     const chunks = fc.array(fc.oneof(id, fc.array(id, { maxLength: 4 })), { maxLength: 20 });
     fc.assert(
@@ -101,7 +101,7 @@ describe("text and bytes", () => {
     },
   );
 
-  it("a token's bytes joined to the others' are the text", async () => {
+  it("the joined bytes of tokens are the text", async () => {
     for (const name of byteLevel) {
       const tokenizer = await loadFixture(name);
       const ids = tokenizer.encode("Größe 你好 👩‍👩‍👧‍👦<|im_end|>", { addSpecialTokens: false });
@@ -120,7 +120,7 @@ describe("text and bytes", () => {
     expect(sentencepiece.tokenText(byte)).toBe("\ufffd");
   });
 
-  it("ids beyond the vocabulary leave no text, and other numbers are refused", async () => {
+  it("ids beyond the vocabulary give no text, and other numbers are refused", async () => {
     const tokenizer = await loadFixture("qwen");
     expect(tokenizer.idToToken(100_000)).toBeNull();
     expect(tokenizer.tokenBytes(100_000)).toHaveLength(0);
@@ -160,7 +160,7 @@ describe("a model folder", () => {
     expect(tokenizer.vocabSize).toBe(310);
   });
 
-  it("is told to have no tokenizer when the file is missing", async () => {
+  it("without tokenizer.json is refused", async () => {
     const message = await hubErrorOf("tokenizer_missing", () => loadTokenizer(fixture("")));
     expect(message).toContain("tokenizer.json");
   });

@@ -16,7 +16,7 @@ export interface DecodeOptions {
   readonly skipSpecialTokens?: boolean;
 }
 
-/** Tokens that end a turn in the common chat formats, or a text. */
+/** Names of tokens that end a turn in the common chat formats, or a text. */
 const turnEnds = [
   "<|im_end|>",
   "<|eot_id|>",
@@ -26,15 +26,15 @@ const turnEnds = [
   "<|endoftext|>",
 ];
 
-/** A model's tokenizer: between text and token ids, both ways. */
+/** A model's tokenizer: text to token ids and back. */
 export class Tokenizer {
   /** Special tokens and their ids. */
   readonly specialTokens: ReadonlyMap<string, number>;
-  /** Tokens that are recognized wherever they are spelled, and their ids; special ones included. */
+  /** Tokens that are recognized anywhere in a text, and their ids; special ones included. */
   readonly addedTokens: ReadonlyMap<string, number>;
   /** Number of tokens, added ones included. */
   readonly vocabSize: number;
-  /** The tokens that the model uses for fixed purposes; null where it has none. */
+  /** The model's special tokens by purpose; null if it has none. */
   readonly namedTokens: NamedTokens;
   /** The tokens at which a turn of the model ends. */
   readonly turnEnds: readonly number[];
@@ -74,7 +74,7 @@ export class Tokenizer {
     return Int32Array.from(this.#encoder.encode(text, options));
   }
 
-  /** The text of tokens; ids without a token, which models may have for padding, leave no text. */
+  /** The text of tokens; ids without a token, which models may have for padding, give no text. */
   decode(ids: Iterable<number>, options: DecodeOptions = {}): string {
     const decoder = this.incrementalDecoder(options);
     return decoder.push(ids) + decoder.flush();
@@ -138,7 +138,7 @@ export class Tokenizer {
 
   /**
    * The tokens of a conversation rendered with the model's chat template, and which of them are the assistant's;
-   * no text of a message becomes a mark.
+   * no text of a message becomes a special token.
    */
   async encodeChat(
     messages: readonly ChatMessage[],

@@ -7,12 +7,12 @@ export interface TokenTables {
   tokenOf(id: number): string | null;
 }
 
-/** What is known of a model's tokens. */
+/** A model's tokens. */
 export interface Vocabulary extends TokenTables {
   readonly size: number;
-  /** Tokens that are marks and not text, with their ids. */
+  /** Special tokens, with their ids. */
   readonly specialTokens: ReadonlyMap<string, number>;
-  /** Tokens that are recognized in a text before it is cut into words, special ones included. */
+  /** Added tokens, which are matched before a text is split into words; special ones included. */
   readonly addedTokens: ReadonlyMap<string, number>;
 }
 
@@ -24,7 +24,7 @@ export interface NamedToken {
   readonly id: number;
 }
 
-/** The tokens that a model uses for fixed purposes; null where it has none. */
+/** A model's special tokens by purpose; null if it has none. */
 export interface NamedTokens {
   /** Begins a text. */
   readonly bos: NamedToken | null;
@@ -32,7 +32,7 @@ export interface NamedTokens {
   readonly eos: NamedToken | null;
   /** Fills lists up to a common length. */
   readonly pad: NamedToken | null;
-  /** Stands for what has no token. */
+  /** Replaces text without a token. */
   readonly unk: NamedToken | null;
 }
 

@@ -8,8 +8,8 @@ import { tokenizerFields } from "./tokenizer-fields.js";
 //   implementation does not do this: there `</s>` in a text still becomes the end token.)
 // - BPE with `ignore_merges` takes a word of its vocabulary without looking at the merges.
 //
-// A token that ordinary text needs stays, even if it has been declared special: one character, or
-// what merges make.
+// A token that ordinary text needs stays, even if it is declared special: a single character, or
+// a result of merges.
 
 /** The form of a checked `tokenizer.json` that takes the spelling of the chosen added tokens as text. */
 export function withoutAddedTokens(
@@ -27,7 +27,7 @@ export function withoutAddedTokens(
     ...json,
     added_tokens: added.filter((token) => !isSplit(token)),
     model: modelWithout(split, json["model"]),
-    // It would not know the ids of the special tokens that it adds.
+    // It would not find the ids of the special tokens that it adds.
     post_processor: null,
   };
 }
@@ -57,7 +57,7 @@ function modelWithout(split: ReadonlySet<string>, json: unknown): JsonObject {
   return { ...model.json, vocab: Object.fromEntries(kept) };
 }
 
-/** What each merge makes; files write a pair as a list or, in older ones, with a space between. */
+/** The result of each merge; files write a pair as a list or, in older ones, with a space between. */
 function* mergedTokens(merges: unknown): Generator<string> {
   for (const pair of Array.isArray(merges) ? merges : []) {
     yield Array.isArray(pair) ? pair.join("") : String(pair).replace(" ", "");

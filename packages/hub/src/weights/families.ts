@@ -21,7 +21,7 @@ export type Architecture =
   | "qwen3_5"
   | "lfm2";
 
-/** How the files of a family are read: what they leave to defaults, and what goes without saying. */
+/** Rules for reading the files of a family: defaults and fixed features. */
 export interface FamilyTraits {
   /** The name in `architectures`. */
   readonly className: string;
@@ -48,7 +48,7 @@ export interface FamilyTraits {
   readonly feedForwardWidth?: (config: JsonFields) => number;
   /** Modules of a layer that have other names than Llama's, and that of the last norm. */
   readonly modules?: Readonly<Partial<Record<LayerTensorKey | "finalNorm", string>>>;
-  /** Size of heads where the file names none; absent where it follows from the hidden size. */
+  /** Default size of heads; absent if it follows from the hidden size. */
   readonly headDim?: number;
   /** Biases of attention: none, those on q, k and v, or all if `attention_bias` is set. */
   readonly attentionBias: "none" | "qkv" | "flag";
@@ -152,7 +152,7 @@ export const families: Readonly<Record<Architecture, FamilyTraits>> = {
     normEpsilon: 1e-5,
     attentionBias: "none",
     mlpBias: false,
-    // The first files called it by the names of others.
+    // The first files used the names of others.
     rope: { ...llama.rope, partial: 1, aliases: { su: "longrope", yarn: "longrope" } },
     layers: { ...llama.layers, windows: "all" },
   },
@@ -261,7 +261,7 @@ export const families: Readonly<Record<Architecture, FamilyTraits>> = {
   },
 };
 
-/** Two thirds of what the file says, rounded up to a multiple, unless the file says that it is meant as it is. */
+/** Two thirds of the file's value, rounded up to a multiple, unless the file states the final value. */
 function lfm2Width(config: JsonFields): number {
   const field = config.get("block_ff_dim") === undefined ? "intermediate_size" : "block_ff_dim";
   const width = config.integer(field, 1, 12_288);
@@ -275,7 +275,7 @@ function lfm2Width(config: JsonFields): number {
 
 const architectures = Object.keys(families).filter(isArchitecture);
 
-/** The family that a file names, or a refusal that lists those that load. */
+/** The family that a file names; throws with a list of supported ones otherwise. */
 export function familyOf(config: JsonFields): Architecture {
   const listed = config.get("architectures");
   const type = config.get("model_type");

@@ -1,4 +1,4 @@
-// What this project's own packages share about the files of models and adapters. It is not meant for others: names
+// Helpers for the files of models and adapters, shared by this repository's packages. They are not meant for others: names
 // here change without a new major version.
 export { EngineError, type EngineErrorCategory } from "./engine-error.js";
 export {

@@ -2,19 +2,19 @@ import type { JsonFields } from "../files/json-fields.js";
 import type { Mixer } from "./mixer-config.js";
 import type { ModelConfig } from "./model-config.js";
 
-/** What distinguishes one layer from another. */
+/** Features in which layers differ. */
 export interface LayerKind {
   /** @default "attention" */
   readonly mixer?: Mixer;
   /** @default "dense" */
   readonly feedForward?: FeedForward;
-  /** Tokens that a token sees, itself included; null for all before it. */
+  /** Size of the attention window in tokens, including the current one; null for no window. */
   readonly window: number | null;
   /** Which rotation queries and keys go through; null for none. */
   readonly rotation: Rotation | null;
 }
 
-/** What a layer has behind its mixer. */
+/** The feed-forward block of a layer. */
 export type FeedForward = "dense";
 
 /** A rotation, by the field of the configuration that describes it. */
@@ -26,28 +26,28 @@ export type Rotation = "rope" | "localRope";
  */
 export type WindowRule = "none" | "all" | "flags" | "pattern" | "unrotated";
 
-/** What a family says of its layers. */
+/** Rules of a family for its layers. */
 export interface LayerTraits {
   readonly windows: WindowRule;
-  /** Window of a file that does not speak of one. */
+  /** Window if the file has none. */
   readonly defaultWindow: number | null;
   /** Every n-th layer sees everything, where the rule is "pattern" and the file names no number. */
   readonly interval?: number;
   /** Some layers do not rotate. */
   readonly unrotatedLayers: boolean;
-  /** Layers with a window rotate in a way of their own. */
+  /** Layers with a window have a rotation of their own. */
   readonly ownRotation: boolean;
-  /** Layers that mix tokens otherwise than by attention. */
+  /** Layers with another mixer than attention. */
   readonly hybrid?: HybridTraits;
 }
 
-/** How a file says which layers have attention and which another mixer. */
+/** The fields that give the mixer of each layer. */
 export interface HybridTraits {
   /** The other mixer. */
   readonly mixer: Exclude<Mixer, "attention">;
-  /** What `layer_types` calls it. */
+  /** Its name in `layer_types`. */
   readonly names: readonly string[];
-  /** What `layer_types` calls attention. */
+  /** The name of attention in `layer_types`. */
   readonly attentionNames: readonly string[];
   /** Whether a layer has attention, where the file has no list of types. */
   readonly hasAttention: (config: JsonFields, layer: number) => boolean;
@@ -62,7 +62,7 @@ export function layerKind({ layerKinds }: ModelConfig, layer: number): LayerKind
   return layerKinds?.[layer] ?? plainKind;
 }
 
-/** What mixes the tokens of a layer of some kind. */
+/** The mixer of a layer of some kind. */
 export function mixerOf({ mixer = "attention" }: LayerKind): Mixer {
   return mixer;
 }
@@ -84,13 +84,13 @@ export function layerWindows(config: ModelConfig): readonly (number | null)[] {
     .map(({ window }) => window);
 }
 
-/** A text that is the same for layers of the same kind. */
+/** A key that is equal for layers of the same kind. */
 export function kindKey(kind: LayerKind): string {
   const mixer = mixerOf(kind);
   return mixer === "attention" ? `${kind.rotation ?? "unrotated"}/${kind.window ?? "all"}` : mixer;
 }
 
-/** Reads what distinguishes layers; undefined when all of them have attention, see everything and rotate alike. */
+/** Reads the kinds of layers; undefined if all have full attention with one rotation. */
 export function parseLayerKinds(
   config: JsonFields,
   layers: number,
@@ -146,7 +146,7 @@ function parseHybrid(
   });
 }
 
-/** Whether each layer has a window, be it one that no sequence can leave. */
+/** Whether each layer has a window, even one that no sequence exceeds. */
 function parseSliding(
   config: JsonFields,
   layers: number,
@@ -206,8 +206,8 @@ function listOfTypes(
   return types;
 }
 
-// Unlike an absent window, which means the default, null means none. One that no sequence within the
-// context can leave hides nothing.
+// Unlike an absent window, which means the default, null means none. A window that no sequence within the
+// context exceeds has no effect.
 function parseWindow(
   config: JsonFields,
   contextLength: number,

@@ -73,7 +73,7 @@ export interface LayerTensor {
   readonly shape: readonly number[];
   /** What comes after `model.layers.N.` in the name of its module, as adapters call it. */
   readonly module: string;
-  /** The first row, where it is a part of the rows of what is stored. */
+  /** The first row, if it is a part of the rows of a stored tensor. */
   readonly firstRow?: number;
 }
 
@@ -86,7 +86,7 @@ const bare: ReadonlySet<Module> = new Set<Module>([
   "mambaSkip",
 ]);
 
-/** What is one matrix in the files and three here, because each part has an adapter of its own. */
+/** Matrices that are joined in the files and separate here, because each part has an adapter of its own. */
 const joined: Readonly<Partial<Record<Module, string>>> = {
   deltaQ: "linear_attn.in_proj_qkv",
   deltaK: "linear_attn.in_proj_qkv",

@@ -21,7 +21,7 @@ const attentionKeys = [
   "mambaOut",
 ] as const satisfies readonly LayerTensorKey[];
 
-/** Matrices that stay as they are here, and that adapters from elsewhere may change. */
+/** Matrices that are not trained here but may be changed by adapters from elsewhere. */
 const untrainedKeys = ["deltaB", "deltaA"] as const satisfies readonly LayerTensorKey[];
 
 /** Matrices that adapters of `trainMlp` change. */
@@ -54,7 +54,7 @@ const mlpTargets = [
   "output_linear",
 ] as const;
 
-/** What training leaves as it is: the inputs of decay and strength of the delta rule. */
+/** Matrices that training does not change: the inputs of decay and strength of the delta rule. */
 const untrainedTargets = ["in_proj_b", "in_proj_a"] as const;
 
 /** The unembedding, which can carry an adapter too. */
@@ -75,12 +75,12 @@ export const loraTargets: readonly LoraTarget[] = [
   ...unembedTargets,
 ];
 
-/** Whether only adapters from elsewhere change matrices of this name, which are sampled from and not trained. */
+/** Whether matrices of this name are changed only by adapters from elsewhere, which can be sampled but not trained. */
 export function isUntrained(target: LoraTarget): boolean {
   return untrainedTargets.some((own) => own === target);
 }
 
-/** Which blocks of a model an adapter trains. */
+/** The blocks of a model that an adapter trains. */
 export interface LoraFlags {
   readonly trainAttn: boolean;
   readonly trainMlp: boolean;
@@ -94,12 +94,12 @@ export interface LoraModule {
   readonly target: LoraTarget;
   readonly inFeatures: number;
   readonly outFeatures: number;
-  /** The tensor that holds the matrix, and where its rows begin in it. */
+  /** The tensor that holds the matrix, and its first row there. */
   readonly tensor: string;
   readonly firstRow: number;
 }
 
-/** The targets that a set of flags covers, of whichever family. */
+/** The targets that a set of flags covers, of any family. */
 export function targetsOfFlags(flags: LoraFlags): LoraTarget[] {
   return [
     ...(flags.trainAttn ? attentionTargets : []),

@@ -74,7 +74,7 @@ describe("a merged model", () => {
     await reference.close();
   });
 
-  it("differs from its base by alpha / rank * B A where the adapter is, and nowhere else", async () => {
+  it("differs from its base by alpha / rank * B A exactly where the adapter is", async () => {
     const config = await writeTinyModel(inFolder("base"));
     const adapter = tinyAdapter(config, { trainAttn: true, trainMlp: false, trainUnembed: true });
     const merged = await merge(adapter);
@@ -93,7 +93,7 @@ describe("a merged model", () => {
     }
   });
 
-  it("adds three adapters to the rows of the one matrix that they are parts of", async () => {
+  it("adds three adapters to their rows of a fused matrix", async () => {
     const base = modelFixture("qwen3_5/model");
     const config = await readModelConfig(base);
     const adapter = await readAdapter(modelFixture("qwen3_5/adapter"), { config });
@@ -115,7 +115,7 @@ describe("a merged model", () => {
     expect(first).toBe(after.length);
   });
 
-  it("parts tied embeddings of a text model inside another", async () => {
+  it("unties embeddings of a text model inside another", async () => {
     const text = { ...tinyLlama, architectures: undefined, model_type: "mistral" };
     const tied = { tie_word_embeddings: true };
     await writeTinyModel(inFolder("base"), {
@@ -142,7 +142,7 @@ describe("a merged model", () => {
     expectClose(unembedding, mergedByDefinition(embedding, adapter, "lm_head"), 1e-5);
   });
 
-  it("parts tied embeddings when the unembedding is adapted, and only then", async () => {
+  it("unties embeddings when the unembedding is adapted, and only then", async () => {
     const config = await writeTinyModel(inFolder("base"), {
       config: { tie_word_embeddings: true },
     });
@@ -160,7 +160,7 @@ describe("a merged model", () => {
     expect(tied.weights.tensors.has(unembeddingName)).toBe(false);
   });
 
-  it("keeps files and types, or takes the type asked for", async () => {
+  it("keeps files and types, or uses the requested type", async () => {
     const files = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
     const config = await writeTinyModel(inFolder("base"), {
       files,
@@ -189,7 +189,7 @@ describe("a merged model", () => {
     });
   });
 
-  it("keeps the spelling of its configuration, whose numbers would become others", async () => {
+  it("keeps the spelling of numbers in its configuration", async () => {
     const base = modelFixture("granite_hybrid/model");
     const config = await readModelConfig(base);
     await merge(tinyAdapter(config), { base, dtype: "BF16" });

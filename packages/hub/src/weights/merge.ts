@@ -9,7 +9,7 @@ import { embeddingName, unembeddingName } from "./tensor-names.js";
 import { openWeightShards } from "./weight-shards.js";
 import type { StoredDtype } from "./weight-source.js";
 
-/** How far a merge is. */
+/** Progress of a merge. */
 export interface MergeProgress {
   /** The tensor that was written last. */
   readonly tensor: string;
@@ -17,7 +17,7 @@ export interface MergeProgress {
   readonly totalTensors: number;
 }
 
-/** What is merged into what. */
+/** Options of a merge. */
 export interface MergeOptions {
   /** A model folder. */
   readonly base: string;
@@ -33,7 +33,7 @@ export interface MergeOptions {
 }
 
 /**
- * Writes the model that an adapter makes of its base, as a Hugging Face folder that needs no adapter.
+ * Merges an adapter into its base and writes the result, as a Hugging Face folder that needs no adapter.
  *
  * Where embeddings are tied and the unembedding is adapted, the merged model has both matrices.
  */
@@ -69,7 +69,7 @@ export async function mergeAdapter(options: MergeOptions): Promise<void> {
   }
 }
 
-/** What an adapter adds to each tensor, of which several matrices may be parts. */
+/** The adapter's updates of each tensor; one tensor may hold several matrices. */
 function changesOf(
   modules: readonly LoraModule[],
   adapter: LoraAdapter,

@@ -22,7 +22,7 @@ export interface MergedModel {
   readonly changes: ReadonlyMap<string, WeightChange>;
   /** A tensor that the base lacks: its name, and the name of the tensor it starts from. */
   readonly untied?: { readonly name: string; readonly from: string } | undefined;
-  /** Whether `config.json` says from now on that the unembedding is a matrix of its own. */
+  /** Whether the new `config.json` declares the unembedding as untied. */
   readonly untie: boolean;
   /** Type of the floats that are written. @default the base's, tensor by tensor */
   readonly dtype?: StoredDtype | undefined;
@@ -99,7 +99,7 @@ async function writeIndex(folder: string, files: Files): Promise<void> {
   await writeJson(path.join(folder, weightIndexFile), index);
 }
 
-/** Only what changes is written anew: transformers refuses a 0 where a 0.0 was. */
+/** Only changed fields are rewritten: transformers rejects a 0 where a 0.0 was. */
 async function writeConfig(folder: string, { base, untie, dtype }: MergedModel): Promise<void> {
   const text = await readFile(path.join(base, "config.json"), "utf8");
   const json = parseJson(text);
@@ -113,7 +113,7 @@ const dtypeNames: Readonly<Record<StoredDtype, string>> = {
   BF16: "bfloat16",
 };
 
-/** What differs from the base, also in the configurations of parts inside it. */
+/** The fields that differ from the base, also in nested configurations. */
 function configChanges(
   json: JsonObject,
   untie: boolean,
@@ -132,7 +132,7 @@ function configChanges(
 
   function untied(fields: JsonObject): JsonObject {
     if (!untie) return {};
-    // LFM2's own name of it counts before the usual one.
+    // LFM2's own name takes precedence over the usual one.
     const own = "tie_embedding" in fields ? { tie_embedding: false } : {};
     return { tie_word_embeddings: false, ...own };
   }

@@ -1,7 +1,7 @@
 import { isObject } from "../files/json.js";
 import type { JsonFields } from "../files/json-fields.js";
 
-/** What mixes the tokens of a layer. */
+/** The mixer of a layer. */
 export type Mixer = "attention" | "deltaRule" | "convolution" | "mamba";
 
 /** Sizes of the gated delta rule (Qwen3.5). */
@@ -11,7 +11,7 @@ export interface DeltaRuleConfig {
   readonly valueHeads: number;
   readonly keyDim: number;
   readonly valueDim: number;
-  /** Tokens that the convolution before the rule sees. */
+  /** Size of the convolution before the rule, in tokens. */
   readonly kernel: number;
 }
 
@@ -103,7 +103,7 @@ function parseMamba(config: JsonFields): MambaConfig {
   };
 }
 
-/** The bounds as JSON has them: infinity is `Infinity`, which is no JSON, or an object that names it. */
+/** The bounds in JSON: infinity is `Infinity`, which is not JSON, or an object that names it. */
 function parseTimeStep(config: JsonFields): readonly [number, number] {
   const field = "time_step_limit";
   const list = config.get(field) ?? [0, Infinity];

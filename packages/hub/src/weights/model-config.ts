@@ -13,13 +13,13 @@ export type { MambaConfig, Mixer, MixerConfigs } from "./mixer-config.js";
 export type { QueryGrowth, RopeConfig, RopeScaling } from "./rope-config.js";
 
 /**
- * What the engine needs to know of a model; parsed from a Hugging Face `config.json`.
+ * A model's configuration as the engine needs it; parsed from a Hugging Face `config.json`.
  *
- * The engine computes what these features say, whatever the family is called. Those that are optional
- * are absent where a model does as Llama does.
+ * The engine computes by these features, independent of the family's name. Optional ones
+ * are absent where a model does the same as Llama.
  */
 export interface ModelConfig extends MixerConfigs {
-  /** The family, for people to read. */
+  /** The family, for display. */
   readonly architecture: Architecture;
   readonly vocabSize: number;
   readonly hiddenSize: number;
@@ -32,9 +32,9 @@ export interface ModelConfig extends MixerConfigs {
   readonly headDim: number;
   readonly normEpsilon: number;
   readonly rope: RopeConfig;
-  /** Rotation of the layers whose kind names it (Gemma 3, those with a window). */
+  /** Rotation of layers of the kind that refers to it (Gemma 3, those with a window). */
   readonly localRope?: RopeConfig;
-  /** What mixes the tokens of each layer. @default attention that sees everything and rotates by `rope` */
+  /** The kind of each layer. @default full attention, rotated by `rope` */
   readonly layerKinds?: readonly LayerKind[];
   /** Longest sequence the model was made for, in tokens. */
   readonly contextLength: number;
@@ -48,25 +48,25 @@ export interface ModelConfig extends MixerConfigs {
   readonly mlpBias: boolean;
   /** RMS norm on queries and keys (Qwen3, Gemma 3, OLMo 2). */
   readonly qkNorm: boolean;
-  /** What is normed at once of queries and keys: a head, or all heads (OLMo 2). @default "head" */
+  /** The span of the norms on queries and keys: a head, or all heads (OLMo 2). @default "head" */
   readonly qkNormSpan?: "head" | "all";
   /** Where norms stand: before a layer's blocks, after them (OLMo 2) or both (Gemma 3). @default "before" */
   readonly norms?: "before" | "after" | "around";
   /** Norms multiply by one plus their weight (Gemma 3). @default false */
   readonly normsPlusOne?: boolean;
-  /** Of the feed-forward block's gate; "gelu" is the approximation by tanh. @default "silu" */
+  /** Activation of the feed-forward block's gate; "gelu" is the approximation by tanh. @default "silu" */
   readonly activation?: "silu" | "gelu";
   /** q, k and v are one matrix (Phi-3). @default false */
   readonly fusedQkv?: boolean;
   /** Gate and up are one matrix (Phi-3, Granite 4). @default false */
   readonly fusedGateUp?: boolean;
-  /** Queries come with a gate for the result of attention, head by head (Qwen3.5). @default false */
+  /** Queries have a gate for the result of attention per head (Qwen3.5). @default false */
   readonly gatedAttention?: boolean;
   /** Factor of the scores of attention (Gemma 3, Granite). @default headDim ** -0.5 */
   readonly attentionScale?: number;
   /** Factor of embeddings (Gemma 3, Granite). @default 1 */
   readonly embeddingScale?: number;
-  /** Factor of what a block adds to the hidden states (Granite). @default 1 */
+  /** Factor of the outputs of blocks (Granite). @default 1 */
   readonly residualScale?: number;
   /** Factor of logits (Granite). @default 1 */
   readonly logitScale?: number;
@@ -74,7 +74,7 @@ export interface ModelConfig extends MixerConfigs {
   readonly eosTokenIds: readonly number[];
 }
 
-/** Checks a parsed `config.json` (and `generation_config.json`, if there is one) and refuses by name what the engine cannot compute. */
+/** Checks a parsed `config.json` (and `generation_config.json`, if there is one) and rejects unsupported settings by name. */
 export function parseModelConfig(configJson: unknown, generationJson: unknown = {}): ModelConfig {
   const whole = new JsonFields(configJson, "config.json", unsupported);
   const generation = new JsonFields(generationJson, "generation_config.json", unsupported);
@@ -125,13 +125,13 @@ function parseTied(config: JsonFields, traits: FamilyTraits): boolean {
   return config.boolean(name, traits.tiedEmbeddings);
 }
 
-// Each of these changes the computation. Refusing them here means that nothing was allocated yet,
+// Each of these changes the computation. Rejecting them here means that nothing has been allocated yet,
 // and that no model loads only to produce nonsense.
 function unsupported(message: string): EngineError {
   return new EngineError("unsupported_model", message);
 }
 
-// As transformers has it: families differ in which of these they read. Tensors of biases that a family
+// As in transformers: families differ in the fields that they read. Tensors of biases that a family
 // does not have are refused as unexpected when the weights are opened.
 function parseBiases(
   config: JsonFields,
@@ -152,7 +152,7 @@ function parseActivation(
 ): Pick<ModelConfig, "activation"> {
   const name = config.string(field, fallback);
   if (name === "silu") return {};
-  // In transformers it is that of the convolution inside these mixers too, which is computed with SiLU here.
+  // In transformers this also sets the activation of the convolution inside these mixers, which is SiLU here.
   if (mixers.has("deltaRule") || mixers.has("mamba")) {
     throw config.refuse(field, 'beside the delta rule and Mamba only "silu" is supported');
   }
@@ -212,7 +212,7 @@ function checkHeadDim(
   if (rotatesWhole) throw config.refuse("head_dim", "rotation of whole heads needs an even number");
 }
 
-/** Ids of special tokens. Files of small models may name ones beyond their vocabulary, which never occur. */
+/** Ids of special tokens. Files of small models may name ones beyond their vocabulary, which never occur in texts. */
 function parseTokenIds(fields: JsonFields, name: string, vocabSize: number): number[] {
   const value = fields.get(name) ?? [];
   const ids: unknown[] = Array.isArray(value) ? value : [value];

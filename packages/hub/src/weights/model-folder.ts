@@ -16,7 +16,7 @@ export interface ModelFolder {
   readonly config: ModelConfig;
   /** The tensors of `expectedTensors(config)`, under those names. */
   readonly weights: WeightSource;
-  /** The name that one of these tensors has in the files. */
+  /** The name of one of these tensors in the files. */
   readonly storedName: (name: string) => string;
   /** Tensors of parts besides the text model, such as vision, which are not loaded. */
   readonly ignored: readonly string[];
@@ -68,7 +68,7 @@ async function hasUnembedding(folder: string, signal?: AbortSignal): Promise<boo
   }
 }
 
-// Every problem is collected, so that a damaged or mismatched folder is understood from one error.
+// Every problem is collected, so that one error describes a damaged or mismatched folder.
 function selectWeights(
   folder: string,
   config: ModelConfig,
@@ -111,7 +111,7 @@ function selectWeights(
   };
 }
 
-// Old exports contain the rotation frequencies, which follow from the configuration; a copy of tied
+// Old exports contain the rotation frequencies, which are derived from the configuration; a copy of tied
 // embeddings is compared on its own.
 function isHarmless(
   name: string,

@@ -6,7 +6,7 @@ const vision = "models with vision are not supported";
 const latent = "multi-head latent attention is not supported; Qwen3.5 loads";
 const gemma3 = "Gemma 3 (google/gemma-3-270m, gemma-3-1b-it) loads";
 
-/** Known models that do not load, with what would instead; by the beginning of their class's name or `model_type`. */
+/** Known models that do not load, with alternatives; by the beginning of their class's name or `model_type`. */
 const refusals: readonly (readonly [name: string, reason: string])[] = [
   ["Qwen3_5Moe", `${experts}; a dense Qwen3.5 (Qwen/Qwen3.5-0.8B to 27B) loads`],
   ["Qwen3Moe", `${experts}; a dense Qwen3 (Qwen/Qwen3-0.6B to 32B) loads`],
@@ -37,25 +37,25 @@ const refusals: readonly (readonly [name: string, reason: string])[] = [
   ["Lfm2Vl", `${vision}; LFM2 (LiquidAI/LFM2-350M to 2.6B) loads`],
 ];
 
-/** Refuses a model that is known not to load, with what would load in its place. */
+/** Rejects a model that is known not to load, and names an alternative. */
 export function refuseByName(config: JsonFields): void {
   const listed = config.get("architectures");
   const field = Array.isArray(listed) ? "architectures" : "model_type";
   const name: unknown = Array.isArray(listed) ? listed[0] : config.get(field);
   if (typeof name !== "string") return;
-  // The type of a Gemma 3 with vision is the beginning of that of its text.
+  // The `model_type` of a Gemma 3 with vision is a prefix of that of its text model.
   const known =
     field === "model_type" && name === "gemma3" ? "Gemma3ForConditionalGeneration" : name;
   const [, reason] = refusals.find(([start]) => bare(known).startsWith(bare(start))) ?? [];
   if (reason !== undefined) throw config.refuse(field, reason);
 }
 
-/** A name as classes and types share it. */
+/** Normalizes names, so that classes and types compare. */
 function bare(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 }
 
-/** Refuses a text model by what it contains, with what would load in its place where that is known. */
+/** Rejects a text model by its unsupported fields, and names an alternative if one is known. */
 export function refuseParts(config: JsonFields): void {
   refuseQuantized(config);
   const present: readonly (readonly [field: string, meaning: string])[] = [

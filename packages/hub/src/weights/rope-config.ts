@@ -1,7 +1,7 @@
 import { isObject } from "../files/json.js";
 import { type JsonFields } from "../files/json-fields.js";
 
-/** How the frequencies of a rotation are changed for contexts beyond those of the first training. */
+/** Scaling of rotary frequencies for contexts beyond the original one. */
 export type RopeScaling =
   | {
       /** Low frequencies are stretched, as Llama 3.1 and later do. */
@@ -20,9 +20,9 @@ export type RopeScaling =
       /** High frequencies are kept, low ones divided by a factor, those between blended by a ramp. */
       readonly kind: "yarn";
       readonly factor: number;
-      /** Turns within the original context from which on a frequency is kept. */
+      /** Frequencies with at least this many turns within the original context are kept. */
       readonly betaFast: number;
-      /** Turns up to which a frequency is divided. */
+      /** Frequencies with at most this many turns are divided. */
       readonly betaSlow: number;
       readonly originalContextLength: number;
       /** The ramp begins and ends at whole pairs of dimensions. */
@@ -31,7 +31,7 @@ export type RopeScaling =
       readonly attentionFactor: number;
     }
   | {
-      /** Each frequency is divided by a factor of its own, of which a sequence's length chooses the set. */
+      /** Each frequency is divided by a factor of its own, the set depends on the sequence's length. */
       readonly kind: "longrope";
       /** For sequences of up to the original context's length. */
       readonly shortFactors: readonly number[];
@@ -52,18 +52,18 @@ export interface QueryGrowth {
 export interface RopeConfig {
   readonly theta: number;
   readonly scaling: RopeScaling | null;
-  /** Leading dimensions of each head that rotate; an odd number is made even by one more. @default all */
+  /** Leading dimensions of each head that rotate; an odd number is rounded up to even. @default all */
   readonly rotaryDim?: number;
   /** @default queries do not grow */
   readonly queryGrowth?: QueryGrowth;
 }
 
-/** What a family leaves to its defaults, and what only it may ask for. */
+/** Defaults of a family, and fields that only it supports. */
 export interface RopeTraits {
   readonly theta: number;
-  /** Base of layers with a window, where they rotate in a way of their own; "same" for that of the others. */
+  /** Base of layers with a window, if they have their own rotation; "same" for that of the others. */
   readonly localTheta?: number | "same";
-  /** The part of each head that rotates, where the file names none; absent where it must be all. */
+  /** The part of each head that rotates, if the file has none; absent if it must be all. */
   readonly partial?: number;
   /** Kinds of scaling under other names. */
   readonly aliases: Readonly<Record<string, string>>;
@@ -78,7 +78,7 @@ export interface RopeConfigs {
 /**
  * Reads the rotary embedding in both spellings: `rope_theta` with `rope_scaling` beside it, as
  * transformers wrote until version 4, or everything inside `rope_parameters`, as it does since 5. Where
- * layers with a window rotate in a way of their own, it was `rope_local_base_freq` and is
+ * layers with a window have their own rotation, it was `rope_local_base_freq` and is
  * `rope_parameters` by kind of layer; an old scaling is that of the other layers.
  */
 export function parseRopeConfigs(
@@ -221,7 +221,7 @@ function parseYarn(config: JsonFields, fields: JsonFields): RopeScaling {
   };
 }
 
-// The original length stands beside the rotation in the files of Phi, and counts before one inside.
+// In the files of Phi the original length is beside the rotation, and takes precedence over one inside.
 function parseLongrope(config: JsonFields, fields: JsonFields, rotaryDim: number): RopeScaling {
   const contextLength = config.integer("max_position_embeddings", 1);
   const length = "original_max_position_embeddings";

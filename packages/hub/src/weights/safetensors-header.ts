@@ -36,7 +36,7 @@ export function tensorSizeBytes(dtype: SafetensorsDtype, shape: readonly number[
 /** Types in the order in which the format's reference implementation lays tensors out. */
 export const dtypeOrder = (Object.keys(elementBits) as SafetensorsDtype[]).toReversed();
 
-/** Where one tensor lies: `start` and `end` are byte positions in the file. */
+/** The location of one tensor: `start` and `end` are byte positions in the file. */
 export interface SafetensorsEntry {
   readonly name: string;
   readonly dtype: SafetensorsDtype;
@@ -162,7 +162,7 @@ function checkLayout(
   }
 }
 
-// JSON.parse keeps the last of two equal keys without a word. The walk looks only at strings and
+// JSON.parse silently keeps the last of two equal keys. The walk looks only at strings and
 // brackets, which is enough to know which strings are keys of the outermost object.
 function firstDuplicateKey(json: string): string | undefined {
   const seen = new Set<string>();
@@ -185,7 +185,7 @@ export function elementCount(shape: readonly number[]): number {
   return shape.reduce((product, size) => product * size, 1);
 }
 
-/** A shape as messages show it: `[310, 64]`. */
+/** A shape as shown in messages: `[310, 64]`. */
 export function formatShape(shape: readonly number[]): string {
   return `[${shape.join(", ")}]`;
 }

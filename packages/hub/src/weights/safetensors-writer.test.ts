@@ -123,7 +123,7 @@ describe("a write that fails", () => {
     expect(await readdir(inFolder())).toEqual([]);
   });
 
-  it("names a tensor whose data does not fill its shape", async () => {
+  it("names a tensor with data that does not fill its shape", async () => {
     const tensor = { name: "short", shape: [2, 2], data: Float32Array.of(1) };
     const write = () => writeSafetensors(inFolder("file"), [tensor]);
     const message = await engineErrorOf("invalid_tensor", write);

@@ -13,7 +13,7 @@ import { isStoredDtype } from "./safetensors.js";
 /** Values of a tensor: floats to be rounded to its type, or bytes that are in that type already. */
 export type TensorData = Float32Array | Uint8Array;
 
-/** A tensor to be written; a function as `data` is called in turn, so that only one is in memory. */
+/** A tensor to be written; `data` as a function is called when the tensor is written, so that only one is in memory. */
 export interface TensorToWrite {
   readonly name: string;
   /** @default "F32" */
@@ -22,9 +22,9 @@ export interface TensorToWrite {
   readonly data: TensorData | (() => TensorData | Promise<TensorData>);
 }
 
-/** How a safetensors file is written. */
+/** Options of writing a safetensors file. */
 export interface WriteSafetensorsOptions {
-  /** Free text that travels in the header. @default {} */
+  /** Metadata in the header. @default {} */
   readonly metadata?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
   /** Called after each tensor. */
@@ -133,7 +133,7 @@ function invalidTensor(path: string, problem: string): EngineError {
   return new EngineError("invalid_tensor", `${path}: ${problem}.`);
 }
 
-/** What is smaller is written together: every write is a trip to another thread, and adapters have many small tensors. */
+/** Smaller pieces are written together: every write goes through another thread, and adapters have many small tensors. */
 const gatheredBytes = 1 << 20;
 
 /** Writes bytes to a file in their order, small ones many at a time. */

@@ -16,7 +16,7 @@ import type { StoredDtype } from "./weight-source.js";
 /** Large enough that a read costs no more than a copy, small enough that conversion stays in cache. */
 const chunkBytes = 4 << 20;
 
-/** Which part of a tensor's bytes is read. */
+/** The range of a tensor's bytes to read. */
 export interface ReadBytesOptions {
   /** @default 0 */
   readonly start?: number;
@@ -108,7 +108,7 @@ export class SafetensorsFile implements SafetensorsHeader {
     await this.#handle.close();
   }
 
-  /** Tensors may be read long after the file was opened; then they must still be those that were checked. */
+  /** Tensors may be read long after the file was opened; the file must not have changed since it was checked. */
   async #refuseChange(): Promise<void> {
     const { mtimeMs, size } = await this.#handle.stat();
     if (mtimeMs === this.#openedStat.mtimeMs && size === this.#openedStat.size) return;
@@ -221,7 +221,7 @@ async function readExactly(
 ): Promise<void> {
   for (let done = 0; done < target.length;) {
     const { bytesRead } = await handle.read(target, done, target.length - done, position + done);
-    // Sizes were checked against the file's when it was opened: someone has cut it since.
+    // Sizes were checked against the file's when it was opened: it has been truncated since.
     if (bytesRead === 0) throw invalid(path, `it ends at byte ${position + done}`);
     done += bytesRead;
   }

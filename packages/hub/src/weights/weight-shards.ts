@@ -9,7 +9,7 @@ import { readWeightIndex } from "./file-helpers.js";
 export interface WeightShards {
   /** By file name, in the order of the index. */
   readonly files: ReadonlyMap<string, SafetensorsFile>;
-  /** Which file holds a tensor. */
+  /** The file of a tensor. */
   readonly fileOf: ReadonlyMap<string, SafetensorsFile>;
   close(): Promise<void>;
 }
@@ -66,7 +66,7 @@ async function refuseMissingFiles(folder: string, names: readonly string[]): Pro
   );
 }
 
-// The index decides where it speaks; a tensor that it forgot is taken from the file that has it.
+// The index takes precedence; a tensor missing from it is taken from the file that has it.
 function locateTensors(
   folder: string,
   files: ReadonlyMap<string, SafetensorsFile>,

@@ -1,7 +1,7 @@
 /** Number formats of stored weights that the engine can read. */
 export type StoredDtype = "F32" | "F16" | "BF16";
 
-/** One stored tensor: known before a byte of it is read. */
+/** One stored tensor, described by the header. */
 export interface StoredTensor {
   readonly name: string;
   readonly dtype: StoredDtype;

@@ -3,7 +3,7 @@ import { JsonFields, type MakeError } from "../files/json-fields.js";
 import { refuseByName } from "./refused-models.js";
 import { embeddingName, unembeddingName } from "./tensor-names.js";
 
-/** Models of several parts, of which the text model is loaded. */
+/** Models of several parts, only the text model is loaded. */
 const wrappers = [
   {
     className: "Qwen3_5ForConditionalGeneration",
@@ -20,7 +20,7 @@ const innerClasses: Readonly<Record<string, string>> = {
   mistral: "MistralForCausalLM",
 };
 
-/** Fields beside `text_config` that hold for the text model where that does not have them. */
+/** Fields beside `text_config` that apply to the text model unless it has its own. */
 const sharedFields = ["bos_token_id", "eos_token_id", "quantization_config"];
 
 const tying = "tie_word_embeddings";
@@ -59,12 +59,12 @@ function wrapperOf(config: JsonFields): (typeof wrappers)[number] {
   throw config.refuse("architectures", `of models with parts besides text, ${supported} load`);
 }
 
-/** Whether a configuration leaves open if embeddings are tied: one of its two levels says nothing, or something else. */
+/** Whether a configuration is ambiguous about tied embeddings: its two levels are not both set and equal. */
 export function leavesTyingOpen({ text_config: text, ...whole }: JsonObject): boolean {
   return isObject(text) && (typeof text[tying] !== "boolean" || text[tying] !== whole[tying]);
 }
 
-/** Parts of a wrapped model's files that the text model does without: vision, and the heads that predict several tokens. */
+/** Parts of a wrapped model's files that the text model does not use: vision, and the heads that predict several tokens. */
 const otherParts =
   /^(model\.)?(visual|vision_tower|vision_model|multi_modal_projector)\.|^(model\.|language_model\.)?mtp\./;
 
@@ -73,9 +73,9 @@ export function isOtherPart(name: string): boolean {
   return otherParts.test(name);
 }
 
-/** How the tensors of a text model are called in its files. */
+/** The names of a text model's tensors in its files. */
 interface Spelling {
-  /** Stands for `model.`. */
+  /** Replaces `model.`. */
   readonly prefix: string;
   readonly unembedding: string;
 }
@@ -86,7 +86,7 @@ const spellings: readonly Spelling[] = [
   { prefix: "language_model.model.", unembedding: `language_model.${unembeddingName}` },
 ];
 
-/** Finds the spelling of some files by their embedding; returns the stored name of a text model's tensor. */
+/** Detects the naming of some files by their embedding; returns the stored name of a text model's tensor. */
 export function storedNames(names: { has(name: string): boolean }): (name: string) => string {
   const inSpelling = (name: string, { prefix, unembedding }: Spelling): string =>
     name === unembeddingName ? unembedding : name.replace(/^model\./, prefix);

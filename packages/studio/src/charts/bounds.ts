@@ -1,6 +1,6 @@
 import type { StudioSeries } from "tinker-ts/wire/studio";
 
-/** Places of a series within a range of x, with one on each side so that lines reach the edge. */
+/** Indices of a series within a range of x, plus one on each side so that lines reach the edge. */
 export function visiblePlaces(
   { x, width }: Pick<StudioSeries, "x" | "width">,
   [from, to]: readonly [number, number],
@@ -13,7 +13,7 @@ export function visiblePlaces(
   return [first, last];
 }
 
-/** The first place whose value is not below. */
+/** The first index with a value not below a bound. */
 export function lowerBound(values: ArrayLike<number>, value: number): number {
   let low = 0;
   let high = values.length;
@@ -30,7 +30,7 @@ export function centreOf({ x, width }: Pick<StudioSeries, "x" | "width">, place:
   return x[place]! + width / 2;
 }
 
-/** The bucket nearest to an x, among those that have something to say; -1 without any. */
+/** The bucket nearest to an x, among those with values; -1 without any. */
 export function nearestPlace(series: StudioSeries, at: number): number {
   const { x, mean } = series;
   if (x.length === 0) return -1;
@@ -52,7 +52,7 @@ function hasNonFinite({ nan, plusInfinity, minusInfinity }: StudioSeries, place:
   return Boolean(nan?.[place] || plusInfinity?.[place] || minusInfinity?.[place]);
 }
 
-/** What x spans over all series; null without points. */
+/** The span of x over all series; null without points. */
 export function spanOfX(all: readonly StudioSeries[]): readonly [number, number] | null {
   let low = Infinity;
   let high = -Infinity;
@@ -65,7 +65,7 @@ export function spanOfX(all: readonly StudioSeries[]): readonly [number, number]
   return low === high ? [low - 0.5, high + 0.5] : [low, high];
 }
 
-/** What y shows, and what lies outside. */
+/** The range of y, and the numbers of points outside. */
 export interface Bounds {
   readonly low: number;
   readonly high: number;
@@ -76,15 +76,15 @@ export interface Bounds {
   readonly notPositive: number;
 }
 
-/** How y is chosen. */
+/** Options of the range of y. */
 export interface BoundsOptions {
   readonly range: readonly [number, number];
   readonly isLog: boolean;
-  /** Leaves single far points out of the view; each series has its own bounds, so none is hidden. */
+  /** Ignores outliers; each series has its own bounds, so none is hidden. */
   readonly clipsOutliers: boolean;
 }
 
-/** The range of y for what is seen of the series. */
+/** The range of y for the visible part of the series. */
 export function boundsOf(all: readonly StudioSeries[], options: BoundsOptions): Bounds {
   let low = Infinity;
   let high = -Infinity;
@@ -120,7 +120,7 @@ export function boundsOf(all: readonly StudioSeries[], options: BoundsOptions): 
   return { ...padded(low, high, options.isLog), above, below, notPositive };
 }
 
-// Between the 2nd and the 98th of a hundred, and half of that again on each side.
+// Between the 2nd and the 98th of a hundred, and half of that range added on each side.
 function coreOf(lows: readonly number[], highs: readonly number[]): readonly [number, number] {
   const sortedLows = Float64Array.from(lows).toSorted();
   const sortedHighs = Float64Array.from(highs).toSorted();

@@ -16,28 +16,28 @@ import {
 } from "./draw.js";
 import "./chart.css";
 
-/** What a chart shows and how. */
+/** Props of a chart. */
 export interface ChartProps {
   readonly lines: readonly Line[];
   readonly bands?: readonly Band[];
   readonly marks?: readonly StudioMark[];
-  /** How x is told. */
+  /** Format of x. */
   readonly xKind: XKind;
   readonly logX: boolean;
   readonly logY: boolean;
   readonly clipsOutliers: boolean;
-  /** The range of x that is looked at; null for all of it. */
+  /** The visible range of x; null for all of it. */
   readonly zoom: Signal<readonly [number, number] | null>;
-  /** The x that is pointed at, shared by all charts of a screen. */
+  /** The x under the cursor, shared by all charts of a screen. */
   readonly cursor: Signal<number | null>;
-  /** What lies outside the view, told once it is known. */
+  /** Called with the bounds of the view when they change. */
   readonly onBounds?: (bounds: Bounds) => void;
   /** A click on a point. */
   readonly onPick?: (x: number) => void;
   readonly height: number;
   /** One sentence about the curve. */
   readonly summary: string;
-  /** What the values at an x are, for those who listen. */
+  /** The values at an x as text, for screen readers. */
   readonly valueText: (x: number) => string;
 }
 
@@ -108,7 +108,7 @@ export function Chart(props: ChartProps) {
       aria-valuemax={view[1]}
       aria-valuenow={cursor ?? view[1]}
       aria-valuetext={
-        cursor === null ? "use the arrow keys to read values" : props.valueText(cursor)
+        cursor === null ? "press the arrow keys to read values" : props.valueText(cursor)
       }
       onKeyDown={(event) => moveCursor(event, latest.current)}
     >
@@ -118,7 +118,7 @@ export function Chart(props: ChartProps) {
   );
 }
 
-/** The range of x that a chart shows now. */
+/** The visible range of x. */
 function viewOf({ lines, zoom, logX }: ChartProps): readonly [number, number] {
   if (zoom.value) return zoom.value;
   const all = lines.map(({ series }) => series);

@@ -12,13 +12,13 @@ import {
   zoom,
 } from "./curve-view.js";
 
-/** How all charts of a screen are looked at. */
+/** View options of all charts of a screen. */
 export function CurveToolbar({ otherAxes = [] }: { readonly otherAxes?: readonly string[] }) {
   const slider = useRef<HTMLInputElement>(null);
   useKeys([
     { keys: "l", does: "log scale", run: () => setQuery({ logy: logY.value ? null : "1" }) },
-    { keys: "s", does: "smoothing", run: () => slider.current?.focus() },
-    { keys: "0", does: "show all of x", run: () => (zoom.value = null) },
+    { keys: "s", does: "focus smoothing", run: () => slider.current?.focus() },
+    { keys: "0", does: "reset zoom", run: () => (zoom.value = null) },
   ]);
   const choices = [...xChoices];
   for (const key of otherAxes) choices.push({ value: key, name: key });
@@ -64,7 +64,7 @@ export function CurveToolbar({ otherAxes = [] }: { readonly otherAxes?: readonly
           {smoothing.value.toFixed(smoothing.value > 0.99 ? 3 : 2)}
         </output>
       </label>
-      <Switch name="clip" text="leave outliers out" isOn={clipsOutliers.value} />
+      <Switch name="clip" text="ignore outliers" isOn={clipsOutliers.value} />
       {zoom.value && (
         <button type="button" class="button" onClick={() => (zoom.value = null)}>
           Show all <kbd>0</kbd>

@@ -2,8 +2,8 @@ import { computed, effect, signal, type ReadonlySignal, type Signal } from "@pre
 import { place, queryValue, setQuery } from "../data/location.js";
 import type { XKind } from "./chart.js";
 
-// How curves are looked at: the same for all charts of a screen, and in the address. What moves with the mouse
-// (range, smoothing) reaches the address when it rests; browsers allow few changes of it per second.
+// View options: the same for all charts of a screen, and stored in the address. Values that follow the mouse
+// (range, smoothing) are written to the address when the mouse rests; browsers allow few changes of it per second.
 
 const restMs = 250;
 
@@ -13,7 +13,7 @@ export const xChoices: readonly { readonly value: string; readonly name: string 
   { value: "tokens", name: "tokens" },
   { value: "time", name: "time of day" },
   { value: "relative", name: "time since start" },
-  { value: "active", name: "time without pauses" },
+  { value: "active", name: "active time" },
 ];
 
 /** Values that the address holds for all charts. */
@@ -26,12 +26,12 @@ export const logY = flag("logy");
 export const logExceptions = list("log");
 /** Whether far points are left out of the view. */
 export const clipsOutliers = flag("clip");
-/** What metrics are searched for. */
+/** The search text for metrics. */
 export const metricSearch = queryValue("find");
 /** Charts shown as tables. */
 export const tables = list("table");
 
-/** How x is written. */
+/** Format of x. */
 export const xKind: ReadonlySignal<XKind> = computed(() => {
   const x = xAxis.value;
   if (x === "time") return "time";
@@ -39,10 +39,10 @@ export const xKind: ReadonlySignal<XKind> = computed(() => {
   return x === "step" || x === "tokens" ? "count" : "number";
 });
 
-/** The x that is pointed at. */
+/** The x under the cursor. */
 export const cursor = signal<number | null>(null);
 
-/** The range of x that is looked at. */
+/** The visible range of x. */
 export const zoom = resting<readonly [number, number] | null>(
   () => {
     const [from = Number.NaN, to = Number.NaN] = (place.value.query.get("zoom") ?? "")
@@ -67,7 +67,7 @@ export function isLogY(name: string): boolean {
   return logY.value !== logExceptions.value.includes(name);
 }
 
-/** Adds a name to a list of the address, or takes it out. */
+/** Adds a name to a list in the address, or removes it. */
 export function toggleIn(parameter: "log" | "table", name: string): void {
   const names = (parameter === "log" ? logExceptions : tables).value;
   const next = names.includes(name) ? names.filter((one) => one !== name) : [...names, name];

@@ -7,7 +7,7 @@ export interface Line {
   readonly series: Curve;
   readonly colour: string;
   readonly dash: readonly number[];
-  /** Members of a group stand back. */
+  /** Drawn faintly, as a member of a group. */
   readonly isFaint?: boolean;
 }
 
@@ -19,7 +19,7 @@ export interface Band {
   readonly colour: string;
 }
 
-/** Where things are on the canvas, in its own pixels. */
+/** Layout of the canvas, in its own pixels. */
 export interface Plane {
   readonly context: CanvasRenderingContext2D;
   readonly left: number;
@@ -66,7 +66,7 @@ function fillRange(plane: Plane, series: StudioSeries): void {
   const { min, max } = series;
   const half = context.lineWidth / 2;
   const whole = context.globalAlpha;
-  // Where a dashed line tells a run from others, it is drawn over the area.
+  // A dashed line, which distinguishes a run from others, is drawn over the area.
   if (context.getLineDash().length > 0) context.globalAlpha = whole * 0.35;
   context.beginPath();
   for (let place = first; place < last; place++) {
@@ -74,7 +74,7 @@ function fillRange(plane: Plane, series: StudioSeries): void {
     while (place < last && isShown(plane, series, place)) place++;
     if (place === begin) continue;
     if (place === begin + 1) {
-      // A value alone is a dot.
+      // A single value is a dot.
       const [x, y, radius] = [toX(centreOf(series, begin)), toY(max[begin]!), 2.5 * plane.ratio];
       context.moveTo(x + radius, y);
       context.arc(x, y, radius, 0, 2 * Math.PI);
@@ -105,7 +105,7 @@ function fillRange(plane: Plane, series: StudioSeries): void {
   context.globalAlpha = whole;
 }
 
-/** Whether there is something to draw in a place. */
+/** Whether there is a value to draw at an index. */
 function isShown({ isLog }: Plane, { mean, max }: StudioSeries, place: number): boolean {
   return !Number.isNaN(mean[place]!) && (!isLog || max[place]! > 0);
 }
@@ -221,12 +221,12 @@ const markSigns: Readonly<Record<StudioMark["kind"], string>> = {
   stopped: "■",
 };
 
-/** The sign of something that happened. */
+/** The sign of an event. */
 export function signOf(kind: StudioMark["kind"]): string {
   return markSigns[kind];
 }
 
-/** A line where something happened. */
+/** A line at an event. */
 export function drawMark(plane: Plane, { x, kind }: StudioMark, colour: string): void {
   const { context, toX, left, width, top, height, ratio, range } = plane;
   if (x < range[0] || x > range[1]) return;

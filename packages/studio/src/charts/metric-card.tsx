@@ -32,7 +32,7 @@ import { placeText, xText } from "./place-text.js";
 import { SeriesTable } from "./series-table.js";
 import { finerForSmoothing, halfLivesBefore, toCurve, type Curve } from "./smooth.js";
 
-/** A run whose curve is shown. */
+/** A run with a curve in the chart. */
 export interface ShownRun {
   readonly id: string;
   readonly name: string;
@@ -41,7 +41,7 @@ export interface ShownRun {
 const buckets = 600;
 const chartHeight = 176;
 
-/** One metric of one or several runs: its chart or its table, its values where the cursor is. */
+/** One metric of one or several runs: its chart or its table, its values at the cursor. */
 export function MetricCard({
   metric,
   runs,
@@ -54,10 +54,10 @@ export function MetricCard({
   readonly metric: Metric;
   readonly runs: readonly ShownRun[];
   readonly marks?: readonly StudioMark[];
-  /** What a click on a point leads to. */
+  /** Called on a click on a point. */
   readonly onPick?: (x: number) => void;
   readonly pickText?: string;
-  /** Puts members of groups together: lines and bands instead of the runs' own. */
+  /** Combines members of groups: lines and bands instead of the runs' own. */
   readonly combine?: (lines: readonly Line[]) => {
     readonly lines: readonly Line[];
     readonly bands: readonly Band[];
@@ -68,7 +68,7 @@ export function MetricCard({
   const box = useRef<HTMLElement>(null);
   const isSeen = useSignal(false);
   useEffect(() => {
-    // Charts far below ask for nothing until somebody scrolls to them.
+    // Charts load their data when they are scrolled into view.
     const observer = new IntersectionObserver(
       (entries) => {
         if (entries.some(({ isIntersecting }) => isIntersecting)) isSeen.value = true;
@@ -79,7 +79,7 @@ export function MetricCard({
     return () => observer.disconnect();
   }, []);
   const ids = runs.map(({ id }) => id);
-  // How far a step takes x: what smoothing is measured in.
+  // The change of x per step: the unit of smoothing.
   const unit = useSignal(xAxis.value === "step" ? 1 : 0);
   const halfLife = halfLifeOf(smoothing.value) * unit.value;
   const range = zoom.value ? widened(zoom.value) : null;
@@ -136,7 +136,7 @@ export function MetricCard({
             class="button plain"
             aria-pressed={isPinned}
             aria-label={isPinned ? "Unpin this metric" : "Pin this metric"}
-            title={isPinned ? "Unpin" : "Pin: stays on top in every run"}
+            title={isPinned ? "Unpin" : "Pin to the top of every run"}
             onClick={() => {
               pinnedMetrics.value = isPinned
                 ? pinnedMetrics.value.filter((one) => one !== name)
@@ -219,7 +219,7 @@ export function MetricCard({
   );
 }
 
-/** The value where the cursor is, else the last one. */
+/** The value at the cursor, else the last one. */
 function Reading({ series }: { readonly series: readonly Curve[] }) {
   const current = series.find((one) => !one.isAbandoned);
   if (!current || current.x.length === 0) return null;
@@ -245,7 +245,7 @@ function Reading({ series }: { readonly series: readonly Curve[] }) {
   );
 }
 
-/** What the picture alone does not say. */
+/** Counts of values that the chart cannot show. */
 function Notes({
   series,
   bounds,
@@ -306,12 +306,12 @@ function widened([from, to]: readonly [number, number]): readonly [number, numbe
   return [from - by, to + by];
 }
 
-/** After how many steps a value counts half: at 0.9 after 6.6, at 0.999 after 693. */
+/** The half-life in steps: 6.6 at 0.9, 693 at 0.999. */
 function halfLifeOf(slider: number): number {
   return slider > 0 ? Math.log(0.5) / Math.log(slider) : 0;
 }
 
-/** How far a step takes x on another axis; a power of two, so that a run that grows does not change it all the time. */
+/** The change of x per step on another axis; a power of two, so that it changes rarely while a run grows. */
 function stepOf(series: readonly StudioSeries[]): number {
   const one = series.find(({ total, isAbandoned }) => total > 1 && !isAbandoned);
   const width = one ? (one.x.at(-1)! - one.x[0]!) / (one.total - 1) : 0;

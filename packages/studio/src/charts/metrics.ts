@@ -1,9 +1,9 @@
 import { lossName } from "../data/loss-name.js";
 import type { StudioRun, StudioSeriesInfo } from "tinker-ts/wire/studio";
 
-/** A metric with every name that it goes by: what means the same is one chart. */
+/** A metric with all of its names: synonyms share one chart. */
 export interface Metric {
-  /** What it is called on the page. */
+  /** Its name on the page. */
   readonly name: string;
   /** Its names, the best one first. */
   readonly keys: readonly string[];
@@ -26,7 +26,7 @@ const synonyms: readonly Metric[] = [
   { name: "eval nll", keys: ["forward/nll", "test/nll", "eval/nll"] },
 ];
 
-// What a reader wants to see first.
+// Shown first.
 const firstNames = [
   "nll",
   "loss",
@@ -52,7 +52,7 @@ const titles: Readonly<Record<string, string>> = {
 };
 
 /**
- * The metrics of runs: what matters under "main", the rest by the part before the first `/`. The loss of reinforcement
+ * The metrics of runs: important ones under "main", the rest by the part before the first `/`. The loss of reinforcement
  * learning may be below zero, so it is called that and not nll.
  */
 export function sectionsOf(
@@ -91,7 +91,7 @@ export function sectionsOf(
   return main.length > 0 ? [{ name: "main", title: "", metrics: main }, ...rest] : rest;
 }
 
-/** What was searched for: any part of a name, or a regular expression between slashes. */
+/** Matches a search text: any part of a name, or a regular expression between slashes. */
 export function matcher(text: string): (metric: Metric) => boolean {
   const trimmed = text.trim();
   if (trimmed === "") return () => true;
@@ -108,7 +108,7 @@ export function matcher(text: string): (metric: Metric) => boolean {
   return ({ name, keys }) => test(name) || keys.some(test);
 }
 
-// The server's figures come last, they are the same for everybody.
+// The server's figures come last, they are the same for every run.
 function order(name: string): number {
   return name === "server" ? 2 : name === "other" ? 0 : 1;
 }

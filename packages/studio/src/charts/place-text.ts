@@ -3,7 +3,7 @@ import { moment, span } from "../text/times.js";
 import type { XKind } from "./chart.js";
 import type { Curve } from "./smooth.js";
 
-/** A bucket in words: its value, or its range, or what is in it that is not finite. */
+/** A bucket as text: its value, its range, or its non-finite values. */
 export function placeText(series: Curve, place: number): string {
   const { mean, min, max, smoothed } = series;
   const odd = [
@@ -19,7 +19,7 @@ export function placeText(series: Curve, place: number): string {
   return [text + smooth, ...odd].join(" ");
 }
 
-/** An x in words. */
+/** An x as text. */
 export function xText(x: number, kind: XKind): string {
   if (kind === "time") return moment(x * 1000);
   if (kind === "span") return span(x * 1000);

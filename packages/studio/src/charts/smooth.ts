@@ -6,17 +6,17 @@ export interface Curve extends StudioSeries {
   readonly smoothed: Float32Array | null;
 }
 
-/** How many times finer than it is drawn a series is fetched to be smoothed. */
+/** Series to be smoothed are fetched this many times finer than they are drawn. */
 export const finerForSmoothing = 4;
 
-/** Half-lives before the range that is drawn: what lies further back counts less than a pixel. */
+/** Half-lives to fetch before the drawn range: earlier values count less than a pixel. */
 export const halfLivesBefore = 24;
 
 /**
- * Smooths a series with an exponential mean, and puts its buckets together until there are no more than asked for.
+ * Smooths a series with an exponential mean, and merges its buckets down to the requested number.
  *
- * - The half-life is in units of x, so that runs that log more or less often match.
- * - The mean begins with the first value and not with zero, a constant stays a constant, and what is not finite is
+ * - The half-life is in units of x, so that runs with different logging intervals match.
+ * - The mean begins with the first value and not with zero, a constant stays a constant, and non-finite values are
  *   skipped.
  */
 export function toCurve(

@@ -2,13 +2,13 @@ import { signal } from "@preact/signals";
 import { studioRoutes, type StudioRouteName } from "tinker-ts/wire/studio";
 import { token } from "./token.js";
 
-/** A request that was refused or did not arrive. */
+/** A request that failed. */
 export class ApiFailure extends Error {
-  /** The HTTP status; 0 when there was no answer. */
+  /** The HTTP status; 0 without a response. */
   readonly status: number;
-  /** The server's word for it. */
+  /** The server's error code. */
   readonly code: string | null;
-  /** What was asked for. */
+  /** The requested target. */
   readonly target: string;
 
   constructor(message: string, fields: { status: number; code?: string | null; target: string }) {
@@ -19,10 +19,10 @@ export class ApiFailure extends Error {
   }
 }
 
-/** True while the server wants a login. */
+/** True while the server requires a login. */
 export const needsLogin = signal(false);
 
-/** Parameters of a call: those of the path, those of the query, a body. */
+/** Parameters of a call: path, query and body. */
 export interface CallOptions {
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string | number | readonly string[] | null | undefined>>;
@@ -61,7 +61,7 @@ export function addressOf(
   return text ? `${path}?${text}` : path;
 }
 
-/** Sends a request to this server with the login of the page; a refusal is an `ApiFailure`. */
+/** Sends a request to this server with the login of the page; an error response is thrown as an `ApiFailure`. */
 export async function send(
   method: string,
   target: string,
@@ -82,7 +82,7 @@ export async function send(
     });
   } catch (error) {
     if (abort?.aborted) throw error;
-    throw new ApiFailure("the server does not answer", { status: 0, target });
+    throw new ApiFailure("no answer from the server", { status: 0, target });
   }
   if (response.ok) return response;
   if (response.status === 401) needsLogin.value = true;

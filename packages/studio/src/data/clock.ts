@@ -5,5 +5,5 @@ setInterval(() => {
   if (!document.hidden) current.value = Date.now();
 }, 1000);
 
-/** Now, once a second while the page is seen: for ages of things. */
+/** Now, once a second while the page is visible; for relative times. */
 export const now: ReadonlySignal<number> = current;

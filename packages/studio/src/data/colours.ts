@@ -1,15 +1,15 @@
 import { computed, signal } from "@preact/signals";
 import { theme } from "./settings.js";
 
-// Safe for colour-blind eyes (Okabe and Ito, with lightness set per theme). A run's colour comes from its id alone,
+// Safe for colour-blind eyes (Okabe and Ito, with lightness set per theme). A run's colour depends on its id alone,
 // so it is the same on every screen, after a reload and for ever.
 const light = ["#0b6bb0", "#c2410c", "#0f7a5f", "#a8327e", "#8a6100", "#4f46b8", "#0e7490"];
 const dark = ["#5ab0f2", "#f59e5b", "#3ecf9f", "#e58bc4", "#e0c050", "#a5a0f5", "#5cc8dc"];
 
-/** How a run is drawn. */
+/** The stroke of a run. */
 export interface Stroke {
   readonly colour: string;
-  /** Dashes of the line; empty for a whole one. */
+  /** Dashes of the line; empty for a solid one. */
   readonly dash: readonly number[];
 }
 
@@ -31,7 +31,7 @@ export function colourOf(id: string): string {
   return palette[hash(id) % palette.length]!;
 }
 
-/** Strokes of runs that are shown together: those of one colour are told apart by their dashes. */
+/** Strokes of runs that are shown together: runs of one colour differ in their dashes. */
 export function strokesOf(ids: readonly string[]): Map<string, Stroke> {
   const taken = new Map<string, number>();
   return new Map(
@@ -39,7 +39,7 @@ export function strokesOf(ids: readonly string[]): Map<string, Stroke> {
       const colour = colourOf(id);
       const times = taken.get(colour) ?? 0;
       taken.set(colour, times + 1);
-      // Beyond the patterns that are easy to tell apart, at least no two are the same.
+      // Beyond the easily distinguished patterns, at least no two are the same.
       return [id, { colour, dash: dashes[times] ?? [times * 3, 3] }];
     }),
   );

@@ -1,13 +1,13 @@
 import { ApiFailure, send } from "./api.js";
 
-// Answers of the playground come from the same routes that OpenAI's clients use, so what is seen here is what a
+// Answers of the playground use the routes of OpenAI's clients, so that the playground shows what a
 // program gets; log-probabilities are those of the very generation that is shown.
 
-/** What an answer is asked for with. */
-export interface CompletionOrder {
+/** Parameters of a request. */
+export interface CompletionOptions {
   /** A base model's name or a checkpoint's path. */
   readonly model: string;
-  /** A conversation, or text to go on from. */
+  /** A conversation, or text to continue. */
   readonly input: { readonly messages: readonly ChatMessage[] } | { readonly prompt: string };
   readonly temperature: number;
   readonly maxTokens: number;
@@ -22,7 +22,7 @@ export interface ChatMessage {
   readonly content: string;
 }
 
-/** A token of an answer with what else could have come. */
+/** A token of an answer with its alternatives. */
 export interface AnswerToken {
   readonly text: string;
   readonly id: number | null;
@@ -30,15 +30,15 @@ export interface AnswerToken {
   readonly top: readonly { readonly text: string; readonly logprob: number }[];
 }
 
-/** A piece of an answer, as it comes. */
+/** A chunk of a streamed answer. */
 export interface AnswerPart {
   readonly index: number;
   readonly text: string;
-  /** Which part of an answer the text belongs to. */
+  /** The part of the answer that the text belongs to. */
   readonly kind: "thinking" | "answer";
   readonly tokens: readonly AnswerToken[];
   readonly finish: string | null;
-  /** What the server says that it answered with. */
+  /** The weights, as reported by the server. */
   readonly model: string;
   /** The prompt as the model read it; with the first piece. */
   readonly promptTokens?: readonly number[];
@@ -74,7 +74,7 @@ interface TextLogprobs {
   readonly top_logprobs?: readonly (Readonly<Record<string, number>> | null)[];
 }
 
-/** Whether a model's prompts open a block of reasoning, or close one; null where it is free, or writes on from text. */
+/** The state of reasoning after a model's prompt; null if the model is free to choose, or has no chat template. */
 export async function thinkingOf(
   model: string,
   abort: AbortSignal,
@@ -89,25 +89,25 @@ export async function thinkingOf(
 
 const alternatives = 5;
 
-/** Asks for answers and hands on their pieces as they come; `abort` ends generation on the server too. */
+/** Requests answers and yields their chunks as they come; `abort` ends generation on the server too. */
 export async function complete(
-  order: CompletionOrder,
+  options: CompletionOptions,
   onPart: (part: AnswerPart) => void,
   abort: AbortSignal,
 ): Promise<void> {
-  const isChat = "messages" in order.input;
+  const isChat = "messages" in options.input;
   const response = await send("POST", isChat ? "/v1/chat/completions" : "/v1/completions", {
     body: {
-      model: order.model,
-      ...order.input,
-      temperature: order.temperature,
-      max_tokens: order.maxTokens,
-      n: order.samples,
+      model: options.model,
+      ...options.input,
+      temperature: options.temperature,
+      max_tokens: options.maxTokens,
+      n: options.samples,
       stream: true,
       return_token_ids: true,
       ...(isChat ? { logprobs: true, top_logprobs: alternatives } : { logprobs: alternatives }),
-      ...(order.seed === null ? {} : { seed: order.seed }),
-      ...(order.stop.length > 0 ? { stop: order.stop } : {}),
+      ...(options.seed === null ? {} : { seed: options.seed }),
+      ...(options.stop.length > 0 ? { stop: options.stop } : {}),
     },
     signal: abort,
   });
@@ -115,7 +115,7 @@ export async function complete(
     if (data === "[DONE]") return;
     const chunk = JSON.parse(data) as Chunk;
     if (chunk.error)
-      throw new ApiFailure(chunk.error.message, { status: 500, target: order.model });
+      throw new ApiFailure(chunk.error.message, { status: 500, target: options.model });
     for (const {
       index,
       text,
@@ -138,7 +138,7 @@ export async function complete(
   }
 }
 
-/** Whether a refusal means that the model has no chat template. */
+/** Whether an error means that the model has no chat template. */
 export function lacksTemplate(error: unknown): boolean {
   return (
     error instanceof ApiFailure && error.status === 400 && /chat template/i.test(error.message)

@@ -1,6 +1,6 @@
 import { send } from "./api.js";
 
-/** Saves an answer of the server as a file; a plain link could not send the login. */
+/** Saves an answer of the server as a file; a plain link cannot send the login. */
 export async function download(target: string, name: string): Promise<void> {
   const response = await send("GET", target);
   saveFile(await response.blob(), name);

@@ -4,10 +4,10 @@ import { ApiFailure, callRaw, needsLogin } from "./api.js";
 import { greet, hello } from "./login.js";
 
 // One stream for everything that a page shows. Browsers open six connections per server, so there is never a
-// second one, and a page that nobody looks at gives its own back. `fetch` instead of `EventSource`: it can send the
-// login. After a break it goes on from the last id; when that is too old the server says `reset`.
+// second one, and a hidden page closes its own. `fetch` instead of `EventSource`: it can send the
+// login. After a break it resumes from the last id; if that is too old the server sends `reset`.
 
-/** How the connection is. */
+/** The state of the connection. */
 export type Connection =
   | { readonly state: "connecting" }
   | { readonly state: "live" }
@@ -27,10 +27,10 @@ let lastId: string | null = null;
 let lostAt: number | null = null;
 let attempts = 0;
 
-/** How the connection is. */
+/** The state of the connection. */
 export const connection: ReadonlySignal<Connection> = connectionState;
 
-/** Hears every event until the returned function is called. */
+/** Calls a listener for every event until the returned function is called. */
 export function listen(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -71,7 +71,7 @@ export function followEvents(): void {
 }
 
 function tellTopics(): void {
-  // In one task: a screen that goes and one that comes open the stream once.
+  // In one task: a change of screens reopens the stream only once.
   queueMicrotask(() => (topics.value = ["runs", ...[...topicCounts.keys()].toSorted()].join(",")));
 }
 
@@ -93,7 +93,7 @@ async function run(wanted: string, abort: AbortSignal): Promise<void> {
 }
 
 async function readStream(wanted: string, abort: AbortSignal): Promise<void> {
-  // From before the first question: what happens while answers are on their way is told as well.
+  // Opened before the first request, so that events during requests are not missed.
   lastId ??= hello.value!.cursor!;
   const silence = new AbortController();
   let timer = setTimeout(() => silence.abort(), silentAfterMs);

@@ -4,7 +4,7 @@ import type { StudioExhibit, StudioExhibitKind, StudioExhibits } from "tinker-ts
 import { ApiFailure, call } from "./api.js";
 import { listen } from "./events.js";
 
-/** What is asked for. */
+/** The current query. */
 export interface ExhibitsQuery {
   readonly run: string;
   readonly step: number | null;
@@ -22,10 +22,10 @@ export interface ExhibitsState {
 }
 
 const pageSize = 500;
-// A busy run has news several times a second, and a long list takes a while.
+// A busy run has events several times a second, and a long list is slow to load.
 const reloadMs = 1000;
 
-/** Everything that was kept of a step, page after page; null before the first answer. */
+/** All stored examples of a step, page by page; null before the first response. */
 export function useExhibits(query: ExhibitsQuery): ReadonlySignal<ExhibitsState | null> {
   const state = useSignal<ExhibitsState | null>(null);
   const version = useSignal(0);

@@ -1,11 +1,11 @@
 import { useLayoutEffect } from "preact/hooks";
 import { hasSingleKeys } from "./settings.js";
 
-/** A key that does something on a screen. */
+/** A key binding of a screen. */
 export interface KeyBinding {
   /** `j`, `Enter`, `g r`, `ArrowLeft`. */
   readonly keys: string;
-  /** What it does, for the list of keys. */
+  /** Description for the list of keys. */
   readonly does: string;
   readonly run: (event: KeyboardEvent) => void;
 }
@@ -14,14 +14,14 @@ const bindings = new Set<readonly KeyBinding[]>();
 let prefix = "";
 let prefixTimer: ReturnType<typeof setTimeout> | undefined;
 
-/** Every key that does something now. */
+/** All current key bindings. */
 export function currentKeys(): readonly KeyBinding[] {
   return [...bindings].flat();
 }
 
-/** Binds keys as long as a component is there. */
+/** Binds keys while a component is mounted. */
 export function useKeys(keys: readonly KeyBinding[]): void {
-  // At once: what can be seen can be pressed.
+  // At once, so that keys work as soon as the screen is visible.
   useLayoutEffect(() => {
     bindings.add(keys);
     return () => void bindings.delete(keys);

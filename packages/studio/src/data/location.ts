@@ -5,30 +5,30 @@ import { computed, signal, type ReadonlySignal } from "@preact/signals";
 
 const base = "/studio";
 
-/** Where the page is. */
+/** The location of the page. */
 export interface Place {
   /** The path below `/studio`, without slashes at its ends. */
   readonly path: string;
-  /** What the query string says. */
+  /** The parameters of the query string. */
   readonly query: URLSearchParams;
 }
 
 const current = signal<Place>(read());
 
-/** Where the page is now. */
+/** The current location. */
 export const place: ReadonlySignal<Place> = current;
 
 /** The parts of the path, decoded. */
 export const segments = computed(() => current.value.path.split("/").map(decode));
 
-/** Goes to another view. */
+/** Navigates to another view. */
 export function go(target: string): void {
   history.pushState(null, "", target);
   current.value = read();
   scrollTo(0, 0);
 }
 
-/** Changes parts of the query string where it is; null takes one out. */
+/** Changes parameters of the query string; null removes one. */
 export function setQuery(
   changes: Readonly<Record<string, string | null>>,
   { push = false }: { readonly push?: boolean } = {},
@@ -85,7 +85,7 @@ function read(): Place {
   };
 }
 
-// Commas, colons and slashes stay readable: a query string is something people send to each other.
+// Commas, colons and slashes stay readable: people share links.
 function queryText(query: URLSearchParams): string {
   const text = query
     .toString()

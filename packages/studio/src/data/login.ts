@@ -5,34 +5,34 @@ import { setToken, token } from "./token.js";
 
 const renewBeforeMs = 600_000;
 
-/** What the server said at the door; null until it has answered. */
+/** The server's hello; null until it has answered. */
 export const hello = signal<StudioHello | null>(null);
 
-/** Why there is no hello: the server did not answer. */
+/** The failure if there is no hello. */
 export const helloFailure = signal<ApiFailure | null>(null);
 
-/** Comes in: takes the code out of the fragment, asks the server who it is. */
+/** Logs in with the code of the fragment, if any, and requests the server's hello. */
 export async function enter(): Promise<void> {
   const code = /^#code=([\w.~-]+)$/.exec(location.hash)?.[1];
   if (code) {
     history.replaceState(null, "", location.pathname + location.search);
-    await logIn({ code }).catch(() => undefined); // the form says the rest
+    await logIn({ code }).catch(() => undefined); // the form shows the rest
   }
   await greet();
 }
 
-/** Logs in with a code or a key, which is not kept; `greet` opens the door then. */
+/** Logs in with a code or a key, which is not kept; call `greet` afterwards. */
 export async function logIn(login: StudioLogin): Promise<void> {
   setToken(await call<StudioToken>("login", { body: login }));
 }
 
-/** Forgets the login of this tab. */
+/** Drops the login of this tab. */
 export function logOut(): void {
   setToken(null);
   location.reload();
 }
 
-/** Asks the server what it is; a page behind its version finds out here. */
+/** Requests the server's hello; an outdated page notices a newer version here. */
 export async function greet(): Promise<void> {
   try {
     const answer = await call<StudioHello>("hello");

@@ -4,32 +4,32 @@ import type { StudioEvent } from "tinker-ts/wire/studio";
 import { ApiFailure } from "./api.js";
 import { listen, subscribe } from "./events.js";
 
-/** Something of the server: what is known of it, and what went wrong last. */
+/** Data of the server: the last value and the last failure. */
 export interface Resource<T> {
-  /** The last answer; it stays while a newer one is asked for or refused. */
+  /** The last value; it stays while a newer one is requested, and after a failure. */
   readonly value: ReadonlySignal<T | undefined>;
-  /** Why the last question was refused. */
+  /** The failure of the last request. */
   readonly failure: ReadonlySignal<ApiFailure | undefined>;
-  /** Asks again. */
+  /** Requests it again. */
   readonly reload: () => void;
-  /** Puts a change in place before the server tells of it. */
+  /** Applies a change before the server confirms it. */
   readonly patch: (change: (value: T) => T) => void;
 }
 
-/** How a resource follows what happens. */
+/** How a resource follows events. */
 export interface Following<T> {
   /** Topics of the stream that it needs. */
   readonly topics?: readonly string[];
-  /** What an event makes of the value; "reload" asks again, undefined leaves it. */
+  /** The value after an event; "reload" requests it again, undefined leaves it. */
   readonly on?: (event: StudioEvent, value: T | undefined) => T | "reload" | undefined;
 }
 
-// Events of a busy run come several times a second; a list is asked for again at most this often.
+// Events of a busy run come several times a second; a list is reloaded at most this often.
 const reloadEveryMs = 500;
 
 /**
- * Asks for something as long as a component is there, again when `key` changes, when an event says so, and after a
- * reset of the stream. A null key asks for nothing.
+ * Loads data while a component is mounted, again when `key` changes, on events, and after a
+ * reset of the stream. A null key loads nothing.
  */
 export function useResource<T>(
   key: string | null,
@@ -82,7 +82,7 @@ function makeStore<T>() {
   };
 
   const schedule = (): void => {
-    // What happens while an answer is on its way may not be in it.
+    // Events during a request may not be included in its response.
     if (isAsking) {
       isStale = true;
       return;

@@ -6,7 +6,7 @@ import { listen } from "./events.js";
 // The list as the server filters and sorts it. Rows of runs that have changed are fetched and change in place, so
 // nothing jumps under the reader; a run that is new fetches the list again.
 
-/** What is asked for. */
+/** The current query. */
 export interface RunsQuery {
   readonly q: string;
   readonly sort: string;
@@ -16,7 +16,7 @@ export interface RunsQuery {
 /** The list so far. */
 export interface RunsState {
   readonly runs: readonly StudioRun[];
-  /** False while further pages are on their way. */
+  /** False while further pages are loading. */
   readonly isWhole: boolean;
   readonly failure?: ApiFailure;
 }
@@ -33,7 +33,7 @@ const changed = new Set<string>();
 let changedTimer: ReturnType<typeof setTimeout> | undefined;
 let isLoading = false;
 
-/** The list as far as it is known; null before the first answer. */
+/** The list so far; null before the first response. */
 export const runList: ReadonlySignal<RunsState | null> = state;
 
 /** Shows another selection of runs. */
@@ -44,7 +44,7 @@ export function askForRuns(next: RunsQuery): void {
   void load();
 }
 
-/** Asks again. */
+/** Reloads the list. */
 export function reloadRuns(): void {
   timer ??= setTimeout(() => {
     timer = undefined;
@@ -52,14 +52,14 @@ export function reloadRuns(): void {
   }, 250);
 }
 
-/** Changes what a person may change of a run. */
+/** Changes the editable fields of a run. */
 export async function label(id: string, change: StudioLabel): Promise<StudioRun> {
   const run = await call<StudioRun>("label", { params: { id }, body: change });
   put(run);
   return run;
 }
 
-/** Keeps the list true. */
+/** Keeps the list up to date. */
 export function followRuns(): void {
   listen((event) => {
     if (event.kind === "reset") reloadRuns();
@@ -69,7 +69,7 @@ export function followRuns(): void {
   });
 }
 
-/** Fetches the rows of runs that have changed; once a list that is on its way, and may be older, has come. */
+/** Fetches the rows of runs that have changed; after any pending list, which may be older. */
 async function loadChanged(): Promise<void> {
   if (isLoading || changed.size === 0) {
     changedTimer = undefined;

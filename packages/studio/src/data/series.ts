@@ -4,13 +4,13 @@ import { readStudioSeries, type StudioSeries } from "tinker-ts/wire/studio";
 import { ApiFailure, callRaw } from "./api.js";
 import { listen, subscribe } from "./events.js";
 
-// Every chart asks for its own metric. What is asked for at once, over the same runs and range, goes in one request,
+// Every chart loads its own metric. Simultaneous loads over the same runs and range share one request,
 // because a browser has six connections and one of them is the stream.
 
-/** What a chart shows. */
+/** The data of a chart. */
 export interface SeriesQuery {
   readonly runs: readonly string[];
-  /** Names of one metric: what the server calls it, and what a logger does. */
+  /** Names of one metric: the server's and those of loggers. */
   readonly keys: readonly string[];
   /** `step`, `tokens`, `time`, `relative`, `active` or the name of a metric. */
   readonly x: string;
@@ -19,7 +19,7 @@ export interface SeriesQuery {
   readonly buckets: number;
 }
 
-/** What is known of it. */
+/** The series so far. */
 export interface SeriesAnswer {
   readonly series: ReadonlySignal<readonly StudioSeries[] | null>;
   readonly failure: ReadonlySignal<ApiFailure | null>;
@@ -31,7 +31,7 @@ const followLongEveryMs = 2000;
 const longPoints = 20_000;
 const zoomDelayMs = 80;
 
-/** The points that a chart shows; new ones come by themselves, also into a range that was zoomed to. */
+/** The points that a chart shows; new ones are added automatically, also in a zoomed range. */
 export function useSeries(query: SeriesQuery): SeriesAnswer {
   const series = useMemo(() => signal<readonly StudioSeries[] | null>(null), []);
   const failure = useMemo(() => signal<ApiFailure | null>(null), []);
@@ -40,7 +40,7 @@ export function useSeries(query: SeriesQuery): SeriesAnswer {
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let askedAt = 0;
-    // One question at a time: of two, the answer to the older could come last.
+    // One request at a time: of two, the older response could come last.
     let isAsking = false;
     let isStale = false;
     const ask = async (): Promise<void> => {
@@ -70,7 +70,7 @@ export function useSeries(query: SeriesQuery): SeriesAnswer {
       const every = total > longPoints ? followLongEveryMs : followEveryMs;
       timer ??= setTimeout(() => void ask(), Math.max(0, every - (performance.now() - askedAt)));
     };
-    // A range follows the mouse: what is drawn already moves at once, the points of it come when it rests.
+    // A range follows the mouse: the drawn points move at once, the points of the new range are loaded when it rests.
     if (series.peek() && query.range) timer = setTimeout(() => void ask(), zoomDelayMs);
     else void ask();
     const ends = query.runs.map((run) => subscribe(`run:${run}`));

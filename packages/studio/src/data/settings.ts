@@ -1,21 +1,21 @@
 import { effect, signal, type Signal } from "@preact/signals";
 
-/** What follows the system, or does not. */
+/** Themes: fixed, or that of the system. */
 export type Theme = "system" | "light" | "dark";
 
-// Nothing but looks is kept between visits: theme, keys, layout. Views live in the address.
+// Only appearance is stored between visits: theme, keys, layout. Views live in the address.
 const prefix = "tinker-ts.studio.";
 
 /** The colours of the page. */
 export const theme = kept<Theme>("theme", "system");
 
-/** Whether single keys do something. */
+/** Whether single-key shortcuts are on. */
 export const hasSingleKeys = kept("keys", true);
 
 /** Metrics that stay on top in every run. */
 export const pinnedMetrics = kept<readonly string[]>("pins", []);
 
-/** Puts the theme on the document and keeps it there. */
+/** Applies the theme to the document. */
 export function followTheme(): void {
   effect(() => {
     document.documentElement.dataset["theme"] = theme.value;
@@ -30,7 +30,7 @@ function kept<T>(name: string, otherwise: T): Signal<T> {
       if (value.value === otherwise) localStorage.removeItem(key);
       else localStorage.setItem(key, JSON.stringify(value.value));
     } catch {
-      // A browser that keeps nothing still shows everything.
+      // The page works without storage.
     }
   });
   return value;

@@ -1,14 +1,14 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { StudioToken } from "tinker-ts/wire/studio";
 
-// The token lives as long as the tab: `sessionStorage` belongs to host and port and is never sent by itself.
+// The token lives as long as the tab: `sessionStorage` belongs to host and port and is never sent automatically.
 const key = "tinker-ts.studio.token";
 const current = signal<StudioToken | null>(load());
 
-/** What this page is logged in with; null without a login. */
+/** The token of this page; null without a login. */
 export const token: ReadonlySignal<StudioToken | null> = current;
 
-/** Keeps a token for this tab, or forgets it. */
+/** Stores a token for this tab, or removes it. */
 export function setToken(value: StudioToken | null): void {
   current.value = value;
   try {

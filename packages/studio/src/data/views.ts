@@ -4,10 +4,10 @@ import { call } from "./api.js";
 
 const state = signal<readonly StudioView[]>([]);
 
-/** Views that somebody has named, as far as they are known. */
+/** Named views, as loaded so far. */
 export const views: ReadonlySignal<readonly StudioView[]> = state;
 
-/** Asks for them. */
+/** Loads them. */
 export async function loadViews(): Promise<void> {
   state.value = (await call<StudioViews>("views")).views;
 }
@@ -18,7 +18,7 @@ export async function addView(name: string, query: string): Promise<void> {
   await loadViews();
 }
 
-/** Forgets a name. */
+/** Removes a named view. */
 export async function removeView(id: string): Promise<void> {
   await call("removeView", { params: { id } });
   await loadViews();

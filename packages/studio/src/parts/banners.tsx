@@ -14,13 +14,13 @@ const diskCheckEveryMs = 60_000;
 const disk = signal<StudioMachine["disk"] | null>(null);
 let firstVersion: string | null = null;
 
-/** What concerns every screen: a lost connection, a newer version, a full disk. */
+/** Notices for every screen: a lost connection, a newer version, a full disk. */
 export function Banners() {
   useEffect(() => {
     const check = (): void => {
       call<StudioMachine>("machine").then(
         (machine) => (disk.value = machine.disk),
-        () => undefined, // the dot tells of a server that is away
+        () => undefined, // the dot shows a lost connection
       );
     };
     check();
@@ -35,15 +35,15 @@ export function Banners() {
     <div class="banners">
       {state.state === "waiting" && now.value - state.since > 3000 && (
         <div class="notice warning" role="status">
-          The server does not answer. What you see is {span(now.value - state.since)} old; it will
-          go on by itself.
+          The server does not answer. The page shows data from {span(now.value - state.since)} ago
+          and reconnects automatically.
         </div>
       )}
       {version !== null && version !== firstVersion && (
         <div class="notice" role="status">
           <span class="grow">The server is now version {visible(version)}.</span>
           <button type="button" class="button" onClick={() => location.reload()}>
-            Reload for the new page
+            Reload
           </button>
         </div>
       )}
@@ -58,7 +58,7 @@ export function Banners() {
             ))}
           </span>
           <a class="button" href={link("checkpoints", { sort: "-size" })}>
-            Make room
+            Free space
           </a>
         </div>
       )}

@@ -16,12 +16,12 @@ export function Copy({ text, label }: { readonly text: string; readonly label?: 
   );
 }
 
-/** Puts a text on the clipboard and says so. */
+/** Copies a text to the clipboard and confirms it. */
 export async function copyText(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
     say("Copied.");
   } catch {
-    say("The browser does not allow copying here.", "warning"); // no https, not this machine
+    say("The browser does not allow copying on this page.", "warning"); // no https, not this machine
   }
 }

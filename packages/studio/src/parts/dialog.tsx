@@ -33,7 +33,7 @@ export function Dialog({
   );
 }
 
-/** Asks before something that cannot be taken back; where `name` is given it has to be typed. */
+/** Asks for confirmation of an action that cannot be undone; `name`, if given, has to be typed. */
 export function Confirm({
   title,
   name,
@@ -44,7 +44,7 @@ export function Confirm({
 }: {
   readonly title: string;
   readonly name?: string;
-  /** The word on the button. */
+  /** The label of the button. */
   readonly action: string;
   readonly run: () => Promise<unknown>;
   readonly close: () => void;
@@ -68,7 +68,7 @@ export function Confirm({
         {name !== undefined && (
           <label class="stack">
             <span class="small muted">
-              Type <bdi class="mono">{visibleName(name)}</bdi> to go on
+              Type <bdi class="mono">{visibleName(name)}</bdi> to confirm
             </span>
             <input
               class="field mono"

@@ -18,7 +18,7 @@ const colour = queryValue("colour", "weight");
 const form = queryValue("as", "tokens");
 const forms = ["tokens", "messages", "text", "raw"] as const;
 
-/** One example, rollout or sample, token by token; text and everything that was kept are always there too. */
+/** One example, rollout or sample, token by token; with its text and raw record. */
 export function ExhibitView({ id }: { readonly id: string }) {
   const from = useSignal(0);
   const { value, failure, reload } = useResource<StudioExhibitDetail>(
@@ -117,7 +117,7 @@ export function ExhibitView({ id }: { readonly id: string }) {
       {shown === "raw" && <pre class="plain-text">{visible(raw)}</pre>}
       {exhibit.logs.length > 0 && (
         <details>
-          <summary>What the environment said ({exhibit.logs.length})</summary>
+          <summary>Environment log ({exhibit.logs.length})</summary>
           <pre class="plain-text">{exhibit.logs.map(visible).join("\n")}</pre>
         </details>
       )}
@@ -145,8 +145,8 @@ function Facts({ exhibit }: { readonly exhibit: StudioExhibitDetail }) {
       )}
       {reward !== null && ` · reward ${figure(reward)}`}
       {advantage !== null && ` · advantage ${figure(advantage)}`}
-      {nll !== null && ` · nll of these ${figure(nll)}`}
-      {stopReason && ` · ended by ${visible(stopReason)}`}
+      {nll !== null && ` · nll ${figure(nll)}`}
+      {stopReason && ` · stop reason: ${visible(stopReason)}`}
       {weights && (
         <span class="muted">
           {" · "}weights <Name>{weights}</Name>

@@ -1,14 +1,14 @@
 import type { ApiFailure } from "../data/api.js";
 import { visible } from "../text/visible.js";
 
-/** What failed in one part of a screen; the rest goes on. */
+/** A failure in one part of a screen. */
 export function Failure({
   failure,
   what,
   retry,
 }: {
   readonly failure: ApiFailure;
-  /** What was asked for, in words: "the runs". */
+  /** The requested thing: "the runs". */
   readonly what: string;
   readonly retry?: () => void;
 }) {
@@ -29,9 +29,10 @@ export function Failure({
 
 function headline(status: number, what: string): string {
   if (status === 0) return `No answer for ${what}.`;
-  if (status === 401) return "Log in to see this.";
-  if (status === 403) return `Not allowed: ${what}.`;
-  if (status === 404) return `There is no such thing: ${what}.`;
-  if (status === 410) return `No longer kept: ${what}.`;
-  return `Could not get ${what} (${status}).`;
+  if (status === 401) return "Log in to view this page.";
+  if (status === 403) return `No access to ${what}.`;
+  if (status === 404)
+    return `${what.replace(/^(?:this|the) (.)/, (_, first: string) => first.toUpperCase())} not found.`;
+  if (status === 410) return `No longer stored: ${what}.`;
+  return `Could not load ${what} (${status}).`;
 }

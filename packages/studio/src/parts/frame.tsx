@@ -26,7 +26,7 @@ const screens: readonly { path: string; name: string; icon: IconName; key: strin
 const searched = queryValue("q");
 const themes: readonly Theme[] = ["system", "light", "dark"];
 
-/** Everything around a screen: where to go, search, connection, theme. */
+/** The frame of a screen: navigation, search, connection, theme. */
 export function Frame({ children }: { readonly children: ComponentChildren }) {
   const search = useRef<HTMLInputElement>(null);
   const [areViewsOpen, setViewsOpen] = useState(false);
@@ -37,8 +37,8 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
       run: () => go(link(path)),
     })),
     { keys: "/", does: "search", run: () => search.current?.focus() },
-    { keys: "v", does: "views that were named", run: () => setViewsOpen(true) },
-    { keys: "?", does: "show all keys", run: () => (keysDialogOpen.value = true) },
+    { keys: "v", does: "named views", run: () => setViewsOpen(true) },
+    { keys: "?", does: "show all shortcuts", run: () => (keysDialogOpen.value = true) },
   ]);
   const { path } = place.value;
   const isHere = (target: string): boolean =>
@@ -101,7 +101,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
           type="button"
           class="button plain square"
           aria-label="Views"
-          title="Views that you have named (v)"
+          title="Named views (v)"
           onClick={() => setViewsOpen(true)}
         >
           <Icon name="views" />
@@ -119,7 +119,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
           type="button"
           class="button plain square"
           aria-label="Keys"
-          title="Keys (?)"
+          title="Shortcuts (?)"
           onClick={() => (keysDialogOpen.value = true)}
         >
           ?

@@ -15,10 +15,10 @@ const paths = {
   views: "M5 2.5h8v13L9 12.2 5 15.5z",
 } as const;
 
-/** The name of a sign. */
+/** The name of an icon. */
 export type IconName = keyof typeof paths;
 
-/** A sign of 18 points beside a word; it says nothing by itself. */
+/** A decorative icon of 18 points beside a label. */
 export function Icon({ name, size = 18 }: { readonly name: IconName; readonly size?: number }) {
   return (
     <svg width={size} height={size} viewBox="0 0 18 18" aria-hidden="true">

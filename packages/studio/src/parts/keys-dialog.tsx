@@ -29,7 +29,7 @@ export function KeysDialog() {
           checked={hasSingleKeys.value}
           onChange={(event) => (hasSingleKeys.value = event.currentTarget.checked)}
         />
-        single keys do something
+        single-key shortcuts
       </label>
       <form method="dialog">
         <button type="submit" class="button">

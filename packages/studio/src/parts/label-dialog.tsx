@@ -4,7 +4,7 @@ import { label } from "../data/runs.js";
 import { Dialog } from "./dialog.js";
 import { attempt } from "./toast.js";
 
-/** Asks for a name, for tags or for a group. */
+/** A dialog for a name, tags or a group. */
 export function LabelDialog({
   what,
   runs,
@@ -27,8 +27,8 @@ export function LabelDialog({
   );
   const titles = {
     name: "Rename",
-    tags: "Tags, with commas between",
-    group: "Group; empty for none",
+    tags: "Tags, separated by commas",
+    group: "Group (empty for none)",
   };
   return (
     <Dialog title={titles[what]} close={close}>

@@ -3,7 +3,7 @@ import { greet, logIn } from "../data/login.js";
 import icon from "../styles/icon.svg";
 import { visible } from "../text/visible.js";
 
-/** The door of a server with keys. */
+/** The login of a server with keys. */
 export function Login() {
   const [key, setKey] = useState("");
   const [failure, setFailure] = useState("");
@@ -23,8 +23,8 @@ export function Login() {
           <img src={icon} alt="" width={24} height={24} /> Studio
         </h1>
         <p class="muted">
-          This server wants a key. <code>tinker-ts studio</code> opens this page logged in; or give
-          a key here. It is exchanged for a login of this tab and not kept.
+          This server requires an API key. <code>tinker-ts studio</code> opens this page logged in.
+          You can also enter a key here: it is exchanged for a login of this tab and not stored.
         </p>
         <label class="stack">
           <span>Key</span>

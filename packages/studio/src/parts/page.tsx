@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { FunctionComponent } from "preact";
 import { useEffect } from "preact/hooks";
 
-/** A screen whose code comes when it is first shown. */
+/** A screen with code that is loaded when it is first shown. */
 export function lazy(load: () => Promise<FunctionComponent>): FunctionComponent {
   let loaded: FunctionComponent | undefined;
   return function Lazy() {
@@ -36,7 +36,7 @@ export function lazy(load: () => Promise<FunctionComponent>): FunctionComponent 
   };
 }
 
-/** Greyed shapes where something will be; they appear after 200 ms. */
+/** Grey placeholders; they appear after 200 ms. */
 export function Shapes({
   count,
   height = 56,

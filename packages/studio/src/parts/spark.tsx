@@ -1,4 +1,4 @@
-/** A small curve without axes; what it says is in `label`. */
+/** A small curve without axes, described by `label`. */
 export function Spark({
   values,
   colour,
@@ -49,7 +49,7 @@ export function sparkPath(
     }
     const isLone = !isDown && (values[index + 1] ?? null) === null;
     path += `${isDown ? "L" : "M"}${x(index).toFixed(1)} ${y(value).toFixed(1)}`;
-    if (isLone) path += "h0.01"; // a point alone is drawn by its round cap
+    if (isLone) path += "h0.01"; // a single point is drawn by its round cap
     isDown = true;
   });
   return path;

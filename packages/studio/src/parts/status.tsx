@@ -21,7 +21,7 @@ const words: Readonly<Record<StudioStatus, string>> = {
   unloaded: "ended",
 };
 
-/** What a run is doing: a sign, a word, how far. */
+/** The status of a run: icon, word and progress. */
 export function Status({
   status,
   reason = null,

@@ -10,14 +10,14 @@ interface Toast {
 const toasts = signal<readonly Toast[]>([]);
 let nextId = 0;
 
-/** Says something at the edge of the page for a while; an error stays until it is closed. */
+/** Shows a message at the edge of the page for a while; an error stays until it is closed. */
 export function say(text: string, level: Toast["level"] = "info"): void {
   const toast = { id: nextId++, level, text };
   toasts.value = [...toasts.value.slice(-3), toast];
   if (level !== "error") setTimeout(() => drop(toast.id), 6000);
 }
 
-/** Does something for a person; a failure is said. */
+/** Runs an action; a failure is shown as a message. */
 export async function attempt(action: () => Promise<unknown>, done?: string): Promise<boolean> {
   try {
     await action();
@@ -29,7 +29,7 @@ export async function attempt(action: () => Promise<unknown>, done?: string): Pr
   }
 }
 
-/** Where it is said. */
+/** The messages. */
 export function Toasts() {
   return (
     <div class="toasts" role="status" aria-live="polite">

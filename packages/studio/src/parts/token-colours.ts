@@ -1,6 +1,6 @@
 import type { StudioNumber, StudioTokens } from "tinker-ts/wire/studio";
 
-/** What tokens can be coloured by. */
+/** The values that tokens can be coloured by. */
 export type TokenColour = "weight" | "logprob" | "advantage" | "difference" | "entropy" | "none";
 
 /** The choices, with their names. */
@@ -13,13 +13,13 @@ export const tokenColours: readonly { readonly value: TokenColour; readonly name
   { value: "none", name: "nothing" },
 ];
 
-/** A class of tokens that look alike, for the legend. */
+/** A class of tokens with the same look, for the legend. */
 export interface Shade {
   readonly name: string;
   readonly text: string;
 }
 
-/** Which of the choices these tokens have numbers for. */
+/** The choices that these tokens have values for. */
 export function coloursFor(tokens: StudioTokens): readonly TokenColour[] {
   const has = (column: readonly unknown[] | null): boolean =>
     column?.some((value) => value !== null) ?? false;
@@ -52,7 +52,7 @@ export function ratioOf(trainer: number | null, sampler: number | null): number 
   return trainer === null || sampler === null ? 1 : Math.exp(trainer - sampler);
 }
 
-/** The class of a token: a name for the style sheet, and what it means. */
+/** The class of a token: a name for the style sheet, and its meaning. */
 export function shadeOf(value: number | null, by: TokenColour): Shade {
   if (by === "none" || value === null)
     return { name: "none", text: by === "weight" ? "context" : "no value" };

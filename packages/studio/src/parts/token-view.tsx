@@ -14,15 +14,15 @@ import {
 } from "./token-colours.js";
 import "./token-view.css";
 
-// Neighbours that look alike are one element: thousands of elements would be slow. Which token is pointed at is found
-// from the place in the text; one highlight shows it.
+// Neighbours with the same look are one element: thousands of elements would be slow. The token under the mouse is found
+// from the position in the text; one highlight shows it.
 
 interface Stretch {
   readonly shade: Shade;
   readonly text: string;
 }
 
-/** Tokens as text, coloured by what is known of each; mouse and arrow keys read one. */
+/** Tokens as text, coloured by a value; mouse and arrow keys select one. */
 export function TokenView({
   tokens,
   from = 0,
@@ -35,7 +35,7 @@ export function TokenView({
   readonly from?: number;
   readonly colour: TokenColour;
   readonly setColour: (colour: TokenColour) => void;
-  /** What else could have come in a place. */
+  /** Alternatives at a position. */
   readonly alternatives?: (
     place: number,
   ) => readonly { readonly text: string; readonly logprob: number }[];
@@ -43,7 +43,7 @@ export function TokenView({
   const possible = coloursFor(tokens);
   const by = possible.includes(colour) ? colour : possible[0]!;
   const box = useRef<HTMLDivElement>(null);
-  // Which token is read, of which tokens: others that come begin anew, and nothing has to be cleared behind a key.
+  // The selected token and its tokens: new tokens reset the selection.
   const read = useSignal<readonly [StudioTokens, number] | null>(null);
   const place = read.value?.[0] === tokens ? read.value[1] : -1;
   const { stretches, ends, shades } = useMemo(() => layOut(tokens, by), [tokens, by]);
@@ -86,7 +86,7 @@ export function TokenView({
         class="tokens"
         role="slider"
         tabIndex={0}
-        aria-label="Tokens; arrow keys go from one to the next"
+        aria-label="Tokens; move with the arrow keys"
         aria-valuemin={0}
         aria-valuemax={tokens.ids.length - 1}
         aria-valuenow={Math.max(0, place)}
@@ -117,7 +117,7 @@ export function TokenView({
       </div>
       <TokenFacts tokens={tokens} place={place} from={from} />
       {place >= 0 && alternatives && (
-        <ol class="alternatives small tabular" aria-label="What else could have come">
+        <ol class="alternatives small tabular" aria-label="Alternatives">
           {alternatives(place).map(({ text, logprob }) => (
             <li key={text} class={text === tokens.pieces[place] ? "taken" : ""}>
               <code>{JSON.stringify(visible(text))}</code> {exactly(logprob)}{" "}
@@ -130,7 +130,7 @@ export function TokenView({
   );
 }
 
-/** What is known of one token. */
+/** The values of one token. */
 function TokenFacts({
   tokens,
   place,
@@ -142,9 +142,7 @@ function TokenFacts({
 }) {
   if (place < 0 || place >= tokens.ids.length) {
     return (
-      <p class="facts muted small">
-        Point at a token, or use the arrow keys, to read what is known of it.
-      </p>
+      <p class="facts muted small">Point at a token, or use the arrow keys, to see its values.</p>
     );
   }
   return (
@@ -224,7 +222,7 @@ function placeAt(ends: readonly number[], offset: number): number {
   return low;
 }
 
-/** How far into the text of the box the mouse is; null when it is beside the text. */
+/** The text offset under the mouse; null beside the text. */
 function offsetAt(box: HTMLElement, event: MouseEvent): number | null {
   const spot = caretAt(event.clientX, event.clientY);
   if (!spot || !box.contains(spot.node)) return null;

@@ -6,14 +6,14 @@ import { Dialog } from "./dialog.js";
 import { attempt } from "./toast.js";
 import { Name } from "./words.js";
 
-/** Views that were named, and a name for the present one. */
+/** The named views, and a form to name the current one. */
 export function ViewsDialog({ close }: { readonly close: () => void }) {
   const [name, setName] = useState("");
   useEffect(() => void attempt(loadViews), []);
   return (
     <Dialog title="Views" close={close}>
       {views.value.length === 0 ? (
-        <p class="muted">A name for what you look at now brings it back later, for you alone.</p>
+        <p class="muted">Save the current view under a name. Only you see it.</p>
       ) : (
         <ul class="stack tight named-views">
           {views.value.map((view) => (
@@ -32,7 +32,7 @@ export function ViewsDialog({ close }: { readonly close: () => void }) {
               <button
                 type="button"
                 class="button plain"
-                aria-label={`Forget ${visibleName(view.name)}`}
+                aria-label={`Remove ${visibleName(view.name)}`}
                 onClick={() => void attempt(() => removeView(view.id))}
               >
                 ✕
@@ -58,7 +58,7 @@ export function ViewsDialog({ close }: { readonly close: () => void }) {
           onInput={(event) => setName(event.currentTarget.value)}
         />
         <button type="submit" class="button main" disabled={name.trim() === ""}>
-          Keep
+          Save
         </button>
       </form>
     </Dialog>

@@ -15,7 +15,7 @@ export function VirtualList({
   readonly count: number;
   readonly rowHeight: number;
   readonly children: (index: number) => ComponentChildren;
-  /** The row that has the keys: it is kept in view. */
+  /** The row with the keyboard focus: it is kept in view. */
   readonly active?: number;
 } & Omit<HTMLAttributes<HTMLDivElement>, "children">) {
   const box = useRef<HTMLDivElement>(null);

@@ -1,6 +1,6 @@
 import { visible, visibleName } from "../text/visible.js";
 
-/** A name that somebody chose: on one line, set apart from the direction of what is around it. */
+/** A user's name: on one line, isolated from the text direction around it. */
 export function Name({ children }: { readonly children: string }) {
   return <bdi>{visibleName(children)}</bdi>;
 }

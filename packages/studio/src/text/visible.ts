@@ -8,7 +8,7 @@ const joiner = "\u200d";
 const emoji = /\p{Extended_Pictographic}(?:\p{Emoji_Modifier}|\ufe0f)?$/u;
 
 /**
- * Text of unknown origin as it is shown: characters that cannot be seen, or that turn the text around, become
+ * Text of unknown origin as it is shown: invisible characters, and those that change the text direction, become
  * escapes. A joiner inside an emoji is part of the picture and stays.
  */
 export function visible(text: string): string {

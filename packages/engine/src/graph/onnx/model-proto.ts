@@ -26,7 +26,7 @@ export interface NodeRecord {
   readonly attributes: Readonly<Record<string, Attribute>>;
 }
 
-/** Data stored in the model, or beside it: then the model knows its name and size only. */
+/** Data stored in the model, or beside it: the model then has only its name and size. */
 export interface InitializerRecord {
   readonly name: string;
   readonly dtype: Dtype;

@@ -4,7 +4,7 @@ const referencedFromBytes = 4096;
 const encoder = new TextEncoder();
 
 /**
- * Writes protocol buffers, just as much as ONNX models need.
+ * Writes protocol buffers: the subset that ONNX models need.
  *
  * Small fields collect in a buffer that grows; large ones (weights) are kept by reference and joined once
  * at the end, so hundreds of megabytes are not copied at every level of nesting.

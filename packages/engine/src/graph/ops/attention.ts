@@ -18,7 +18,7 @@ export interface AttentionOperands {
   /** Query heads per key head. */
   readonly group: number;
   readonly scale: number;
-  /** Where the gradient reads the result from, when it is at hand. @default the result itself */
+  /** The result, if it is available to the gradient. @default the result itself */
   readonly recall?: () => Tensor;
 }
 

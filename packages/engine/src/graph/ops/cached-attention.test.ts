@@ -39,7 +39,7 @@ const cases: fc.Arbitrary<Case> = fc
     newTokens: prompt ? newTokens : 1,
   }));
 
-/** The caches before a run, and what the new tokens ask and say. */
+/** The caches before a run, and the queries, keys and values of new tokens. */
 function drawn({ keyHeads, group, width, earlier, newTokens, spare, seed }: Case) {
   const random = new RandomStream(seed);
   const values = (length: number) => Float32Array.from({ length }, () => random.nextNormal());
@@ -131,7 +131,7 @@ function expected(one: Case, { capacity, query, key, value, ...cached }: ReturnT
   return { attended, keys, values };
 }
 
-it("attends to earlier and new tokens, and extends the caches where they lie", async () => {
+it("attends to earlier and new tokens, and extends the caches in place", async () => {
   await fc.assert(
     fc.asyncProperty(cases, async (one) => {
       const inputs = drawn(one);
@@ -147,7 +147,7 @@ it("attends to earlier and new tokens, and extends the caches where they lie", a
   );
 });
 
-it("refuses heads whose width no kernel takes", () => {
+it("refuses heads of an unsupported width", () => {
   const one = {
     keyHeads: 1,
     group: 1,

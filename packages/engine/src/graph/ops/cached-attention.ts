@@ -3,7 +3,7 @@ import type { Tensor } from "../tensor.js";
 import { at } from "../../util/arrays.js";
 import { dimAt } from "./shape.js";
 
-/** What attention with a cache reads: some new tokens of every sequence, and their earlier ones. */
+/** Inputs of attention with a cache: some new tokens of every sequence, and the earlier ones. */
 export interface CachedAttentionOperands {
   /** [sequences, newTokens, heads * width] */
   readonly query: Tensor;
@@ -30,8 +30,8 @@ export const headStep = 8;
  * Attention of new tokens to their sequence up to themselves, [sequences, newTokens, heads * width], and
  * the caches with the new tokens in their places; inference only.
  *
- * A cache that is fed and fetched as the same array is extended where it lies. Several new tokens go
- * with a single sequence only; a sequence's result does not depend on the others, nor on the capacity.
+ * A cache that is fed and fetched as the same array is extended in place. Several new tokens need a
+ * single sequence; a sequence's result does not depend on the others, nor on the capacity.
  */
 export function cachedAttention(operands: CachedAttentionOperands): {
   readonly attended: Tensor;

@@ -17,7 +17,7 @@ export interface CachedScanOperands {
   readonly state: Tensor;
 }
 
-/** What `chunkedScan` computes, token by token, and the states afterwards; inference only. */
+/** The result of `chunkedScan`, computed token by token, and the final states; inference only. */
 export function cachedScan(operands: CachedScanOperands): {
   readonly result: Tensor;
   readonly state: Tensor;

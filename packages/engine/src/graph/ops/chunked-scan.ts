@@ -17,7 +17,7 @@ export interface ChunkedScanOperands {
   readonly value: Tensor;
   /** Logarithm of what is left of the state, [chunks, heads, group, size, 1]; at most 0. */
   readonly decay: Tensor;
-  /** How far a value replaces what the state has for its key, [chunks, heads, group, size, 1]; without it, it is added. */
+  /** How far a value replaces the state's value for its key, [chunks, heads, group, size, 1]; without it, it is added. */
   readonly strength?: Tensor;
   /** The state before the first token, [1, heads, group, keyDim, valueDim]. @default zeros */
   readonly state?: Tensor;
@@ -86,7 +86,7 @@ export function chunkedScan(operands: ChunkedScanOperands): {
   return { result: joined(results), state };
 }
 
-/** What a chunk would add to an empty state, and what it takes of the state that there is. */
+/** The contribution of a chunk to an empty state, and the factor of the state before it. */
 function solve(
   { key, value }: ChunkedScanOperands,
   strength: Tensor,

@@ -295,7 +295,7 @@ const withoutGradient = new Set([
   "logSoftmax",
   // Finite differences do not see through rounding: its own test compares with the exact gradient.
   "int8Linear",
-  // Frozen weights alone are made wide.
+  // Only frozen weights are widened.
   "widened",
 ]);
 
@@ -350,7 +350,7 @@ describe("gradients of graph ops agree with finite differences", () => {
     expect(results[0]).toEqual(results[1]);
   });
 
-  it("lets nothing flow through stopGradient", async () => {
+  it("stops gradients at stopGradient", async () => {
     const graph = new Graph();
     const value = graph.input("input0", [3]);
     const result = ops.multiply(value, ops.stopGradient(value));

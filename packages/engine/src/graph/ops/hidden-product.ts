@@ -3,7 +3,7 @@ import { matmul } from "./matmul.js";
 
 /**
  * The value of `sum`, with the gradients of `rest + left @ right^T`: for a sum that already contains the
- * product, but whose gradient should go through the product's factors.
+ * product when its gradient should go through the product's factors.
  */
 export function withHiddenProduct(sum: Tensor, left: Tensor, right: Tensor): Tensor {
   return sum.graph.applyOne({

@@ -16,7 +16,7 @@ const [inputs, outputs] = [48, 40];
 /** Digits of more bits overflow on this processor: see `probeInt8`. */
 const exactBits = (await probeInt8({ threads: 1, device: processor })).digitBits ?? 7;
 
-/** A product and the gradient of what is multiplied, in any number of rows. */
+/** A product and the gradient of its input, for any number of rows. */
 async function productProgram(
   format: Int8Digits,
   gradientFormat = format,
@@ -96,7 +96,7 @@ describe.each([
 ] as const)("a product of $digits digits of $bits bits", ({ digits, bits, limit }) => {
   if (bits > exactBits) return it.skip("is not exact on this processor");
 
-  it("comes close to the exact one, and so does its gradient", async () => {
+  it("is close to the exact one, like its gradient", async () => {
     const program = await productProgram({ digits, bits });
     const [value, gradient] = [normals(7 * inputs, 3), normals(7 * outputs, 4)];
     const { product, ofValue } = await run(program, value, gradient);
@@ -108,7 +108,7 @@ describe.each([
     await program.release();
   });
 
-  it("gives a row the same bits alone and among others", async () => {
+  it("gives a row the same bits in any batch", async () => {
     const program = await productProgram({ digits, bits });
     const [value, gradient] = [normals(33 * inputs, 5), normals(33 * outputs, 6)];
     const together = await run(program, value, gradient);
@@ -135,7 +135,7 @@ describe.each([
     expect(results[1]).toEqual(results[0]);
   });
 
-  it("takes rows of zeros, and rows of any size beside each other", async () => {
+  it("handles rows of zeros, and rows of different magnitudes", async () => {
     const program = await productProgram({ digits, bits });
     const value = normals(3 * inputs, 7);
     for (let i = 0; i < inputs; i++) {
@@ -154,7 +154,7 @@ describe.each([
   });
 });
 
-it("makes a weight wide", async () => {
+it("widens a weight", async () => {
   const graph = new Graph();
   const transposed = graph.input("weight", [outputs, inputs], "int8");
   const format = { digits: 3, bits: 7 } as const;
@@ -170,7 +170,7 @@ it("makes a weight wide", async () => {
   await program.release();
 });
 
-it("writes a value anew for a weight that wants other digits", async () => {
+it("quantizes a value again for weights with another number of digits", async () => {
   const formats: readonly Int8Digits[] = [
     { digits: 1, bits: 8 },
     { digits: 1, bits: 7 },

@@ -5,23 +5,23 @@ import { dimAt, expand, reshape, split } from "./shape.js";
 
 /** A frozen weight in 8 bits: the matrix `values * scale`, with one scale per output. */
 export interface Int8Weight {
-  /** int8, [inputs, outputs]: what the way forwards multiplies by. */
+  /** int8, [inputs, outputs]: factor of the forward pass. */
   readonly values: Tensor;
-  /** int8, [outputs, inputs]: the same numbers, for the gradient of what was multiplied. */
+  /** int8, [outputs, inputs]: the same numbers, for the gradient of the input. */
   readonly transposed: Tensor;
   /** [outputs] */
   readonly scale: Tensor;
   readonly format: Int8Digits;
-  /** How gradients are written. */
+  /** Quantization of gradients. */
   readonly gradientFormat: Int8Digits;
   /**
-   * Whether all digits of a value meet the weight in one product, with the same result: it is read once
-   * then, which decides how long a product of few rows takes. @default false
+   * Whether all digits of a value are multiplied in one product, with the same result: the weight is then read
+   * once, which dominates the time of a product with few rows. @default false
    */
   readonly readOnce?: boolean;
 }
 
-/** How values are written in whole numbers before they are multiplied. */
+/** Quantization of values to integers before a product. */
 export interface Int8Digits {
   /** Each further one is 128 or 256 times as fine as the one before, and costs a product. */
   readonly digits: 1 | 2 | 3;
@@ -38,8 +38,8 @@ interface QuantizedRows {
 
 /**
  * `value @ (values * scale)` for a weight of 8 bits and rows of `value` that are written in whole numbers,
- * each in a scale of its own. Sums of such products are exact: a row's result depends neither on its
- * company nor on the order of summation.
+ * each in a scale of its own. Sums of such products are exact: a row's result depends neither on the
+ * other rows nor on the order of summation.
  */
 export function int8Linear(value: Tensor, weight: Int8Weight): Tensor {
   const product = weight.readOnce === true ? stackedProduct : rowProduct;
@@ -93,7 +93,7 @@ function digitProducts(
   return { sum: products.reduce((sum, product) => add(sum, product)), rowScale };
 }
 
-/** The same to the bit, with further digits as further rows: what a digit is worth is a power of two. */
+/** The same to the bit, with further digits as further rows: the weight of a digit is a power of two. */
 function stackedProduct(
   value: Tensor,
   matrix: Tensor,
@@ -165,7 +165,7 @@ function quantizeRows(value: Tensor, format: Int8Digits, isShort: boolean): Quan
 function writeRows(value: Tensor, format: Int8Digits, isShort: boolean): QuantizedRows {
   const { graph } = value;
   const count = dimAt(value, 0);
-  // A row of zeros has a scale of zero, which makes zeros of whatever its digits are.
+  // A row of zeros has a scale of zero, so that its result is zero for any digits.
   const rowScale = scale(largest(value, isShort), 1 / largestDigit(format));
   const zeros = expand(graph.byte(zeroPoint(format), [1]), [count]);
   const write = (values: Tensor, step: Tensor): Tensor =>
@@ -214,7 +214,7 @@ function largest(value: Tensor, isShort: boolean): Tensor {
   return graph.applyOne({ type: "Max", inputs: bounds, shape: column });
 }
 
-/** Digits are unsigned and stand for their distance from this. */
+/** Zero point: digits are unsigned, and their value is the distance from this. */
 function zeroPoint({ bits }: Int8Digits): number {
   return 2 ** (bits - 1);
 }

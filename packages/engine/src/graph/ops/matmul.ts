@@ -4,7 +4,7 @@ import { add } from "./elementwise.js";
 import { reduceSum } from "./reduce.js";
 import { dimAt, reshape } from "./shape.js";
 
-/** How a product is taken. */
+/** Options of a product. */
 export interface MatmulOptions {
   readonly transposeLeft?: boolean;
   readonly transposeRight?: boolean;

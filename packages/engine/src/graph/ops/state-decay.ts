@@ -9,7 +9,7 @@ import { at } from "../../util/arrays.js";
  * `factor * softplus(value + bias)` for rows [tokens, heads]; factors and biases are per head.
  *
  * The runtime's own softplus rounds a number differently at the end of an array, so that a row's result would depend on
- * its company. This operator takes the rows one by one.
+ * the other rows. This operator computes the rows one by one.
  */
 export function stateDecay(value: Tensor, bias: Tensor, factor: Tensor): Tensor {
   const { graph, shape } = value;

@@ -15,7 +15,7 @@ export function denseBlock(
     projections.length === 1
       ? split(at(projections, 0), 1, [intermediateSize, intermediateSize])
       : projections;
-  if (gate === undefined || up === undefined) throw new Error("a dense block has gate and up");
+  if (gate === undefined || up === undefined) throw new Error("a dense block needs gate and up");
   const gated = activation === "gelu" ? gatedGelu : gatedSilu;
   return at(project("down", gated(gate, up)), 0);
 }

@@ -7,7 +7,7 @@ import type { LayerWeights } from "../weights.js";
 import { present } from "./present.js";
 import type { Recurrence } from "./recurrence.js";
 
-/** A short convolution between two gates (LFM2): what it adds to the hidden states, from their normed rows. */
+/** A short convolution between two gates (LFM2), applied to normed rows; its result is added to the hidden states. */
 export function gatedConvolution(
   { hiddenSize }: ModelConfig,
   weights: LayerWeights<Tensor>,

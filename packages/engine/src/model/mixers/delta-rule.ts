@@ -19,10 +19,10 @@ import type { LayerWeights } from "../weights.js";
 import type { Recurrence } from "./recurrence.js";
 import { present } from "./present.js";
 
-/** What lies under the root when keys are divided by their length. */
+/** Epsilon under the root when keys are normalized. */
 const lengthEpsilon = 1e-6;
 
-/** The gated delta rule (Qwen3.5): what it adds to the hidden states, from their normed rows. */
+/** The gated delta rule (Qwen3.5), applied to normed rows; its result is added to the hidden states. */
 export function deltaRule(
   config: ModelConfig,
   weights: LayerWeights<Tensor>,

@@ -21,7 +21,7 @@ import type { LayerWeights } from "../weights.js";
 import { present } from "./present.js";
 import type { Recurrence } from "./recurrence.js";
 
-/** Mamba 2 (Granite 4 H): what it adds to the hidden states, from their normed rows. */
+/** Mamba 2 (Granite 4 H), applied to normed rows; its result is added to the hidden states. */
 export function mamba(
   config: ModelConfig,
   weights: LayerWeights<Tensor>,
@@ -58,7 +58,7 @@ export function mamba(
 }
 
 function bounded(steps: Tensor, [least, most]: readonly [number, number]): Tensor {
-  // Steps are positive as they are.
+  // Steps are already positive.
   const lower = least > 0 ? maximum(steps, steps.graph.scalar(least)) : steps;
   return most === Infinity ? lower : minimum(lower, steps.graph.scalar(most));
 }

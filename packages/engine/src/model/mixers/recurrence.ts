@@ -3,7 +3,7 @@ import type { Tensor } from "../../graph/tensor.js";
 import type { ModelConfig } from "../model-config.js";
 
 /**
- * What mixers other than attention are made of. They are written once, on rows of tokens; training computes these two
+ * The two building blocks of mixers other than attention. Mixers are written once, on rows of tokens; training computes the blocks
  * over whole sequences, sampling over new tokens with the states of earlier ones.
  */
 export interface Recurrence {
@@ -22,7 +22,7 @@ export interface ScanRows {
   readonly value: Tensor;
   /** Logarithm of what is left of the state, [tokens, valueHeads]. */
   readonly decay: Tensor;
-  /** How far a value replaces what the state has for its key, [tokens, valueHeads]; absent where it is added. */
+  /** How far a value replaces the state's value for its key, [tokens, valueHeads]; absent where it is added. */
   readonly strength?: Tensor;
 }
 

@@ -39,7 +39,7 @@ export function ofLayer(layer: number, name: string): string {
   return `${layer}.${name}`;
 }
 
-/** Before the names of what the head reads for its own rows. */
+/** Prefix of the names of the head's own feeds. */
 export const headPrefix = "head.";
 
 /**
@@ -96,7 +96,7 @@ export function decoderPart(
   });
 }
 
-/** Rows of the unembedding, under a name of their own, and what is stored of them. */
+/** Rows of the unembedding under their own name, with their stored data. */
 interface HeadPart {
   readonly name: string;
   readonly rows: number;

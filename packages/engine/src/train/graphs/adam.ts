@@ -15,7 +15,7 @@ const settingNames = [
   "decay",
 ] as const;
 
-/** A number that the update takes. */
+/** A scalar of the update. */
 export type AdamSetting = (typeof settingNames)[number];
 
 /** Name of the result that takes the place of a feed. */
@@ -24,8 +24,8 @@ export function nextName(feed: "values" | "firstMoment" | "secondMoment"): strin
 }
 
 /**
- * The update of AdamW for any number of parameters. Each array that is replaced is read for the last time
- * by what its successor is computed from, so a result may go to the array of its feed.
+ * The update of AdamW for any number of parameters. Each array that is replaced is last read
+ * to compute its successor, so that a result may be written to the array of its feed.
  */
 export function adamUpdate(): CompiledGraph {
   const graph = new Graph();

@@ -7,7 +7,7 @@ import type { ModelConfig } from "../../model/model-config.js";
 import { attention } from "../../model/transformer.js";
 import { fedSeeds, namedGradients } from "./trained.js";
 
-/** Attention of a block of queries of one long sequence to the keys that it sees. */
+/** Attention of a block of queries of one long sequence to the keys in its range. */
 export function attentionBlockForward(config: ModelConfig, kind: LayerKind): CompiledGraph {
   const { graph, attended } = build(config, kind);
   return compileGraph(graph, { outputs: { attended } });

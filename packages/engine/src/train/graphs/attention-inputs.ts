@@ -33,7 +33,7 @@ const keys = [
   "kNorm",
 ] as const satisfies readonly LayerTensorKey[];
 
-/** From hidden states to queries, keys, values and gates, keeping what the backward pass needs. */
+/** From hidden states to queries, keys, values and gates, keeping the values that the backward pass needs. */
 export function attentionInputsForward(
   config: ModelConfig,
   kind: LayerKind,

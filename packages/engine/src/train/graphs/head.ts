@@ -29,7 +29,7 @@ export function headLoss(config: ModelConfig, trained: Trained, loss: Loss): Com
   return compileGraph(graph, { outputs: { logprobs, terms: lossTerms(graph, logprobs, loss) } });
 }
 
-/** Log-probabilities, terms of a loss, and gradients of the hidden states and of what is trained. */
+/** Log-probabilities, terms of a loss, and gradients of the hidden states and of the trained parameters. */
 export function headBackward(
   config: ModelConfig,
   trained: Trained,

@@ -32,7 +32,7 @@ const keys = [
   "outputNorm",
 ] as const satisfies readonly LayerTensorKey[];
 
-/** From attention's result to the next layer's hidden states, keeping what the gradient needs. */
+/** From attention's result to the next layer's hidden states, keeping the values that the gradient needs. */
 export function layerOutputsForward(
   config: ModelConfig,
   kind: LayerKind,

@@ -29,7 +29,7 @@ import {
 } from "./trained.js";
 import { TrainingRecurrence, type StateOfBlocks } from "./training-recurrence.js";
 
-/** What a segment is compiled for. */
+/** Options of a segment. */
 export interface SegmentOptions {
   /** Kinds of the layers in a row. */
   readonly kinds: readonly LayerKind[];
@@ -37,12 +37,12 @@ export interface SegmentOptions {
   readonly layout: "dense" | "padded";
   /** Chunks that the longest sequence has in layers with a state. */
   readonly chunks: number;
-  /** Whether states come from a block of tokens before and go to one after. @default false */
+  /** Whether states are passed between blocks of tokens. @default false */
   readonly handsOn?: boolean;
   readonly trained: Trained;
-  /** Whether the gradient of the first hidden states is wanted too. */
+  /** Whether the gradient of the first hidden states is requested too. */
   readonly inputGradient: boolean;
-  /** What the forward pass keeps. */
+  /** Values that the forward pass keeps. */
   readonly keep: KeptKind;
 }
 
@@ -51,7 +51,7 @@ export function inSegment(index: number, name: string): string {
   return `${index}.${name}`;
 }
 
-/** Several layers forwards, keeping what their backward pass needs. */
+/** Several layers forwards, keeping the values that their backward pass needs. */
 export function segmentForward(config: ModelConfig, options: SegmentOptions): CompiledGraph {
   const { graph, next, ends, kept } = build(config, options);
   return compileGraph(graph, { outputs: { next, ...ends, ...kept } });

@@ -14,7 +14,7 @@ import { at } from "../../util/arrays.js";
 import { differentiate, type GradientSeed } from "../../graph/differentiate.js";
 import { keptValues, type KeptKind } from "../../graph/kept-values.js";
 
-/** What a training run changes: adapters at some sites, or the model's own weights. */
+/** The parameters that training changes: adapters at some sites, or the model's own weights. */
 export type Trained =
   | {
       readonly kind: "adapter";
@@ -29,7 +29,7 @@ export function adaptedSites(trained: Trained): readonly Site[] {
   return trained.kind === "full" ? [] : trained.sites;
 }
 
-/** The projector for what is trained. */
+/** The projector for the trained parameters. */
 export function trainedProjector(
   config: ModelConfig,
   trained: Trained,
@@ -77,7 +77,7 @@ export function fedSeeds(results: NamedValues): readonly GradientSeed[] {
   }));
 }
 
-/** What the way to `results` computes and `gradients` read, named for the one to hand to the other. */
+/** Values computed for `results` and read by `gradients`, named so that one can pass them to the other. */
 export function namedKept(
   results: NamedValues,
   gradients: NamedValues,

@@ -34,21 +34,21 @@ export function endName(part: string): string {
   return `end.${part}`;
 }
 
-/** Where the tokens of a graph belong. */
+/** The arrangement of a graph's tokens in sequences. */
 export interface RecurrentTokens {
   readonly graph: Graph;
   readonly tokens: Dim;
   readonly sequences: Dim;
   /** Of the longest sequence; all are padded at the end to as many. */
   readonly chunks: number;
-  /** Before the names of the layer's states. */
+  /** Prefix of the names of the layer's states. */
   readonly prefix: string;
-  /** Where states that are handed on are noted; absent where sequences are whole. */
+  /** Collects states that are passed on; absent for whole sequences. */
   readonly states: StateOfBlocks | undefined;
 }
 
 /**
- * Convolutions and scans over whole packed sequences, each padded apart. What lies beyond the end of a sequence is
+ * Convolutions and scans over whole packed sequences, each padded apart. Values beyond the end of a sequence are
  * read by later tokens only, of which there are none; so padding needs no care.
  */
 export class TrainingRecurrence implements Recurrence {

@@ -26,12 +26,12 @@ export interface LoraAdapter extends LoraFlags {
   readonly seed: number | null;
   /** The name of the base model; null if it is not known. */
   readonly baseModel: string | null;
-  /** Why it can be sampled from and not be trained; absent where it can. */
+  /** The reason why it can be sampled but not trained; absent if it can be trained. */
   readonly samplingOnly?: string;
   readonly tensors: NamedTensors;
 }
 
-/** What Adam remembers of each tensor of an adapter, under the same names. */
+/** Adam's moments of each tensor of an adapter, under the same names. */
 export interface OptimizerState {
   /** Number of steps taken. */
   readonly step: number;
@@ -39,7 +39,7 @@ export interface OptimizerState {
   readonly secondMoments: NamedTensors;
 }
 
-/** What PEFT puts before the path of a matrix. */
+/** PEFT's prefix of the path of a matrix. */
 export const loraPrefix = "base_model.model.";
 
 /**
@@ -53,7 +53,7 @@ const unembedding = {
   tinker: `${loraPrefix}model.unembed_tokens.`,
 } as const satisfies Record<AdapterLayout, string>;
 
-/** The name of a tensor in a layout, whichever one it came in. */
+/** The name of a tensor in a layout, whatever layout it came in. */
 export function nameIn(layout: AdapterLayout, name: string): string {
   const known = Object.values(unembedding).find((prefix) => name.startsWith(prefix));
   return known === undefined ? name : name.replace(known, unembedding[layout]);
@@ -65,14 +65,14 @@ export function loraTensorNames(modulePath: string): { a: string; b: string } {
   return { a: `${prefix}.lora_A.weight`, b: `${prefix}.lora_B.weight` };
 }
 
-/** The path of the matrix and the factor that a PEFT name means, or null if it is another kind of name. */
+/** The path of the matrix and the factor in a PEFT name, or null for other names. */
 export function parseLoraTensorName(name: string): { path: string; factor: "a" | "b" } | null {
   const [, path, factor] = /^base_model\.model\.(.+)\.lora_([AB])\.weight$/.exec(name) ?? [];
   if (path === undefined) return null;
   return { path, factor: factor === "A" ? "a" : "b" };
 }
 
-/** The kinds of matrices that some tensors are the factors of. */
+/** The targets of some factors. */
 export function loraTargetsOf(tensors: NamedTensors): LoraTarget[] {
   const kinds = new Set(
     [...tensors.keys()].map((name) => parseLoraTensorName(name)?.path.split(".").at(-1)),

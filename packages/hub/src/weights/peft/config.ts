@@ -3,7 +3,7 @@ import { JsonFields } from "../../files/json-fields.js";
 import { EngineError } from "../engine-error.js";
 import type { LoraAdapter } from "./adapter.js";
 
-/** What an `adapter_config.json` says of an adapter, as far as its tensors do not. */
+/** The fields of an `adapter_config.json` that are not in its tensors. */
 export interface PeftConfig {
   readonly rank: number;
   readonly alpha: number;
@@ -14,7 +14,7 @@ export interface PeftConfig {
   readonly coversAllLayers: boolean;
 }
 
-/** Checks a parsed `adapter_config.json` and refuses by name what the engine cannot represent. */
+/** Checks a parsed `adapter_config.json` and rejects unsupported settings by name. */
 export function parsePeftConfig(json: JsonObject, where: string): PeftConfig {
   const fields = new JsonFields(json, where, unsupported);
   if (fields.string("peft_type", "LORA") !== "LORA") {
@@ -73,7 +73,7 @@ export function formatPeftConfig(
   };
 }
 
-// These change nothing about a finished adapter, or are read elsewhere.
+// These do not affect a finished adapter, or are read elsewhere.
 const harmless = new Set([
   "auto_mapping",
   "base_model_name_or_path",
@@ -114,7 +114,7 @@ const meanings: Readonly<Record<string, string>> = {
   use_dora: "weight-decomposed adapters (DoRA) are not supported",
 };
 
-/** A field that is set and not known may change what the adapter means. */
+/** An unknown field that is set may change the meaning of the adapter. */
 function refuseUnknown(fields: JsonFields): void {
   for (const [name, value] of Object.entries(fields.json)) {
     if (harmless.has(name) || isEmpty(value)) continue;

@@ -6,7 +6,7 @@ import { SafetensorsFile } from "../safetensors.js";
 import { formatShape, sameShape } from "../safetensors-header.js";
 import type { LoraAdapter, NamedTensor, OptimizerState } from "./adapter.js";
 
-/** Name of the file that holds what Adam remembers. */
+/** Name of the file with Adam's moments. */
 const optimizerFile = "optimizer.safetensors";
 
 const prefixes = { firstMoments: "exp_avg.", secondMoments: "exp_avg_sq." } as const;
@@ -60,7 +60,7 @@ export async function readOptimizer(
 function readStep(file: SafetensorsFile): number {
   const text = file.metadata["step"] ?? "";
   if (/^\d+$/.test(text)) return Number(text);
-  throw new EngineError("invalid_optimizer", `${file.path} does not tell its number of steps.`);
+  throw new EngineError("invalid_optimizer", `${file.path} does not contain its number of steps.`);
 }
 
 async function readMoments(

@@ -24,7 +24,7 @@ afterAll(async () => {
   await llama.close();
 });
 
-/** A copy of a fixture's adapter whose configuration and tensors can be changed. */
+/** A copy of a fixture's adapter with other configuration and tensors. */
 async function changedAdapter(changes: {
   config?: object;
   edit?: (tensors: Map<string, TensorToWrite>) => void;
@@ -78,7 +78,7 @@ describe("reading an adapter", () => {
     await file.close();
   });
 
-  it("takes an adapter that PEFT wrote for some matrices, with its copy of base weights", async () => {
+  it("reads an adapter that PEFT wrote for some matrices, with its copy of base weights", async () => {
     const adapter = await readAdapter(modelFixture("peft/partial"), qwen3);
     expect(adapter).toMatchObject({
       rank: 2,
@@ -92,7 +92,7 @@ describe("reading an adapter", () => {
     expect(adapter.alpha / adapter.rank).toBeCloseTo(6 / Math.sqrt(2), 12);
   });
 
-  it("fills matrices that the adapter leaves alone with zeros in both factors", async () => {
+  it("fills matrices without an adapter with zeros in both factors", async () => {
     const adapter = await readAdapter(modelFixture("peft/partial"), qwen3);
     const { a, b } = loraTensorNames("model.layers.1.self_attn.k_proj");
     for (const name of [a, b]) {
@@ -102,7 +102,7 @@ describe("reading an adapter", () => {
     expect(trained?.data.some((value) => value !== 0)).toBe(true);
   });
 
-  it("takes the unembedding under the name that archives of the Tinker service give it", async () => {
+  it("reads the unembedding under its name in archives of the Tinker service", async () => {
     const expected = await readAdapter(modelFixture("qwen3/adapter"), qwen3);
     const folder = await changedAdapter({
       config: { target_modules: ["q_proj", "unembed_tokens"] },
@@ -125,7 +125,7 @@ describe("reading an adapter", () => {
     expect(twice).toContain("twice");
   });
 
-  it("takes an adapter of some layers", async () => {
+  it("reads an adapter of some layers", async () => {
     const folder = await changedAdapter({
       config: { layers_to_transform: [0, 2] },
       edit: (tensors) => {
@@ -137,7 +137,7 @@ describe("reading an adapter", () => {
     expect(adapter.tensors.get(b)?.data.every((value) => value === 0)).toBe(true);
   });
 
-  it("takes targets as endings of paths and as a pattern", async () => {
+  it("reads targets as endings of paths and as a pattern", async () => {
     for (const targets of [["self_attn.q_proj", "model.layers.0.mlp.up_proj"], ".*_proj|lm_head"]) {
       const folder = await changedAdapter({ config: { target_modules: targets } });
       expect((await readAdapter(folder, qwen3)).targets).toHaveLength(8);
@@ -176,7 +176,7 @@ describe("an adapter that cannot be represented is refused by name:", () => {
       { target_modules: ["q_proj", "embed_tokens"] },
       ["embed_tokens", "q_proj, k_proj"],
     ],
-    ["a setting that is not known", { use_something_new: true }, ["use_something_new"]],
+    ["an unknown setting", { use_something_new: true }, ["use_something_new"]],
     ["another rank than the tensors have", { r: 8 }, ["[4, 64] instead of [8, 64]"]],
     ["no rank", { r: undefined }, ["r", "is missing"]],
     ["an impossible alpha", { lora_alpha: 0 }, ["lora_alpha"]],
@@ -284,7 +284,7 @@ describe("reading an adapter of whole matrices that have several parts", () => {
     expect(samplingOnly).toMatch(/one adapter on in_proj_qkv/);
   });
 
-  it("takes the names that a model with vision has", async () => {
+  it("reads the names of a model with vision", async () => {
     const plain = await readAdapter(folder, base);
     for (const prefix of ["model.language_model.", "language_model.model."]) {
       const copy = await renamed((name) => [
@@ -294,7 +294,7 @@ describe("reading an adapter of whole matrices that have several parts", () => {
     }
   });
 
-  it("refuses a matrix that is there whole and in parts", async () => {
+  it("refuses a matrix that is present whole and in parts", async () => {
     const copy = await renamed((name) => [name, name.replace("in_proj_qkv", "in_proj_q")]);
     const message = await engineErrorOf("unsupported_adapter", () => readAdapter(copy, base));
     expect(message).toMatch(/the same matrix twice: .*in_proj_q/);

@@ -41,7 +41,7 @@ export interface AdapterBase {
   readonly weights?: WeightSource;
 }
 
-/** Reads a PEFT adapter, from here or from elsewhere; what does not fit the model is listed in one error. */
+/** Reads a PEFT adapter, from here or from elsewhere; all mismatches with the model are listed in one error. */
 export async function readAdapter(
   folder: string,
   base: AdapterBase,
@@ -80,15 +80,15 @@ export async function readAdapter(
   }
 }
 
-/** Where a factor of a matrix is in a file: a tensor of it, or some rows of one. */
+/** The location of a matrix's factor in a file: a tensor, or some rows of one. */
 interface StoredFactor {
   readonly name: string;
-  /** The first row, where it is a part of a factor of several matrices that are one in the files. */
+  /** The first row, if it is a part of a factor of fused matrices. */
   readonly firstRow?: number;
 }
 
 /**
- * The names of the tensors as PEFT has them, with where they are in the file. PEFT adapts the matrix of the files,
+ * The names of the tensors as PEFT has them, with their locations in the file. PEFT adapts the matrix of the files,
  * which may be several here: each then has the first factor of the whole and its own rows of the second.
  */
 function peftNames(
@@ -121,7 +121,7 @@ function peftNames(
   return names;
 }
 
-/** PEFT's name of a tensor as it would be without the parts besides the text model. */
+/** PEFT's name of a tensor without the prefix of multi-part models. */
 function textModelName(name: string): string {
   const wrapped =
     /^(base_model\.model\.)(?:model\.language_model\.|language_model\.(model\.|(?=lm_head)))/;
@@ -129,7 +129,7 @@ function textModelName(name: string): string {
   return nameIn("peft", name.replace(wrapped, inner));
 }
 
-/** Matrices that are some rows of one in the files, by the path of that. */
+/** Matrices that are parts of a fused one in the files, by the path of that one. */
 function partsOfWholes(modules: readonly LoraModule[]): ReadonlyMap<string, LoraModule[]> {
   const parts = new Map<string, LoraModule[]>();
   for (const module of modules) {
@@ -177,7 +177,7 @@ function whySamplingOnly(
   return `it adapts ${untrained.join(" and ")}, which training leaves as they are`;
 }
 
-/** Compares the file with model and configuration; returns the targets that it has. */
+/** Compares the file with model and configuration; returns its targets. */
 function checkTensors(
   file: SafetensorsFile,
   names: ReadonlyMap<string, StoredFactor>,
@@ -223,7 +223,7 @@ function checkTensors(
   );
 }
 
-/** Names and shapes of the factors of matrices that are one in the files and several here. */
+/** Names and shapes of the factors of fused matrices. */
 function wholeShapes(modules: readonly LoraModule[], rank: number): Map<string, readonly number[]> {
   const shapes = new Map<string, readonly number[]>();
   for (const [whole, parts] of partsOfWholes(modules)) {
@@ -235,7 +235,7 @@ function wholeShapes(modules: readonly LoraModule[], rank: number): Map<string, 
   return shapes;
 }
 
-/** The matrices that `target_modules` promises; names that no matrix has are problems. */
+/** The matrices named by `target_modules`; unknown names are problems. */
 function declaredModules(
   peft: PeftConfig,
   modules: readonly LoraModule[],
@@ -257,7 +257,7 @@ function declaredModules(
   return declared;
 }
 
-// Flags travel in the metadata, because PEFT's own configuration has no place for them.
+// Flags are stored in the metadata, because PEFT's own configuration has no place for them.
 function readFlags(
   metadata: Readonly<Record<string, string>>,
   targets: readonly LoraTarget[],
@@ -277,14 +277,14 @@ function readSeed(metadata: Readonly<Record<string, string>>): number | null {
 
 // PEFT adds the base weights of embeddings to an adapter when it adapts the unembedding or when the
 // vocabulary was resized. In the first case they repeat the base and can be left out; in the second
-// they are part of what was trained, which cannot be represented. Only a comparison tells.
+// they are part of what was trained, which cannot be represented. Only a comparison can decide.
 
 /** Whether a tensor of an adapter is a copy of base weights. */
 function isBaseCopy(name: string): boolean {
   return baseNameOf(name) !== null;
 }
 
-/** Refuses copies of base weights that differ from the base. */
+/** Rejects copies of base weights that differ from the base. */
 async function checkBaseCopies(
   file: SafetensorsFile,
   weights: WeightSource | undefined,

@@ -59,7 +59,7 @@ describe("a written adapter", () => {
     expect(written).toContain('"base_model.model.lm_head.lora_B.weight"');
   });
 
-  it("calls the unembedding as archives of the Tinker service do when asked to", async () => {
+  it("names the unembedding as in archives of the Tinker service on request", async () => {
     await writeAdapter(inFolder("adapter"), tinyAdapter(config), { layout: "tinker" });
     const written = await readFile(inFolder("adapter", "adapter_model.safetensors"), "latin1");
     expect(written).toContain('"base_model.model.model.unembed_tokens.lora_B.weight"');
@@ -103,14 +103,14 @@ describe("a written adapter", () => {
     expect(await readAdapter(inFolder("adapter"), { config })).toEqual(partial);
   });
 
-  it("leaves out the unembedding when asked to", async () => {
+  it("leaves out the unembedding on request", async () => {
     await writeAdapter(inFolder("adapter"), tinyAdapter(config), { includeUnembed: false });
     const adapter = await readAdapter(inFolder("adapter"), { config });
     const flags = { trainAttn: true, trainMlp: true, trainUnembed: false };
     expect(adapter).toEqual(tinyAdapter(config, flags));
   });
 
-  it("carries the optimizer's state bit for bit", async () => {
+  it("stores the optimizer's state bit for bit", async () => {
     const adapter = tinyAdapter(config);
     const optimizer = optimizerOf(adapter);
     await writeAdapter(inFolder("adapter"), adapter, { optimizer });
@@ -121,7 +121,7 @@ describe("a written adapter", () => {
 });
 
 describe("writing a folder", () => {
-  it("refuses to replace one unless told to", async () => {
+  it("replaces an existing one only with overwrite", async () => {
     const adapter = tinyAdapter(config);
     await writeAdapter(inFolder("adapter"), adapter);
     await writeFile(inFolder("adapter", "old"), "");

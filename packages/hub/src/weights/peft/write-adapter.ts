@@ -19,16 +19,16 @@ import { formatPeftConfig } from "./config.js";
 import { writeOptimizer } from "./optimizer-file.js";
 import { adapterConfigFile, adapterWeightsFile } from "./read-adapter.js";
 
-/** An empty file that a checkpoint gets last; a folder without it was copied in part. */
+/** An empty file that is written last; a folder without it is incomplete. */
 const completeMarkerFile = "checkpoint_complete";
 
-/** How an adapter is written. */
+/** Options of writing an adapter. */
 export interface WriteAdapterOptions {
-  /** Written beside the adapter, so that training can continue exactly. */
+  /** Optimizer state to write beside the adapter, to resume training exactly. */
   readonly optimizer?: OptimizerState | null;
   /** Keeps the adapter of the unembedding, which some servers do not load. @default true */
   readonly includeUnembed?: boolean;
-  /** How the unembedding is called: as in PEFT, or as in archives of the Tinker service. @default "peft" */
+  /** Naming of the unembedding: as in PEFT, or as in archives of the Tinker service. @default "peft" */
   readonly layout?: AdapterLayout;
   /** Replaces an existing folder. @default false */
   readonly overwrite?: boolean;
@@ -75,7 +75,7 @@ export async function writeAdapter(
   });
 }
 
-/** Whether a folder is a checkpoint that was written, and copied, to its end. */
+/** Whether a folder is a complete checkpoint. */
 export async function isCompleteCheckpoint(folder: string): Promise<boolean> {
   return isFile(path.join(folder, completeMarkerFile));
 }

@@ -10,7 +10,7 @@ import { attempt } from "../../parts/toast.js";
 import { Name } from "../../parts/words.js";
 import { visibleName } from "../../text/visible.js";
 
-/** What can be done with a checkpoint. */
+/** Actions on a checkpoint. */
 export function Actions({
   checkpoint,
   done,
@@ -82,11 +82,11 @@ export function Actions({
           close={close}
         >
           {isPublic ? (
-            <p>Others who use it now keep what they have; nobody new can.</p>
+            <p>Current users keep their copies; new access is denied.</p>
           ) : (
             <p>
-              Everyone who may call this server can then sample from it and download it. The run's
-              data stay yours.
+              Every user of this server can then sample from it and download it. The run's data stay
+              private.
             </p>
           )}
         </Confirm>
@@ -94,7 +94,7 @@ export function Actions({
       {dialog === "ttl" && (
         <TtlDialog
           close={close}
-          set={(seconds) => act("PUT", "/ttl", "The expiry is set.", { ttl_seconds: seconds })}
+          set={(seconds) => act("PUT", "/ttl", "Expiry set.", { ttl_seconds: seconds })}
         />
       )}
       {dialog === "delete" && (
@@ -105,7 +105,7 @@ export function Actions({
           run={() => act("DELETE", "", "Deleted.")}
           close={close}
         >
-          <p>The files are gone then. It cannot be taken back.</p>
+          <p>This deletes the files and cannot be undone.</p>
           {checkpoint.usedBy.length > 0 && (
             <p class="warn">
               In use by{" "}
@@ -165,7 +165,7 @@ function TtlDialog({
   const [days, setDays] = useState("7");
   const number = Number(days);
   return (
-    <Dialog title="When it is deleted by itself" close={close}>
+    <Dialog title="Expiry" close={close}>
       <form
         class="stack"
         onSubmit={(event) => {
@@ -174,7 +174,7 @@ function TtlDialog({
         }}
       >
         <label class="choice">
-          in
+          Delete in
           <input
             type="number"
             class="field knob"
@@ -207,7 +207,7 @@ function addressOf(path: string): string {
   return `/api/v1/training_runs/${encodeURIComponent(run)}/checkpoints/${rest.map(encodeURIComponent).join("/")}`;
 }
 
-// The server answers with a link that is good for a while and needs no login; the browser loads that to its disk.
+// The server returns a link that expires and needs no login; the browser downloads it to disk.
 async function downloadArchive(path: string): Promise<void> {
   const response = await send("GET", `${addressOf(path)}/archive`);
   await response.body?.cancel();

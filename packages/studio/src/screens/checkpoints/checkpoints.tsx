@@ -22,7 +22,7 @@ const kind = queryValue("kind");
 const sort = queryValue("sort", "-created");
 const dayMs = 86_400_000;
 
-/** Saved weights: where they came from, what they cost, what can be done with them. */
+/** Saved weights: their origin, size and actions. */
 export function Checkpoints() {
   useEffect(() => {
     document.title = "Checkpoints · Studio";
@@ -104,21 +104,19 @@ export function Checkpoints() {
           >
             <option value="-created">newest</option>
             <option value="-size">largest</option>
-            <option value="nll">least nll</option>
+            <option value="nll">lowest nll</option>
             <option value="name">name</option>
-            <option value="expires">first to expire</option>
+            <option value="expires">expiry</option>
           </select>
         </label>
       </div>
-      {failure.value && (
-        <Failure failure={failure.value} what="news of the checkpoints" retry={reload} />
-      )}
+      {failure.value && <Failure failure={failure.value} what="the checkpoints" retry={reload} />}
       {pair.length === 2 && <ComparePair one={pair[0]!} other={pair[1]!} />}
       {shown.length === 0 ? (
         <p class="card padded muted">
           {all.length === 0
-            ? "Nothing is saved yet. saveState keeps weights with their optimizer, saveWeightsForSampler weights to sample from; “Save now” on a running run does it from here."
-            : "Nothing matches."}
+            ? "No checkpoints yet. saveState saves weights with the optimizer state, saveWeightsForSampler weights to sample from; “Save now” on a running run saves a checkpoint from here."
+            : "No matches."}
         </p>
       ) : (
         <div class="card scroll-x">

@@ -33,7 +33,7 @@ export function ComparePair({
         <thead>
           <tr>
             <th>
-              <span class="unseen">What</span>
+              <span class="unseen">Field</span>
             </th>
             <th>
               <Name>{one.name}</Name>
@@ -50,7 +50,7 @@ export function ComparePair({
               <td class="tabular">
                 <Name>{left}</Name>
               </td>
-              <td class="tabular">{left === right ? "the same" : <Name>{right}</Name>}</td>
+              <td class="tabular">{left === right ? "same" : <Name>{right}</Name>}</td>
             </tr>
           ))}
         </tbody>

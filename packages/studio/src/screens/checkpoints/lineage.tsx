@@ -1,7 +1,7 @@
 import type { StudioCheckpoint } from "tinker-ts/wire/studio";
 import { Name } from "../../parts/words.js";
 
-/** From the base model to a checkpoint: every checkpoint that its models began from. */
+/** From the base model to a checkpoint: every checkpoint that its models were created from. */
 export function Lineage({
   path,
   all,

@@ -28,7 +28,7 @@ const by = queryValue("by");
 const band = queryValue("band", "range");
 const maxRuns = 20;
 
-/** Several runs over each other: curves, groups of runs, what is different in their configurations. */
+/** Several runs over each other: curves, groups of runs, differences of their configurations. */
 export function Compare() {
   useEffect(() => {
     document.title = "Compare · Studio";
@@ -86,7 +86,7 @@ export function Compare() {
               value={band.value}
               onChange={(event) => setQuery({ band: event.currentTarget.value })}
             >
-              <option value="range">least and largest</option>
+              <option value="range">minimum and maximum</option>
               <option value="error">standard error</option>
             </select>
           </label>
@@ -114,7 +114,7 @@ export function Compare() {
               <button
                 type="button"
                 class="button plain"
-                aria-label={`Take out ${visibleName(run?.name ?? id)}`}
+                aria-label={`Remove ${visibleName(run?.name ?? id)}`}
                 onClick={() => setQuery({ runs: ids.filter((one) => one !== id).join(",") })}
               >
                 ✕
@@ -163,7 +163,7 @@ export function Compare() {
   );
 }
 
-/** Ids that the address means: ids, names with stars, `group:NAME`. */
+/** The ids in the address: ids, names with stars, `group:NAME`. */
 export function meant(
   text: string,
   known: readonly Pick<StudioRun, "id" | "name" | "group">[],
@@ -196,7 +196,7 @@ function AddRun({
   readonly ids: readonly string[];
 }) {
   const others = known.filter(({ id }) => !ids.includes(id)).slice(0, 200);
-  if (ids.length >= maxRuns) return <span class="muted small">{maxRuns} runs are the most</span>;
+  if (ids.length >= maxRuns) return <span class="muted small">Maximum of {maxRuns} runs</span>;
   return (
     <label class="choice">
       <span class="unseen">Add a run</span>

@@ -7,7 +7,7 @@ import { figure } from "../../text/numbers.js";
 
 const everything = queryValue("config");
 
-/** Configurations beside each other: what is different, unless everything is asked for. */
+/** Configurations side by side: differences only, or everything. */
 export function ConfigDiff({
   runs,
   configs,
@@ -45,7 +45,7 @@ export function ConfigDiff({
         <span class="grow" />
         {best && (
           <span class="tabular small">
-            least nll at the end: <strong>{figure(lastOf(best))}</strong> (<Name>{best.name}</Name>)
+            Lowest final loss: <strong>{figure(lastOf(best))}</strong> (<Name>{best.name}</Name>)
           </span>
         )}
       </div>
@@ -83,7 +83,7 @@ export function ConfigDiff({
                 <td colSpan={runs.length + 1} class="muted">
                   {keys.length === 0
                     ? "No configuration was logged."
-                    : `All ${keys.length} keys are the same.`}
+                    : `All ${keys.length} keys are equal.`}
                 </td>
               </tr>
             )}

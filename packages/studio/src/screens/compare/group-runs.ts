@@ -1,5 +1,5 @@
 /**
- * The group of every run: what its configuration says under some keys. `all-but-seed` means every key that does not
+ * The group of every run: the values of some keys of its configuration. `all-but-seed` means every key that does not
  * speak of a seed or of where the run is.
  */
 export function groupNames(

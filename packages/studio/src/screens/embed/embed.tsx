@@ -14,7 +14,7 @@ const id = queryValue("run");
 const wanted = queryValue("metric", "nll");
 const chrome = 120;
 
-/** One chart of one run, to be shown within another page: a notebook, a report. */
+/** One chart of one run, embedded in another page: a notebook, a report. */
 export function Embed() {
   const { value, failure, reload } = useResource<StudioRunDetail>(
     id.value || null,
@@ -28,7 +28,8 @@ export function Embed() {
     document.title = "Studio";
   }, []);
   const run = value.value;
-  if (!id.value) return <p class="padded">Name a run: ?run=ID&metric=nll</p>;
+  if (!id.value)
+    return <p class="padded">Add a run and a metric to the address: ?run=ID&metric=nll</p>;
   if (failure.value && !run)
     return <Failure failure={failure.value} what="this run" retry={reload} />;
   if (!run) return <Shapes count={1} height={innerHeight - chrome} />;

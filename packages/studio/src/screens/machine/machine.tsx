@@ -25,7 +25,7 @@ import "./machine.css";
 
 const everyMs = 2000;
 
-/** The engine, its queues, and who uses it. */
+/** The engine, its queues and its users. */
 export function Machine() {
   useEffect(() => {
     document.title = "Machine · Studio";
@@ -62,9 +62,7 @@ export function Machine() {
           up {span(machine.at - machine.startedAt)}, since {moment(machine.startedAt)}
         </span>
       </div>
-      {failure.value && (
-        <Failure failure={failure.value} what="news of the machine" retry={reload} />
-      )}
+      {failure.value && <Failure failure={failure.value} what="the machine" retry={reload} />}
       <div class="tiles">
         <section class="card padded" aria-label="Engine">
           <h2>Engine, last minute</h2>
@@ -118,7 +116,7 @@ export function Machine() {
             <strong>{count(machine.samples.waiting)}</strong> waiting
           </p>
           {machine.samples.sessions > 1 && (
-            <p class="muted small">{count(machine.samples.sessions)} sessions take turns</p>
+            <p class="muted small">{count(machine.samples.sessions)} sessions</p>
           )}
           {machine.samples.note && (
             <p class="small">
@@ -194,16 +192,16 @@ function Totals({ slots }: { readonly slots: readonly StudioSlot[] }) {
 
 function Lanes({ lanes }: { readonly lanes: readonly StudioLane[] }) {
   return (
-    <section class="card scroll-x" aria-label="Lanes">
+    <section class="card scroll-x" aria-label="Queues">
       <table class="table cards">
         <caption class="unseen">Queues of the models</caption>
         <thead>
           <tr>
             <th>Run</th>
-            <th>Doing</th>
+            <th>Running</th>
             <th class="number">Waiting</th>
-            <th>Oldest waits</th>
-            <th>Why</th>
+            <th>Longest wait</th>
+            <th>Reason</th>
           </tr>
         </thead>
         <tbody>
@@ -222,7 +220,7 @@ function Lanes({ lanes }: { readonly lanes: readonly StudioLane[] }) {
                 </a>
                 {!lane.isLive && <span class="muted small"> not in memory</span>}
               </td>
-              <td class="tabular" data-label="doing">
+              <td class="tabular" data-label="running">
                 {lane.running ? (
                   <>
                     {lane.running.kind}
@@ -238,7 +236,7 @@ function Lanes({ lanes }: { readonly lanes: readonly StudioLane[] }) {
               <td class="number" data-label="waiting">
                 {count(lane.waiting)}
               </td>
-              <td class="tabular" data-label="oldest waits">
+              <td class="tabular" data-label="longest wait">
                 {lane.oldestAt === null ? "–" : span(now.value - lane.oldestAt)}
               </td>
               <td>{lane.note && <Name>{lane.note.reason ?? lane.note.state}</Name>}</td>
@@ -267,7 +265,7 @@ function Sessions({
           <tr>
             <th>Session</th>
             <th>Client</th>
-            <th>Last sign of life</th>
+            <th>Last seen</th>
             <th class="number">Models</th>
             <th>
               <span class="unseen">Actions</span>
@@ -318,7 +316,7 @@ function Sessions({
       {closing && (
         <Confirm
           title="Close this session?"
-          action="Close it"
+          action="Close session"
           run={() =>
             attempt(() => call("closeSession", { params: { id: closing.id } }), "Closed.").then(
               reload,
@@ -328,7 +326,7 @@ function Sessions({
         >
           <p>
             Its {count(closing.models.length)} {closing.models.length === 1 ? "model" : "models"}{" "}
-            are unloaded, and its client is told who did it. What was saved stays.
+            are unloaded, and its client gets an error with the reason. Saved checkpoints remain.
           </p>
         </Confirm>
       )}
@@ -390,7 +388,7 @@ function Usage() {
             {rows.length === 0 && (
               <tr>
                 <td colSpan={6} class="muted">
-                  Nothing was used yet.
+                  No usage yet.
                 </td>
               </tr>
             )}

@@ -1,6 +1,6 @@
 import type { StudioRun } from "tinker-ts/wire/studio";
 
-/** What runs can be grouped by. */
+/** The keys that runs can be grouped by. */
 export type Grouping = "" | "group" | "model" | "state" | "kind" | "tag";
 
 /** The choices, with their names. */
@@ -13,7 +13,7 @@ export const groupings: readonly { readonly value: Grouping; readonly name: stri
   { value: "tag", name: "first tag" },
 ];
 
-/** A line of the list: a run, or the name of those that follow. */
+/** A line of the list: a run, or the heading of a group. */
 export type Item =
   | { readonly run: StudioRun; readonly name?: undefined; readonly size?: undefined }
   | { readonly run?: undefined; readonly name: string; readonly size: number };

@@ -3,7 +3,7 @@ import { hello } from "../../data/login.js";
 import { Command } from "../../parts/command.js";
 import { Dialog } from "../../parts/dialog.js";
 
-/** A server without runs: three ways to the first one; the page changes by itself when it begins. */
+/** A server without runs: three ways to start one; the page changes when a run begins. */
 export function NoRuns() {
   return (
     <div class="stack no-runs">

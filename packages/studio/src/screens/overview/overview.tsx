@@ -78,7 +78,7 @@ export function Overview() {
         if (run) void attempt(() => label(run.id, { isPinned: !run.isPinned }));
       },
     },
-    { keys: "Escape", does: "select nothing", run: () => setQuery({ selected: null }) },
+    { keys: "Escape", does: "clear selection", run: () => setQuery({ selected: null }) },
   ]);
   if (!list) return <Shapes count={6} height={44} />;
   const isEverything = q.value === "" && archived.value !== "1";
@@ -116,14 +116,13 @@ export function Overview() {
             checked={archived.value === "1"}
             onChange={(event) => setQuery({ archived: event.currentTarget.checked ? "1" : null })}
           />
-          archived too
+          include archived
         </label>
       </div>
       {list.runs.length === 0 ? (
         <div class="card padded muted">
-          Nothing matches. Words look at names, tags and models; <code>state:running</code>,{" "}
-          <code>model:qwen</code>, <code>tag:sft</code> and <code>lr&gt;1e-4</code> look at one
-          thing.
+          No matches. Words search names, tags and models; <code>state:running</code>,{" "}
+          <code>model:qwen</code>, <code>tag:sft</code> and <code>lr&gt;1e-4</code> filter by field.
         </div>
       ) : (
         <div class="card runs" role="table" aria-label="Runs" aria-rowcount={items.length + 1}>
@@ -163,18 +162,18 @@ export function Overview() {
 }
 
 const sorts: readonly { value: string; name: string }[] = [
-  { value: "-updated", name: "last change" },
+  { value: "-updated", name: "last changed" },
   { value: "-created", name: "newest" },
   { value: "name", name: "name" },
   { value: "-step", name: "steps" },
   { value: "nll.last", name: "nll, last" },
   { value: "nll.smoothedLast", name: "nll, smoothed last" },
-  { value: "nll.min", name: "nll, least" },
-  { value: "nll.max", name: "nll, largest" },
+  { value: "nll.min", name: "nll, minimum" },
+  { value: "nll.max", name: "nll, maximum" },
   { value: "-reward.last", name: "reward, last" },
   { value: "-reward.smoothedLast", name: "reward, smoothed last" },
-  { value: "-reward.max", name: "reward, largest" },
-  { value: "-reward.min", name: "reward, least" },
+  { value: "-reward.max", name: "reward, maximum" },
+  { value: "-reward.min", name: "reward, minimum" },
 ];
 
 function SortChoice() {

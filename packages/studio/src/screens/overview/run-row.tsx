@@ -87,7 +87,7 @@ export function RunRow({
         role="cell"
         class="number nll"
         data-label={lossName(run.kind)}
-        title={nll && lossName(run.kind) === "loss" ? "its loss, which is no nll" : undefined}
+        title={nll && lossName(run.kind) === "loss" ? "loss (not an nll)" : undefined}
       >
         <Value value={nll?.last} nonFinite={nll?.nonFinite ?? 0} />
       </span>

@@ -6,7 +6,7 @@ import { LabelDialog } from "../../parts/label-dialog.js";
 import { attempt } from "../../parts/toast.js";
 import { count } from "../../text/numbers.js";
 
-/** What can be done with the selected runs. */
+/** Actions on the selected runs. */
 export function SelectionBar({
   ids,
   runs,
@@ -42,10 +42,10 @@ export function SelectionBar({
         {arePinned ? "Unpin" : "Pin"}
       </button>
       <button type="button" class="button" onClick={() => all({ isArchived: !areArchived })}>
-        {areArchived ? "Take out of the archive" : "Archive"}
+        {areArchived ? "Unarchive" : "Archive"}
       </button>
       <button type="button" class="button plain" onClick={() => setQuery({ selected: null })}>
-        Select nothing
+        Clear selection
       </button>
       {editing && <LabelDialog what={editing} runs={runs} close={() => setEditing(null)} />}
     </div>

@@ -10,7 +10,7 @@ import { figure } from "../../text/numbers.js";
 import { ago } from "../../text/times.js";
 import { OwnRun } from "./no-runs.js";
 
-/** For a newcomer: the first run, and three things to do with it. */
+/** The first run, and three things to do with it. */
 export function Welcome({ runs }: { readonly runs: readonly StudioRun[] }) {
   const run = runs.find(({ nll, status }) => nll !== null && status !== "failed") ?? runs[0];
   if (!run) return null;
@@ -19,7 +19,7 @@ export function Welcome({ runs }: { readonly runs: readonly StudioRun[] }) {
   const id = encodeURIComponent(run.id);
   return (
     <section class="card padded welcome" aria-label="Welcome">
-      <h2>Welcome. {runs.length === 1 ? "One run is here." : `${runs.length} runs are here.`}</h2>
+      <h2>Welcome. {runs.length === 1 ? "1 run recorded." : `${runs.length} runs recorded.`}</h2>
       <div class="row">
         <span class="grow">
           <a href={link(`runs/${id}`)}>
@@ -48,20 +48,20 @@ export function Welcome({ runs }: { readonly runs: readonly StudioRun[] }) {
         <Spark
           values={run.curve}
           colour={colourOf(run.id)}
-          label="its curve"
+          label="loss curve"
           width={140}
           height={30}
         />
       </div>
       <div class="row">
         <a class="button main" href={link("playground", { run: run.id })}>
-          Chat: base and trained, side by side
+          Chat with base and trained model
         </a>
         <a
           class="button"
           href={link(`runs/${id}`, { tab: run.kind === "rl" ? "rollouts" : "data" })}
         >
-          See what it was trained on
+          View training data
         </a>
         <OwnRun />
       </div>

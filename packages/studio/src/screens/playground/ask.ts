@@ -7,10 +7,10 @@ import {
 } from "../../data/completions.js";
 import type { ColumnState } from "./column.js";
 
-/** How answers are asked for. */
+/** Settings of a request. */
 export interface PlaygroundSettings {
   readonly mode: "chat" | "complete";
-  /** What comes before the conversation. */
+  /** The system prompt. */
   readonly start: readonly ChatMessage[];
   readonly temperature: number;
   readonly maxTokens: number;
@@ -29,7 +29,7 @@ export interface Sample {
   readonly finish: string | null;
 }
 
-/** An answer of one column, as far as it has come. */
+/** An answer of one column, so far. */
 export interface Answer {
   readonly prompt: string;
   /** The prompt as the model read it; empty before the first token. */
@@ -37,13 +37,13 @@ export interface Answer {
   readonly samples: readonly Sample[];
   readonly isRunning: boolean;
   readonly abort: AbortController;
-  /** What the server says that it answered with. */
+  /** The weights, as reported by the server. */
   readonly model: string | null;
   readonly startedAt: number;
   readonly firstAt: number | null;
   readonly lastAt: number | null;
   readonly failure: string | null;
-  /** Said beside the answer. */
+  /** A note beside the answer. */
   readonly note: string | null;
 }
 
@@ -55,7 +55,7 @@ const noSample: Sample = {
   finish: null,
 };
 
-/** Asks one column; its answer grows as it comes. */
+/** Sends the prompt to one column; its answer is streamed. */
 export async function ask(
   column: ColumnState,
   prompt: string,
@@ -131,7 +131,7 @@ export async function ask(
     await run(mode === "chat" ? { messages } : { prompt }).catch((error: unknown) => {
       if (mode !== "chat" || !lacksTemplate(error)) throw error;
       samples = [];
-      put({ note: "This model has no chat template, so it goes on from the text as it is." });
+      put({ note: "This model has no chat template; it continues the text instead." });
       return run({ prompt });
     });
     put({ samples: [...samples], isRunning: false });

@@ -15,7 +15,7 @@ import type { Answer, Sample } from "./ask.js";
 /** One set of weights and its conversation. */
 export interface ColumnState {
   readonly weights: string;
-  /** What was said before the last answer. */
+  /** The turns before the last answer. */
   readonly turns: Signal<readonly Answer[]>;
   readonly answer: Signal<Answer | null>;
   readonly showsTokens: Signal<boolean>;
@@ -26,7 +26,7 @@ export function newColumn(weights: string): ColumnState {
   return { weights, turns: signal([]), answer: signal(null), showsTokens: signal(false) };
 }
 
-/** What a model does by how its prompts leave off. */
+/** Descriptions of the reasoning modes. */
 const thinkingModes = {
   inside: "Thinks before it answers.",
   behind: "Answers without thinking.",
@@ -50,7 +50,7 @@ export function Column({
   readonly remove?: () => void;
 }) {
   const { weights } = column;
-  // Whoever leaves the page, or the column, ends the generation.
+  // Leaving the page, or removing the column, aborts the generation.
   useEffect(() => () => column.answer.peek()?.abort.abort(), [column]);
   const isListed = models.includes(weights) || samplers.some(({ path }) => path === weights);
   const thinking = useSignal<string | null>(null);
@@ -59,7 +59,7 @@ export function Column({
     thinking.value = null;
     thinkingOf(weights, abort.signal).then(
       (state) => (thinking.value = state && thinkingModes[state]),
-      () => undefined, // A model without a template; asking says so.
+      () => undefined, // A model without a template; sending a prompt reports it.
     );
     return () => abort.abort();
   }, [weights]);
@@ -110,7 +110,7 @@ export function Column({
       </div>
       {thinking.value && <p class="muted small">{thinking.value}</p>}
       <div class="turns">
-        {turns.length === 0 && <p class="muted">Nothing asked yet.</p>}
+        {turns.length === 0 && <p class="muted">No messages yet.</p>}
         {turns.map((answer, index) => (
           <Turn key={index} answer={answer} showsTokens={column.showsTokens.value} />
         ))}
@@ -172,9 +172,7 @@ function SampleView({
         </div>
       )}
       {finish === "length" && hasThought && !hasAnswer && (
-        <p class="notice">
-          It thought until the limit of tokens: there is no answer. Raise the limit.
-        </p>
+        <p class="notice">No answer: reasoning reached the token limit. Raise max tokens.</p>
       )}
       <p class="muted small tabular">
         {count(tokens.length)} tokens
@@ -198,21 +196,21 @@ function SampleView({
 const colour = signal<TokenColour>("logprob");
 const queueNote = signal<string | null>(null);
 
-/** Why nothing comes yet. */
+/** The reason for waiting. */
 function Waiting({ since }: { readonly since: number }) {
   const waited = now.value - since;
   const isLong = waited > 1500;
   useEffect(() => {
-    if (!isLong) return; // and again from time to time: reasons change
+    if (!isLong) return; // and again periodically: reasons change
     call<StudioMachine>("machine").then(
       ({ samples, lanes }) => {
         const training = lanes.filter(({ running }) => running !== null).length;
         queueNote.value =
           samples.note ??
           (samples.waiting > 0
-            ? `${samples.waiting} answers wait for a place`
+            ? `${samples.waiting} answers are queued`
             : training > 0
-              ? "the engine trains at the same time and takes turns"
+              ? "the engine is also training"
               : null);
       },
       () => undefined,
@@ -241,7 +239,7 @@ function columnsOf({ tokens }: Sample): StudioTokens {
   };
 }
 
-/** The entropy that there is at least: that of the likeliest tokens, and of all others as if they were one. */
+/** A lower bound of the entropy: of the likeliest tokens, with all others as one. */
 function leastEntropy(top: readonly { readonly logprob: number }[]): number {
   const known = top.map(({ logprob }) => Math.exp(logprob));
   const rest = Math.max(0, 1 - known.reduce((sum, one) => sum + one, 0));

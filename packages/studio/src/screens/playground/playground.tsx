@@ -43,7 +43,7 @@ export function Playground() {
   useEffect(() => {
     document.title = "Playground · Studio";
   }, []);
-  // Which weights: those of the address; of a run its base model and its last sampler; else the newest.
+  // The weights: those of the address; for a run its base model and its last sampler; else the newest.
   const wanted = columnsText.value.split(",").filter(Boolean);
   const isKnown = value.value !== undefined || failure.value !== undefined;
   const ofRun = runId.value
@@ -59,7 +59,7 @@ export function Playground() {
           ? [models[0]!]
           : [];
   const names = chosen.join(",");
-  // At once: a prompt that is sent finds its columns.
+  // At once, so that a sent prompt finds its columns.
   useLayoutEffect(() => {
     if (!isKnown && wanted.length === 0) return;
     columns.value = chosen.map((weights, index) => {
@@ -81,8 +81,8 @@ export function Playground() {
   const stop = (): void => {
     for (const { answer } of columns.value) answer.value?.abort.abort();
   };
-  useKeys([{ keys: "Escape", does: "stop the answers", run: stop }]);
-  // A prompt that the address brings goes into its field, and is the reader's from there on.
+  useKeys([{ keys: "Escape", does: "stop generation", run: stop }]);
+  // A prompt from the address fills the field once; later edits are the user's.
   const brought = place.value.query;
   useEffect(() => {
     if (!brought.has("prompt")) return;
@@ -195,7 +195,7 @@ export function Playground() {
           rows={3}
           aria-label="Prompt"
           placeholder={
-            mode.value === "chat" ? "Ask all columns the same" : "Text that all columns go on from"
+            mode.value === "chat" ? "Message all models" : "Text for all models to continue"
           }
           value={prompt.value}
           onInput={(event) => (prompt.value = event.currentTarget.value)}
@@ -248,7 +248,7 @@ function fill(saved: SavedPrompt): void {
   system.value = saved.system;
 }
 
-/** Answers are kept with the runs of their checkpoints; that they are is no condition for reading them. */
+/** Stores answers with the runs of their checkpoints; a failure is ignored. */
 async function keep(asked: readonly ColumnState[]): Promise<void> {
   const answers = asked.flatMap(({ weights, answer: { value } }) => {
     if (!value || value.samples.length === 0) return [];

@@ -5,7 +5,7 @@ import { Dialog } from "../../parts/dialog.js";
 import { attempt } from "../../parts/toast.js";
 import { visibleName } from "../../text/visible.js";
 
-/** A prompt with what comes before it. */
+/** A prompt with its system prompt. */
 export interface SavedPrompt {
   readonly prompt: string;
   readonly system: string;
@@ -13,7 +13,7 @@ export interface SavedPrompt {
 
 const screen = link("playground");
 
-/** Prompts that were kept: a prompt is a view of the playground that holds it. */
+/** Saved prompts: each is a named view of the playground. */
 export function SavedPrompts({
   current,
   choose,

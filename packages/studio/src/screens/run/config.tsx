@@ -4,7 +4,7 @@ import { Copy } from "../../parts/copy.js";
 import { Name, Words } from "../../parts/words.js";
 import { Controls } from "./controls.js";
 
-/** What a run was configured with. */
+/** The configuration of a run. */
 export function ConfigTab({ run }: { readonly run: StudioRunDetail }) {
   const rows = [...flattened(run.config)];
   const facts: [string, string | null][] = [
@@ -14,15 +14,15 @@ export function ConfigTab({ run }: { readonly run: StudioRunDetail }) {
     ["rank", run.rank === null ? null : String(run.rank)],
     ["group", run.group],
     [
-      "known from",
+      "source",
       {
-        server: "the server's own recording",
+        server: "recorded by the server",
         log: "a logger",
         folder: "a folder",
       }[run.source],
     ],
     ["folder", run.folder],
-    ["began from", run.parent],
+    ["created from", run.parent],
   ];
   return (
     <div class="stack">
@@ -45,7 +45,7 @@ export function ConfigTab({ run }: { readonly run: StudioRunDetail }) {
         </table>
       </div>
       {rows.length === 0 ? (
-        <p class="muted">No configuration was logged. RunLog takes one as `config`.</p>
+        <p class="muted">No configuration logged. Pass one to RunLog as `config`.</p>
       ) : (
         <div class="card scroll-x">
           <table class="table">

@@ -5,7 +5,7 @@ import { connection } from "../../data/events.js";
 import { attempt } from "../../parts/toast.js";
 import { Name } from "../../parts/words.js";
 
-/** What the loop was asked for; it reads this after a step, and what it does with it is its own affair. */
+/** Requested control values; the loop reads them after a step and decides how to use them. */
 export function Controls({ run }: { readonly run: StudioRunDetail }) {
   const [key, setKey] = useState("");
   const [value, setValue] = useState("");
@@ -14,14 +14,14 @@ export function Controls({ run }: { readonly run: StudioRunDetail }) {
   const set = (values: Readonly<Record<string, string | number | boolean | null>>): void =>
     void attempt(
       () => call("controls", { params: { id: run.id }, body: { values } }),
-      "Asked. The loop sees it with its next line.",
+      "Requested. The loop reads it with its next log line.",
     );
   return (
     <section class="card padded stack" aria-label="Controls">
       <h2>Controls</h2>
       <p class="muted small">
-        Values that the loop has agreed to read, such as <code>learning_rate</code>. The server
-        never changes a request by itself.
+        Values that the loop reads, such as <code>learning_rate</code>. The server never changes
+        requests itself.
       </p>
       <ul class="stack">
         {Object.entries(run.controls.values).map(([name, asked]) => (
@@ -35,7 +35,7 @@ export function Controls({ run }: { readonly run: StudioRunDetail }) {
               disabled={isAway}
               onClick={() => set({ [name]: null })}
             >
-              take back
+              Remove
             </button>
           </li>
         ))}
@@ -63,7 +63,7 @@ export function Controls({ run }: { readonly run: StudioRunDetail }) {
           onInput={(event) => setValue(event.currentTarget.value)}
         />
         <button type="submit" class="button" disabled={isAway || key.trim() === "" || value === ""}>
-          Ask
+          Set
         </button>
       </form>
     </section>

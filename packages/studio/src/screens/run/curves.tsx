@@ -13,7 +13,7 @@ import { count } from "../../text/numbers.js";
 import { moment } from "../../text/times.js";
 import { Spans } from "./spans.js";
 
-/** The curves of a run, one cursor over all of them, and what happened at which step. */
+/** The curves of a run, one cursor over all of them, and events by step. */
 export function Curves({ run }: { readonly run: StudioRunDetail }) {
   const found = matcher(metricSearch.value);
   const isSearching = metricSearch.value.trim() !== "";
@@ -43,11 +43,11 @@ export function Curves({ run }: { readonly run: StudioRunDetail }) {
       <CurveToolbar otherAxes={growing} />
       {run.series.length === 0 && (
         <p class="card padded muted">
-          No points yet. The first optimizer step brings them; nothing has to be logged.
+          No points yet. They appear with the first optimizer step, without a logger.
         </p>
       )}
       {isSearching && all.length === 0 && run.series.length > 0 && (
-        <p class="card padded muted">No metric has this in its name.</p>
+        <p class="card padded muted">No metric matches.</p>
       )}
       {sections.map((section, index) => (
         <CurveSection
@@ -59,8 +59,9 @@ export function Curves({ run }: { readonly run: StudioRunDetail }) {
       ))}
       {run.source === "server" && run.series.length > 0 && (
         <p class="muted small">
-          These are the server's own figures. <code>RunLog</code> of <code>tinker-ts/run-log</code>{" "}
-          adds metrics of your own, evaluation, rollouts with rewards and the log.
+          These metrics are recorded by the server. <code>RunLog</code> of{" "}
+          <code>tinker-ts/run-log</code> adds metrics of your own, evaluation, rollouts with rewards
+          and the log.
         </p>
       )}
       <CursorBar run={run} />
@@ -103,7 +104,7 @@ function CurveSection({
           metric={metric}
           runs={runs}
           marks={run.marks}
-          {...(pick ? { onPick: pick, pickText: "what this step was trained on" } : {})}
+          {...(pick ? { onPick: pick, pickText: "show the data of this step" } : {})}
         />
       ))}
     </div>
@@ -125,7 +126,7 @@ function CurveSection({
   );
 }
 
-/** Where the cursor is, and the way from there to what was trained on. */
+/** The position of the cursor, with a link to the data of that step. */
 function CursorBar({ run }: { readonly run: StudioRunDetail }) {
   const x = cursor.value;
   const steps = run.exhibitSteps;
@@ -146,8 +147,8 @@ function Events({ run }: { readonly run: StudioRunDetail }) {
   if (run.marks.length === 0) return null;
   const shown = run.marks.slice(-50).toReversed();
   return (
-    <section class="card padded stack" aria-label="What happened">
-      <h2>What happened</h2>
+    <section class="card padded stack" aria-label="Events">
+      <h2>Events</h2>
       <ul class="events">
         {shown.map((mark) => (
           <li
@@ -162,7 +163,7 @@ function Events({ run }: { readonly run: StudioRunDetail }) {
         ))}
       </ul>
       {run.marks.length > shown.length && (
-        <p class="muted small">and {count(run.marks.length - shown.length)} before that</p>
+        <p class="muted small">and {count(run.marks.length - shown.length)} earlier</p>
       )}
     </section>
   );

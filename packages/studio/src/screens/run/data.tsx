@@ -3,7 +3,7 @@ import { numberOrNull } from "../../data/numbers.js";
 import { count, figure, percent } from "../../text/numbers.js";
 import { ExhibitBrowser } from "./exhibit-browser.js";
 
-/** What was trained on, token by token. */
+/** Training data, token by token. */
 export function DataTab({ run }: { readonly run: StudioRunDetail }) {
   return (
     <ExhibitBrowser

@@ -4,10 +4,10 @@ import { Command } from "../../parts/command.js";
 import { Name, Words } from "../../parts/words.js";
 import { count } from "../../text/numbers.js";
 
-/** Why a run ended: the server's own words, the step, the last good checkpoint, how to go on. */
+/** The end of a run: the server's reason, the step, the last checkpoint, how to resume. */
 export function Ended({ run }: { readonly run: StudioRunDetail }) {
   const last = run.checkpoints.findLast(({ kind }) => kind === "training");
-  // A client that went away is how most runs end; that is no news.
+  // Most runs end when their client exits; that is not worth a notice.
   if (run.status === "stopped" && !last) {
     return run.statusReason ? (
       <p class="muted small">
@@ -18,7 +18,7 @@ export function Ended({ run }: { readonly run: StudioRunDetail }) {
   return (
     <section
       class={`notice ${run.status === "failed" ? "error" : ""} failed-run`}
-      aria-label="Why it ended"
+      aria-label="Reason for the end"
     >
       <div class="stack grow">
         <p>
@@ -30,16 +30,16 @@ export function Ended({ run }: { readonly run: StudioRunDetail }) {
         <p class="small">
           {last ? (
             <>
-              Last checkpoint to go on from: <Name>{last.name}</Name>
+              Last checkpoint to resume from: <Name>{last.name}</Name>
               {last.step !== null && ` (step ${count(last.step)})`}.
             </>
           ) : (
-            "There is no checkpoint to go on from."
+            "There is no checkpoint to resume from."
           )}
         </p>
         {last && (
           <details>
-            <summary>How to go on</summary>
+            <summary>How to resume</summary>
             <ResumeLines run={run} />
           </details>
         )}
@@ -48,10 +48,10 @@ export function Ended({ run }: { readonly run: StudioRunDetail }) {
   );
 }
 
-/** Lines that go on from the last checkpoint. */
+/** Code that resumes from the last checkpoint. */
 export function ResumeLines({ run }: { readonly run: StudioRunDetail }) {
   const last = run.checkpoints.findLast(({ kind }) => kind === "training");
-  if (!last) return <p>There is no checkpoint with an optimizer to go on from.</p>;
+  if (!last) return <p>There is no checkpoint with an optimizer to resume from.</p>;
   const path = JSON.stringify(last.path);
   return (
     <div class="stack resume-lines">
@@ -59,7 +59,7 @@ export function ResumeLines({ run }: { readonly run: StudioRunDetail }) {
       <Command>{`const training = await service.createTrainingClientFromStateWithOptimizer(${path});`}</Command>
       <h2>Python</h2>
       <Command>{`training = service.create_training_client_from_state_with_optimizer(${path})`}</Command>
-      <h2>Look at it</h2>
+      <h2>Inspect</h2>
       <Command>{`npx tinker-ts checkpoint info ${last.path} --base-url ${hello.value?.address ?? location.origin}`}</Command>
     </div>
   );

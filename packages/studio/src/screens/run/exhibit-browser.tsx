@@ -21,12 +21,12 @@ const search = queryValue("text");
 const openId = queryValue("at");
 const rowHeight = 54;
 
-/** A line of the list: an exhibit, or something above those that belong together. */
+/** A line of the list: an exhibit, or the heading of a group. */
 export type ExhibitLine =
   | { readonly exhibit: StudioExhibit; readonly heading?: undefined }
   | { readonly exhibit?: undefined; readonly heading: ComponentChildren; readonly key: string };
 
-/** What was kept of a step: a list, and one of it token by token. */
+/** Stored examples of a step: a list, and one of them token by token. */
 export function ExhibitBrowser({
   run,
   kind,
@@ -41,21 +41,21 @@ export function ExhibitBrowser({
 }: {
   readonly run: StudioRunDetail;
   readonly kind: StudioExhibitKind;
-  /** What these are called: one, and several. */
+  /** Their name: singular and plural. */
   readonly what: readonly [string, string];
   /** The second line of a row. */
   readonly facts: (exhibit: StudioExhibit) => ComponentChildren;
-  /** Said behind the number of those that are shown. */
+  /** A note after the number of shown examples. */
   readonly note?: (list: ExhibitsState) => string;
-  /** Further choices beside the search. */
+  /** Further controls beside the search. */
   readonly controls?: ComponentChildren;
-  /** What is shown above the list. */
+  /** Content above the list. */
   readonly above?: (list: ExhibitsState) => ComponentChildren;
-  /** Which of them are shown, in which order. */
+  /** Selects and orders the shown examples. */
   readonly arrange?: (list: ExhibitsState) => readonly ExhibitLine[];
-  /** What `arrange` depends on besides the list. */
+  /** The dependencies of `arrange` besides the list. */
   readonly arrangedBy?: string;
-  /** Whether one is open from the beginning. */
+  /** Whether the first one is open initially. */
   readonly opensFirst?: boolean;
 }) {
   const steps = run.exhibitSteps[kind];
@@ -99,8 +99,8 @@ export function ExhibitBrowser({
         <input
           type="search"
           class="field"
-          placeholder="Search the texts"
-          aria-label="Search the texts"
+          placeholder="Search texts"
+          aria-label="Search texts"
           value={search.value}
           onInput={(event) => setQuery({ text: event.currentTarget.value || null })}
         />

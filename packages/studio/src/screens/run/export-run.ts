@@ -8,7 +8,7 @@ import { bytes, count, figure } from "../../text/numbers.js";
 import { moment } from "../../text/times.js";
 import { visible } from "../../text/visible.js";
 
-// One file without scripts that needs nothing else: to keep, to send on, to open in ten years.
+// One self-contained file without scripts, to archive and to share.
 
 const width = 420;
 const height = 150;
@@ -36,8 +36,8 @@ export async function exportRun(run: StudioRunDetail): Promise<string> {
     ["state", run.statusReason ? `${run.status}: ${run.statusReason}` : run.status],
     ["steps", count(run.step)],
     ["began", moment(run.createdAt)],
-    ["last change", moment(run.updatedAt)],
-    ["began from", run.parent ?? "the base model"],
+    ["last changed", moment(run.updatedAt)],
+    ["created from", run.parent ?? "the base model"],
   ];
   const body = [
     `<h1>${text(run.name)}</h1>`,
@@ -56,7 +56,7 @@ export async function exportRun(run: StudioRunDetail): Promise<string> {
       ].join("\n"),
     ),
     table(
-      "What happened",
+      "Events",
       run.marks.map(({ x, at, text: words }): [string, string] => [
         `step ${count(x)}, ${moment(at)}`,
         words,

@@ -13,7 +13,7 @@ import { moment } from "../../text/times.js";
 
 const maxShownBytes = 1_000_000;
 
-/** Checkpoints and files of a run, and the run as one page to keep. */
+/** Checkpoints and files of a run, and the run as one HTML file. */
 export function FilesTab({ run }: { readonly run: StudioRunDetail }) {
   const open = useSignal<string | null>(null);
   const save = (name: string): void =>
@@ -37,7 +37,7 @@ export function FilesTab({ run }: { readonly run: StudioRunDetail }) {
             })
           }
         >
-          Save this run as one HTML file
+          Save as HTML
         </button>
         <button
           type="button"
@@ -155,7 +155,7 @@ export function FilesTab({ run }: { readonly run: StudioRunDetail }) {
   );
 }
 
-/** Events that stand one per line, as the one list that viewers of traces read. */
+/** Converts events, one per line, to the list that trace viewers read. */
 async function saveTrace(id: string, name: string): Promise<void> {
   const response = await callRaw("file", { params: { id, name } });
   const lines = (await response.text()).split("\n").slice(0, -1);

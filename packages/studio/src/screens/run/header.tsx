@@ -18,7 +18,7 @@ import { ago, span } from "../../text/times.js";
 import { visible } from "../../text/visible.js";
 import { Ended, ResumeLines } from "./ended.js";
 
-/** The name of a run, what it is doing, and what can be asked of it. */
+/** The name of a run, its status and its actions. */
 export function RunHeader({
   run,
   reload,
@@ -92,7 +92,7 @@ export function RunHeader({
       </div>
       {run.controls.stop && run.status === "running" && (
         <p class="notice warning">
-          Asked to stop after this step and save; the loop follows when it looks.
+          Stop requested: the loop saves and stops when it reads its controls after this step.
         </p>
       )}
       {(run.status === "failed" || run.status === "stopped") && <Ended run={run} />}
@@ -108,7 +108,7 @@ export function RunHeader({
         />
       )}
       {dialog === "resume" && (
-        <Dialog title="To go on from here" close={() => setDialog(null)}>
+        <Dialog title="Resume from here" close={() => setDialog(null)}>
           <ResumeLines run={run} />
         </Dialog>
       )}
@@ -149,7 +149,7 @@ function Steering({
           type="button"
           class="button main"
           disabled={isAway}
-          onClick={() => ask("resume", "It goes on.")}
+          onClick={() => ask("resume", "Resumed.")}
         >
           ▸ Resume
         </button>
@@ -158,7 +158,7 @@ function Steering({
           type="button"
           class="button"
           disabled={isAway}
-          onClick={() => ask("pause", "Paused after the running request. The client waits.")}
+          onClick={() => ask("pause", "Pausing after the running request. The client waits.")}
         >
           ‖ Pause
         </button>
@@ -206,14 +206,14 @@ function StopDialog({
   if (isNow) {
     return (
       <Confirm
-        title="Just stop?"
-        action="Just stop"
+        title="Stop without saving?"
+        action="Stop without saving"
         run={() => stop("now").then(resume)}
         close={close}
       >
         <p>
-          The model is unloaded. What was trained since the last checkpoint is gone, and the loop
-          gets an error that says who stopped it.
+          The model is unloaded. Training since the last checkpoint is lost, and the loop gets an
+          error with the reason.
         </p>
       </Confirm>
     );
@@ -222,13 +222,15 @@ function StopDialog({
     <Dialog title={`Stop ${visible(run.name)}?`} close={close}>
       {run.hasControls ? (
         <>
-          <p>The loop is asked to stop after this step and to save. It ends as completed.</p>
+          <p>
+            The loop is asked to stop after this step and to save. The run then counts as completed.
+          </p>
           <div class="row">
             <button type="button" class="button main" onClick={() => void stop("save").then(close)}>
               Stop and save
             </button>
             <button type="button" class="button danger" onClick={() => setNow(true)}>
-              Just stop…
+              Stop without saving…
             </button>
             <button type="button" class="button" onClick={close}>
               Cancel
@@ -238,12 +240,12 @@ function StopDialog({
       ) : (
         <>
           <p>
-            This loop does not listen (<code>RunLog</code> and its <code>controls</code> would).
-            “Save now” first keeps what was trained; then it can only be cut off.
+            This loop does not read the <code>controls</code> of <code>RunLog</code>, so it can only
+            be stopped without saving. Use “Save now” first to keep its weights.
           </p>
           <div class="row">
             <button type="button" class="button danger" onClick={() => setNow(true)}>
-              Just stop…
+              Stop without saving…
             </button>
             <button type="button" class="button" onClick={close}>
               Cancel

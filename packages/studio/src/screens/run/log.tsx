@@ -93,8 +93,8 @@ export function LogTab({ run }: { readonly run: StudioRunDetail }) {
       {log && log.lines.length === 0 && (
         <p class="card padded muted">
           {level.value || search.value
-            ? "Nothing in the log matches."
-            : "This run has no text log. RunLog sends one, and folders opened with --logs bring theirs."}
+            ? "No matches in the log."
+            : "This run has no text log. RunLog writes one, and folders opened with --logs have theirs."}
         </p>
       )}
       {log && log.lines.length > 0 && (

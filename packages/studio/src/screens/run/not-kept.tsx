@@ -2,7 +2,7 @@ import type { StudioExhibitKind, StudioRunDetail } from "tinker-ts/wire/studio";
 import { link } from "../../data/location.js";
 import { hello } from "../../data/login.js";
 
-/** Why there is nothing to show. */
+/** The reason for an empty tab. */
 export function NotKept({
   run,
   kind,
@@ -18,28 +18,28 @@ export function NotKept({
       {capture === "off" && (
         <p>
           This server was started with <code>--capture off</code>; <code>--capture sample</code>{" "}
-          keeps eight of each step, <code>all</code> keeps everything.
+          stores eight of each step, <code>all</code> stores everything.
         </p>
       )}
       {capture !== "off" && kind === "rollout" && (
         <p>
           Rollouts come from a logger: <code>run.logRollouts(step, groups)</code> of{" "}
-          <code>tinker-ts/run-log</code>. What the trainer was given is under{" "}
+          <code>tinker-ts/run-log</code>. The trainer's input is under{" "}
           <a href={`?tab=data`}>Data</a>.
         </p>
       )}
       {capture !== "off" && kind === "sample" && (
         <p>
-          Answers of the <a href={link("playground", { run: run.id })}>playground</a> are kept here.
+          Answers of the <a href={link("playground", { run: run.id })}>playground</a> are stored
+          here.
         </p>
       )}
       {capture !== "off" && kind === "datum" && run.step === 0 && (
-        <p>The first step brings some.</p>
+        <p>They appear with the first step.</p>
       )}
       {capture !== "off" && kind === "datum" && run.step > 0 && (
         <p>
-          They come with training passes while the server records; the oldest go first when room is
-          needed.
+          They are recorded with training passes; the oldest are removed first when space is needed.
         </p>
       )}
     </div>

@@ -4,7 +4,7 @@ import { count, figure } from "../../text/numbers.js";
 export interface Bin {
   /** For the address. */
   readonly name: string;
-  /** For people. */
+  /** For display. */
   readonly text: string;
   readonly size: number;
   readonly holds: (reward: number | null) => boolean;

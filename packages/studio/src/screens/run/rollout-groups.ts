@@ -5,29 +5,29 @@ import { numberOrNull } from "../../data/numbers.js";
 export interface Group {
   readonly name: string;
   readonly members: readonly StudioExhibit[];
-  /** How many it has, also those that a filter hides. */
+  /** Its size, including rollouts hidden by a filter. */
   readonly size: number;
   /** Mean and standard deviation of all its rewards. */
   readonly mean: number | null;
   readonly deviation: number | null;
-  /** False when all advantages are zero; where none are known, when all rewards are equal. */
+  /** False if all advantages are zero or, without advantages, if all rewards are equal. */
   readonly hasGradient: boolean;
 }
 
-/** How rollouts are ordered. */
+/** The orders of rollouts. */
 export type Order = "group" | "advantage" | "reward" | "-reward" | "length" | "deviation";
 
 /** The choices, with their names. */
 export const orders: readonly { readonly value: Order; readonly name: string }[] = [
   { value: "group", name: "group" },
   { value: "advantage", name: "largest |advantage|" },
-  { value: "-reward", name: "largest reward" },
-  { value: "reward", name: "least reward" },
-  { value: "deviation", name: "groups that vary most" },
+  { value: "-reward", name: "highest reward" },
+  { value: "reward", name: "lowest reward" },
+  { value: "deviation", name: "most varied groups" },
   { value: "length", name: "longest" },
 ];
 
-/** Rollouts by group; figures are of the whole group, whatever is filtered. */
+/** Rollouts by group; figures are of the whole group, regardless of filters. */
 export function groupsOf(
   kept: readonly StudioExhibit[],
   all: readonly StudioExhibit[],
@@ -84,7 +84,7 @@ export function sortedGroups(groups: readonly Group[], order: Order): readonly G
     .toSorted((one, other) => least(one) - least(other));
 }
 
-// Only some of a group may be kept: their advantages tell of all, equal rewards of a few would not.
+// Only some of a group may be stored: their advantages describe all, equal rewards of a few do not.
 function pulls(everyone: readonly StudioExhibit[], rewards: readonly number[]): boolean {
   const advantages = everyone.flatMap(({ advantage }) => numberOrNull(advantage) ?? []);
   if (advantages.length > 0) return advantages.some((advantage) => advantage !== 0);

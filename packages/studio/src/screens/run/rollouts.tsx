@@ -10,7 +10,7 @@ import { groupsOf, orders, sortedGroups, type Group, type Order } from "./rollou
 
 const order = queryValue("order", "group");
 const bin = queryValue("reward");
-/** Bars are made once for each list. */
+/** Bins are computed once for each list. */
 const madeBins = new WeakMap<ExhibitsState, readonly Bin[]>();
 
 /** Rollouts of a step by group, with their rewards; one of them token by token. */

@@ -27,7 +27,7 @@ const tabs = [
   { value: "files", name: "Files", Tab: FilesTab },
 ];
 
-/** One run, and everything that is known of it. */
+/** One run, with all of its data. */
 export function RunScreen() {
   const id = segments.value[1] ?? "";
   const { value, failure, reload } = useResource<StudioRunDetail>(
@@ -44,7 +44,7 @@ export function RunScreen() {
   const run = value.value;
   const tabBar = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    // On a narrow screen the tabs can be moved; the present one is in sight.
+    // On a narrow screen the tabs can be moved; the current one stays visible.
     tabBar.current
       ?.querySelector("[aria-current]")
       ?.scrollIntoView({ inline: "center", block: "nearest" });
@@ -60,7 +60,7 @@ export function RunScreen() {
     );
   }
   const { Tab } = tabs.find(({ value: name }) => name === tab.value) ?? tabs[0]!;
-  // Most runs have none; the way to them is shown where there are some.
+  // Most runs have none; their tab is shown if there are some.
   const hasSamples = run.exhibitSteps.sample.length > 0 || tab.value === "samples";
   const shown = tabs.filter(({ value: name }) => name !== "samples" || hasSamples);
   return (
@@ -78,7 +78,7 @@ export function RunScreen() {
           </a>
         ))}
       </div>
-      {failure.value && <Failure failure={failure.value} what="news of this run" retry={reload} />}
+      {failure.value && <Failure failure={failure.value} what="this run" retry={reload} />}
       <Tab run={run} />
     </div>
   );

@@ -4,7 +4,7 @@ import { Name } from "../../parts/words.js";
 import { count, figure } from "../../text/numbers.js";
 import { ExhibitBrowser } from "./exhibit-browser.js";
 
-/** Answers that were kept: those of the playground, and those that a program has captured. */
+/** Stored samples: answers of the playground, and samples captured by a program. */
 export function SamplesTab({ run }: { readonly run: StudioRunDetail }) {
   return (
     <ExhibitBrowser

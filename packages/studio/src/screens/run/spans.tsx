@@ -7,7 +7,7 @@ import { span } from "../../text/times.js";
 
 const shownSteps = 20;
 
-/** Where the time of the last steps went, as the loop told. */
+/** The time of the last steps, as logged by the loop. */
 export function Spans({ run }: { readonly run: StudioRunDetail }) {
   const { value } = useResource<StudioSpans>(`${run.id} ${run.step}`, (abort) =>
     call("spans", {

@@ -2,7 +2,7 @@ import { useKeys } from "../../data/keys.js";
 import { setQuery } from "../../data/location.js";
 import { count } from "../../text/numbers.js";
 
-/** Which step is looked at, among those that have something to show. */
+/** The selected step, among those with data. */
 export function StepChoice({
   steps,
   step,
@@ -16,8 +16,8 @@ export function StepChoice({
     if (value !== undefined) setQuery({ step: String(value), at: null });
   };
   useKeys([
-    { keys: "[", does: "step before", run: () => set(place - 1) },
-    { keys: "]", does: "step after", run: () => set(place + 1) },
+    { keys: "[", does: "previous step", run: () => set(place - 1) },
+    { keys: "]", does: "next step", run: () => set(place + 1) },
   ]);
   const first = steps[0] ?? 0;
   const last = steps.at(-1) ?? 0;
@@ -28,7 +28,7 @@ export function StepChoice({
       <button
         type="button"
         class="button square"
-        aria-label="Step before"
+        aria-label="Previous step"
         disabled={place <= 0}
         onClick={() => set(place - 1)}
       >
@@ -40,7 +40,7 @@ export function StepChoice({
       <button
         type="button"
         class="button square"
-        aria-label="Step after"
+        aria-label="Next step"
         disabled={place >= steps.length - 1}
         onClick={() => set(place + 1)}
       >
@@ -56,14 +56,14 @@ export function StepChoice({
         onInput={(event) => set(Number(event.currentTarget.value))}
       />
       <span class="muted small tabular">
-        {count(steps.length)} {steps.length === 1 ? "step has" : "steps have"} some
-        {isSparse && "; those between were not kept and are skipped"}
+        {count(steps.length)} {steps.length === 1 ? "step" : "steps"} recorded
+        {isSparse && "; others were not stored"}
       </span>
     </span>
   );
 }
 
-/** The step of the address, or the nearest that has something, or the last. */
+/** The step of the address, or the nearest with data, or the last. */
 export function chosenStep(steps: readonly number[], asked: string): number | null {
   if (steps.length === 0) return null;
   if (asked === "") return steps.at(-1)!;

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { retry } from "../retry.js";
 
-/** A failure that may pass: the connection, or a server that is busy. */
-export class PassingFailure extends Error {
-  override readonly name = "PassingFailure";
+/** A failure that a retry may fix: the connection, or a busy server. */
+export class TransientError extends Error {
+  override readonly name = "TransientError";
   /** How long the server asks to wait. */
   readonly retryAfterMs: number | null;
   /** Whether the server answered at all. */
@@ -19,9 +19,9 @@ export class PassingFailure extends Error {
   }
 }
 
-/** How often and how patiently passing failures are retried. */
+/** Number and pauses of retries. */
 export interface RetryPolicy {
-  /** Attempts in a row without any progress before giving up. */
+  /** Maximum number of attempts in a row without progress. */
   readonly maxAttempts: number;
   /** Wait after the first failure; it doubles with each further one. */
   readonly firstDelayMs: number;
@@ -29,10 +29,10 @@ export interface RetryPolicy {
 }
 
 /**
- * Tries again while it fails in passing. `madeProgress` tells whether the last attempt got anywhere; if
- * so, the count starts again, so that a long download survives many small faults.
+ * Retries transient errors. If `madeProgress` is true for the last attempt,
+ * the count starts again, so that a long download survives many small failures.
  */
-export async function retryPassing<T>(
+export async function retryTransient<T>(
   attempt: () => Promise<T>,
   limits: RetryPolicy,
   options: { signal?: AbortSignal | undefined; madeProgress?: () => boolean } = {},
@@ -45,9 +45,9 @@ export async function retryPassing<T>(
     {
       shouldRetry(error) {
         inARow = madeProgress?.() ? 1 : inARow + 1;
-        return error instanceof PassingFailure && inARow < limits.maxAttempts;
+        return error instanceof TransientError && inARow < limits.maxAttempts;
       },
-      delayFor: (error) => (error as PassingFailure).retryAfterMs ?? backoffMs(limits, inARow),
+      delayFor: (error) => (error as TransientError).retryAfterMs ?? backoffMs(limits, inARow),
     },
     { sleep: (delayMs) => sleep(delayMs, undefined, signal ? { signal } : {}), signal },
   );
@@ -55,6 +55,6 @@ export async function retryPassing<T>(
 
 function backoffMs(policy: RetryPolicy, failures: number): number {
   const delayMs = Math.min(policy.firstDelayMs * 2 ** (failures - 1), policy.maxDelayMs);
-  // Half of it is chance, so that many clients of one busy server do not return in step.
+  // Half of it is random, so that clients of a busy server do not retry in step.
   return delayMs * (0.5 + Math.random() / 2);
 }

@@ -24,7 +24,7 @@ const attention: ModelConfig = {
   eosTokenIds: [],
 };
 
-/** Layers with attention between layers of other mixers, of heads in numbers that no kernel likes. */
+/** Layers with attention between layers of other mixers, of heads in numbers that fit no kernel. */
 function hybrid(
   architecture: ModelConfig["architecture"],
   own: Pick<ModelConfig, "deltaRule" | "convolution" | "mamba">,
@@ -55,7 +55,7 @@ const configs: Readonly<Record<string, ModelConfig>> = {
   }),
 };
 
-/** An adapter that changes what the model says. */
+/** An adapter that changes the model's results. */
 async function trained(model: BaseModel, rank: number): Promise<Snapshot> {
   const adapter = await model.createAdapter({ rank, seed: rank });
   const random = new RandomStream(rank);
@@ -94,7 +94,7 @@ it.each(cases)(
     for (const request of requests) alone.push((await model.sample(request)).samples[0]);
     for (const [index, request] of requests.entries()) {
       const others = requests.filter((other) => other !== request);
-      // Few rows and many: products are divided among threads in other ways.
+      // Few rows and many: products are divided among threads differently.
       for (const numSamples of index === 0 ? [1, 9] : [9]) {
         const running = others.map((other) =>
           model.sample({ ...other, maxTokens: 20, numSamples }),
