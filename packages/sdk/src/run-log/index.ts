@@ -1,7 +1,7 @@
 export type { CheckpointRow } from "./checkpoint-row.js";
 export { consoleSink, type ConsoleSinkOptions, type ConsoleStream } from "./console-sink.js";
-export { nonFiniteMark, type Line, type LineValue, type ReadLines } from "./json-lines.js";
-export { openTelemetrySink } from "./open-telemetry-sink.js";
+export { nonFiniteMark, type Line, type LineValue, type ReadLines } from "./folder-writer.js";
+export { openTelemetrySink, type Span, StepSpans } from "./open-telemetry-sink.js";
 export {
   readJsonLines,
   readRunFolder,
@@ -20,4 +20,3 @@ export type {
   TextLevel,
 } from "./run-record.js";
 export { ServiceSink, type LogPort, type ServiceSinkOptions } from "./service-sink.js";
-export { StepSpans, type Span } from "./open-telemetry-sink.js";
