@@ -10,7 +10,7 @@ import type { Int8Support } from "@tinker-ts/engine";
 
 const oldestNode = [20, 19] as const;
 
-/** Looks at everything that commands need, one thing after the other. */
+/** Checks everything that commands need, one thing after the other. */
 export async function runChecks(context: CommandContext, model?: string): Promise<Finding[]> {
   const engine = await checkEngine();
   return [
@@ -55,15 +55,15 @@ async function checkEngine(): Promise<Finding> {
 }
 
 function describeInt8({ digitBits, speedup, isUsed }: Int8Support): string {
-  if (digitBits === null) return "not exact on this processor, 32 bits are used in their place";
-  if (!isUsed) return "slower than 32 bits on this processor, which are used in their place";
+  if (digitBits === null) return "not exact on this processor, 32 bits are used instead";
+  if (!isUsed) return "slower than 32 bits on this processor, which are used instead";
   const digits = digitBits === 7 ? "three digits of 7 bits" : "two digits of 8 bits";
   return `products ${speedup.toFixed(1)} times as fast as in 32 bits, int16 activations in ${digits}`;
 }
 
 /**
- * Has the engine compare a GPU with the processor, part by part. A machine without one is well; one whose numbers
- * are wrong is not.
+ * Compares a GPU with the processor, part by part. A machine without a GPU is fine; a GPU with wrong results
+ * is not.
  */
 async function checkGpu(): Promise<Finding[]> {
   const { EngineError } = await import("@tinker-ts/engine");
@@ -88,12 +88,13 @@ async function checkGpu(): Promise<Finding[]> {
     if (error.code === "device_differs") {
       return [broken("GPU", error.message, "Use --device cpu; docs/gpu.md says what to report.")];
     }
-    const remedy = "Nothing is wrong; the processor computes. docs/gpu.md says what a GPU needs.";
+    const remedy =
+      "No action needed: the processor is used. docs/gpu.md lists the requirements of a GPU.";
     return [{ check: "GPU", state: "skipped", finding: error.message, remedy }];
   }
 }
 
-/** What "auto" makes of the GPU; throws where it cannot be used. */
+/** The choice of "auto" for the GPU; throws if it cannot be used. */
 async function chosenDevice() {
   const { Engine } = await import("@tinker-ts/engine");
   let engine = await Engine.create({ device: "auto" });
@@ -109,15 +110,15 @@ function milliseconds(ms: number): string {
   return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
 }
 
-/** Whether the chosen server answers, what it speaks, and whether it takes the key. */
+/** Checks the chosen server: its answer, its dialect and the key. */
 async function checkServer(context: CommandContext): Promise<Finding[]> {
   let target: Target;
   try {
     target = chooseTarget(context);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
-    const remedy = "Nothing is wrong; to use a server set TINKER_BASE_URL or TINKER_API_KEY.";
-    return [{ check: "Server", state: "skipped", finding: "none is set", remedy }];
+    const remedy = "No action needed; to use a server set TINKER_BASE_URL or TINKER_API_KEY.";
+    return [{ check: "Server", state: "skipped", finding: "not set", remedy }];
   }
   const where = target.kind === "local" ? "the engine in this process" : target.baseUrl;
   try {
