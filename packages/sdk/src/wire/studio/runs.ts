@@ -144,7 +144,7 @@ export interface StudioRunDetail extends StudioRun {
   readonly files: readonly StudioFile[];
   /** The path of its folder, if there is one. */
   readonly folder: string | null;
-  /** Names of earlier attempts, for the tooltip. */
+  /** The first x of each attempt, for the tooltip. */
   readonly attempts: readonly { readonly attempt: number; readonly firstX: number }[];
 }
 
