@@ -13,7 +13,7 @@ export interface Mark {
 /** Marks and texts in order. */
 export type Markup = readonly (string | Mark)[];
 
-/** Fills texts and markup into a template whose fixed parts may contain marks. */
+/** Fills texts and markup into a template; its fixed parts may contain marks. */
 export type MarkupTemplate = (
   fixed: TemplateStringsArray,
   ...filled: readonly (string | Markup)[]

@@ -103,7 +103,7 @@ export function withoutThinking(message: Message): Message {
 }
 
 /**
- * A message whose text begins with a think block, as many data sets have it, with that block as a reasoning
+ * Converts a think block at the start of a message's text, as in many data sets, to a reasoning
  * part. Renderers treat tags inside a text as text; this converts them to reasoning.
  */
 export function splitThinking(message: Message): Message {

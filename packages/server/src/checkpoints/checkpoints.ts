@@ -38,7 +38,7 @@ export class Checkpoints {
     throw notFound(`checkpoint ${tinkerPath}`);
   }
 
-  /** The checkpoint at a path, whoever owns it. */
+  /** The checkpoint at a path, of any owner. */
   existing(tinkerPath: string): CheckpointRecord {
     const { trainingRunId, checkpointType, name } = parsePath(tinkerPath);
     const found = this.#current(trainingRunId, checkpointType, name);
@@ -122,7 +122,7 @@ export class Checkpoints {
     logger[level](event.replace(".", " "), { path: pathOf(checkpoint) });
   }
 
-  /** Deletes the files of a checkpoint whose record says that it is deleted. */
+  /** Deletes the files of a checkpoint that is recorded as deleted. */
   async removeFiles(folder: string): Promise<void> {
     this.#onRemoved(folder);
     await this.folders.remove([folder]);

@@ -61,8 +61,8 @@ export class StateFolders {
     await this.verify(known);
     return (await this.#loadKit()).readAdapter(this.pathOf(known.folder), modelFolder);
   }
+
   /** Verifies the files of a folder; throws an error that names the first damaged one. */
-  /** Verifies the files of a folder; returns the first damaged one. */
   async verify({ folder, files }: KnownFolder): Promise<void> {
     const damage = files && (await findDamage(this.pathOf(folder), files));
     if (!damage) return;

@@ -16,7 +16,7 @@ const marks = [...turns, ...callTags, "<think>", "</think>"];
 const m = markupOf(marks);
 const noFunctions = "You do not currently have access to any functions. <functions></functions>";
 
-/** OLMo 3 and 3.1: Instruct, and Think, whose prompts open the think block. */
+/** OLMo 3 and 3.1: Instruct, and Think with prompts that open the think block. */
 export function olmo3(name: string, kind: "instruct" | "think"): ChatFormat {
   const isThinking = kind === "think";
   const defaultPrompt = isThinking

@@ -45,7 +45,7 @@ export class CallObject {
     this.#isTool = isTool;
   }
 
-  /** A call whose name stood before it, so that only the arguments are to come; `head` is that text. */
+  /** A call with its name before it, so that only the arguments follow; `head` is that text. */
   static named(name: string, head: string, isTool: (name: string) => boolean): CallObject {
     const call = new CallObject(isTool);
     call.#isNamed = true;
