@@ -13,7 +13,9 @@ if (problems.length > 0) {
   console.error(`This cannot be released:\n${problems.map((line) => `  ${line}`).join("\n")}`);
   process.exit(1);
 }
-execFileSync(process.execPath, [path.join(root, "scripts/check-packages.mjs")], { stdio: "inherit" });
+execFileSync(process.execPath, [path.join(root, "scripts/check-packages.mjs")], {
+  stdio: "inherit",
+});
 console.log(`${packages.length} packages of ${packages[0].manifest.version} can be published.`);
 
 function publishedPackages() {
