@@ -1,3 +1,4 @@
+import { closeQuietly } from "../rollout.js";
 import type { Environment, EnvironmentGroup } from "../types.js";
 
 /** How a group of like episodes is made. */
@@ -15,7 +16,22 @@ export interface GroupOfOptions extends Pick<
 export function groupOf({ size, make, ...rest }: GroupOfOptions): EnvironmentGroup {
   return {
     ...rest,
-    environments: () => Array.from({ length: size }, (_, index) => make(index)),
+    environments: () => makeAll(size, make),
     replace: make,
   };
+}
+
+/** All or none: those that were made before one could not be made are closed. */
+async function makeAll(
+  size: number,
+  make: (index: number) => Environment,
+): Promise<readonly Environment[]> {
+  const made: Environment[] = [];
+  try {
+    while (made.length < size) made.push(make(made.length));
+    return made;
+  } catch (error) {
+    await Promise.all(made.map((environment) => closeQuietly(environment, error)));
+    throw error;
+  }
 }
