@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer } from "node:http";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -58,10 +59,12 @@ it("finds nothing wrong where all is well", async () => {
     "Disk",
     "Server",
     "Dialect",
+    "Endpoints",
     "Key",
   ]);
-  expect(others.map(({ state }) => state)).toEqual(Array(6).fill("ok"));
-  expect(checks.get("Server")?.finding).toBe(`${server.url}, 1 model`);
+  expect(others.map(({ state }) => state)).toEqual(Array(7).fill("ok"));
+  expect(checks.get("Server")?.finding).toBe(`${server.url}, tinker-ts, 1 model`);
+  expect(checks.get("Endpoints")?.finding).toBe("all");
   expect(checks.get("Dialect")?.finding).toBe("protobuf and JSON");
   expect(checks.get("Key")?.finding).toBe("accepted");
   expect(code).toBe(0);
@@ -167,4 +170,64 @@ it("prints a table and the ways out", async () => {
   expect(out).toMatch(/^Node +ok +\d+\.\d+\.\d+$/m);
   expect(out).toMatch(/^Server +broken +http:/m);
   expect(out).toMatch(/^Server: .*tinker-ts serve/m);
+});
+
+/**
+ * SkyRL as NovaSky-AI/SkyRL, commit 00955430, skyrl/tinker/api.py shows it: some of its routes, on FastAPI, which answers
+ * 405 for another method and 404 for another path.
+ */
+const routesOfSkyrl: Readonly<Record<string, unknown>> = {
+  "GET /api/v1/healthz": { status: "ok" },
+  "POST /api/v1/client/config": { pjwt_auth_enabled: false },
+  "GET /api/v1/get_server_capabilities": {
+    supported_models: [{ model_name: "m" }],
+    supported_loss_fns: ["cross_entropy"],
+  },
+  "POST /api/v1/create_session": {},
+  "POST /api/v1/create_model": {},
+  "POST /api/v1/asample": {},
+};
+
+it("shows what a server of others can do, and makes nothing there", async () => {
+  const seen: string[] = [];
+  const other = createServer((request, response) => {
+    const route = `${request.method} ${request.url}`;
+    seen.push(route);
+    const paths = Object.keys(routesOfSkyrl).map((known) => known.split(" ")[1]);
+    const answer = routesOfSkyrl[route];
+    const status = answer ? 200 : paths.includes(request.url) ? 405 : 404;
+    response.writeHead(status, { "content-type": "application/json" });
+    response.end(JSON.stringify(answer ?? { detail: "Not Found" }));
+  }).listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+  const run = (...args: string[]) => runCommand(["doctor", "--base-url", url, ...args]);
+  const { code, out } = await run("--json");
+  const { checks } = JSON.parse(out) as { checks: Check[] };
+  const found = (name: string) =>
+    checks.filter(({ check }) => check === name).map(({ finding }) => finding);
+  expect(found("Server")).toEqual([`${url}, SkyRL, 1 model`]);
+  expect(found("Endpoints")[0]).toMatch(/^all but \d+$/);
+  expect(found("Missing")).toEqual(
+    expect.arrayContaining([
+      "GET /api/v1/checkpoints",
+      "POST /api/v1/copy_weights (since 0.26.0)",
+      "POST /api/v1/sessions/{sessionId}/finish (since 0.29.1)",
+    ]),
+  );
+  expect(found("Missing")).not.toContain("POST /api/v1/asample");
+  expect(found("Silence")).toEqual([
+    "ignores trainMlp, trainAttn, trainUnembed of an adapter",
+    "gives every adapter an alpha of 32",
+    "ignores gradClipNorm",
+    "loads a checkpoint only as the first request of a model; the client makes a new one",
+  ]);
+  expect(code).toBe(0);
+  expect(seen.filter((route) => /^(POST|PUT|DELETE)/.test(route))).toEqual([
+    "POST /api/v1/client/config",
+    "POST /api/v1/client/dynamic_config",
+  ]);
+  expect((await run()).out).toContain("gives every adapter an alpha of 32");
+  other.close();
+  other.closeAllConnections();
 });

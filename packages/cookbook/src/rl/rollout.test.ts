@@ -243,6 +243,53 @@ describe("a group", () => {
     expect(made()).toBe(7);
   });
 
+  describe("closes every environment that was ever made, once", () => {
+    /** A group whose environments count how often each was closed. */
+    const counted = (size: number, fails: (made: number) => boolean, failsToMake = -1) => {
+      const closed: number[] = [];
+      const group = groupOf({
+        size,
+        make: () => {
+          const number = closed.length;
+          if (number === failsToMake) throw new Error("no sandbox is left");
+          closed.push(0);
+          const step = (): never => {
+            throw new Error(`environment ${number} fails`);
+          };
+          const environment = counting(1, () => void closed[number]!++);
+          return fails(number) ? { ...environment, step } : environment;
+        },
+      });
+      return { group, closed };
+    };
+
+    it("a retry makes one environment and not a whole group", async () => {
+      const { group, closed } = counted(4, (made) => made === 1);
+      await members(group);
+      expect(closed).toEqual([1, 1, 1, 1, 1]);
+    });
+
+    it("also when the retries are used up", async () => {
+      const { group, closed } = counted(2, (made) => made !== 0);
+      await expect(members(group)).rejects.toThrow(GroupFailedError);
+      expect(closed).toEqual(Array(5).fill(1));
+    });
+
+    it("also when an environment cannot be made", async () => {
+      const { group, closed } = counted(3, () => false, 2);
+      await expect(members(group)).rejects.toThrow("no sandbox is left");
+      expect(closed).toEqual([1, 1]);
+    });
+
+    it("also when a time limit ends an episode that hangs", async () => {
+      const { group, closed } = counted(2, () => false);
+      const limited = { ...failFast, timeoutMs: 20 };
+      const played = rolloutGroup(forever, group, { tolerance: limited });
+      await expect(played).rejects.toThrow(GroupFailedError);
+      expect(closed).toEqual([1, 1]);
+    });
+  });
+
   it("fails when the retries are used up", async () => {
     const { group } = flaky([4, 0]);
     await expect(members(group)).rejects.toThrow(GroupFailedError);
