@@ -25,7 +25,7 @@ function check(name, file, args) {
 }
 
 function npm(...args) {
-  const path = process.env.npm_execpath;
-  const [command, ...prefix] = path ? [process.execPath, path] : ["npm"];
+  const program = process.env.npm_execpath;
+  const [command, ...prefix] = program ? [process.execPath, program] : ["npm"];
   execFileSync(command, [...prefix, ...args, "--loglevel=error"], { stdio: "inherit" });
 }

@@ -19,5 +19,6 @@ export type {
   RunSink,
   TextLevel,
 } from "./run-record.js";
+export { checkpointOfRun, savedWeights, type WeightsKind } from "./saved-weights.js";
 export { ServiceSink, type LogPort, type ServiceSinkOptions } from "./service-sink.js";
 export { StepSpans, type Span } from "./open-telemetry-sink.js";
