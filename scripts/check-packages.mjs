@@ -25,7 +25,7 @@ function check(name, file, args) {
 }
 
 function npm(...args) {
-  const program = process.env.npm_execpath;
-  const [command, ...prefix] = program ? [process.execPath, program] : ["npm"];
+  const npmScript = process.env.npm_execpath;
+  const [command, ...prefix] = npmScript ? [process.execPath, npmScript] : ["npm"];
   execFileSync(command, [...prefix, ...args, "--loglevel=error"], { stdio: "inherit" });
 }

@@ -9,7 +9,7 @@ const tooLittleBytes = 100 * 1024 ** 2;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a server found in the data directory and could not account for. */
+/** Files in the data directory that a server could not account for. */
 export async function checkLostAndFound(env: Environment): Promise<Finding[]> {
   const folder = path.join(dataDirectory(env), "lost-and-found");
   const list = (kind: string): Promise<string[]> =>
@@ -31,13 +31,13 @@ export async function checkLostAndFound(env: Environment): Promise<Finding[]> {
       finding: `${weights.length} saved states and ${others} other files in ${folder}`,
       remedy:
         first === undefined
-          ? "Payloads and results of requests that the server does not know any more; delete them."
-          : `Bring back what you miss with 'tinker-ts checkpoint import ${first}'; delete the rest.`,
+          ? "Payloads and results of requests that the server no longer needs; delete them."
+          : `Restore states you need with 'tinker-ts checkpoint import ${first}'; delete the rest.`,
     },
   ];
 }
 
-/** Whether the data directory can be written to and has room. */
+/** Whether the data directory is writable and has free space. */
 export async function checkDisk(env: Environment): Promise<Finding> {
   const folder = dataDirectory(env);
   try {

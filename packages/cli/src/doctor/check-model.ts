@@ -3,7 +3,7 @@ import { thinkingModes } from "../output/thinking-modes.js";
 import { broken, ok, type Finding } from "./finding.js";
 
 /**
- * Whether a model would load and what it takes: its tensors are compared with its configuration by the headers of its
+ * Whether a model would load, and its memory: its tensors are compared with its configuration by the headers of its
  * files, its template is tried, its memory planned. No weight is read.
  */
 export async function checkModel(model: string): Promise<readonly Finding[]> {
@@ -30,11 +30,11 @@ async function checkWeights(folder: string): Promise<Finding> {
     const left =
       ignored.length === 0
         ? ""
-        : `; ${ignored.length} of other parts, such as "${ignored[0]}", are left out`;
+        : `; ${ignored.length} of other parts, such as "${ignored[0]}", are ignored`;
     const fits = `${weights.tensors.size} tensors fit config.json`;
     return ok("Model", `${config.architecture}, ${describeLayers(config)}; ${fits}${left}`);
   } catch (error) {
-    const remedy = "docs/models.md lists what loads; a damaged folder has to be fetched again.";
+    const remedy = "docs/models.md lists what loads; download a damaged folder again.";
     return broken("Model", reasonOf(error), remedy);
   }
 }
@@ -62,11 +62,11 @@ async function checkTemplate(folder: string): Promise<Finding> {
   try {
     const tokenizer = await loadTokenizer(folder);
     if (!tokenizer.chatTemplates.has("default")) {
-      return ok(check, "none, as base models have it; chats need a renderer, see docs/cookbook");
+      return ok(check, "none, as usual for base models; chats need a renderer, see docs/cookbook");
     }
     const asked = [{ role: "user", content: "Hi" }];
     const prompt = await tokenizer.renderChat(asked, { addGenerationPrompt: true });
-    const mode = thinkingModes[thinkingState(prompt)] ?? "thinks if it chooses to";
+    const mode = thinkingModes[thinkingState(prompt)] ?? "decides itself whether to think";
     return ok(check, `found; the model ${mode}`);
   } catch (error) {
     const remedy = "Training on tokens and a renderer of the cookbook's work without a template.";
@@ -74,7 +74,7 @@ async function checkTemplate(folder: string): Promise<Finding> {
   }
 }
 
-/** Says what a model takes in memory. */
+/** Reports the memory of a model. */
 async function checkMemory(model: string, folder: string): Promise<readonly Finding[]> {
   const { estimateMemory, machineBytes, readModelConfig } = await import("@tinker-ts/engine");
   const machine = machineBytes();
@@ -82,7 +82,7 @@ async function checkMemory(model: string, folder: string): Promise<readonly Find
   try {
     config = await readModelConfig(folder);
   } catch {
-    // What is wrong with the configuration has been said of the model.
+    // Errors of the configuration are reported by the model's check.
     return [];
   }
   const found = (["f32", "int8"] as const).map((weights) => {

@@ -11,7 +11,7 @@ import type { Int8Support } from "@tinker-ts/engine";
 
 const oldestNode = [20, 19] as const;
 
-/** Looks at everything that commands need, one thing after the other. */
+/** Checks everything that commands need, one thing after the other. */
 export async function runChecks(context: CommandContext, model?: string): Promise<Finding[]> {
   const engine = await checkEngine();
   return [
@@ -56,21 +56,21 @@ async function checkEngine(): Promise<Finding> {
 }
 
 function describeInt8({ digitBits, speedup, isUsed }: Int8Support): string {
-  if (digitBits === null) return "not exact on this processor, 32 bits are used in their place";
-  if (!isUsed) return "slower than 32 bits on this processor, which are used in their place";
+  if (digitBits === null) return "not exact on this processor, 32 bits are used instead";
+  if (!isUsed) return "slower than 32 bits on this processor, which are used instead";
   const digits = digitBits === 7 ? "three digits of 7 bits" : "two digits of 8 bits";
   return `products ${speedup.toFixed(1)} times as fast as in 32 bits, int16 activations in ${digits}`;
 }
 
-/** Whether the chosen server answers, what it speaks, and whether it takes the key. */
+/** Checks the chosen server: its answer, its dialect and the key. */
 async function checkServer(context: CommandContext): Promise<Finding[]> {
   let target: Target;
   try {
     target = chooseTarget(context);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
-    const remedy = "Nothing is wrong; to use a server set TINKER_BASE_URL or TINKER_API_KEY.";
-    return [{ check: "Server", state: "skipped", finding: "none is set", remedy }];
+    const remedy = "No action needed; to use a server set TINKER_BASE_URL or TINKER_API_KEY.";
+    return [{ check: "Server", state: "skipped", finding: "not set", remedy }];
   }
   const where = target.kind === "local" ? "the engine in this process" : target.baseUrl;
   try {

@@ -1,9 +1,9 @@
-/** What one check found. */
+/** The result of one check. */
 export interface Finding {
   readonly check: string;
   readonly state: "ok" | "warning" | "broken" | "skipped";
   readonly finding: string;
-  /** What to do about it; null when nothing is to be done. */
+  /** A suggested fix; null if none is needed. */
   readonly remedy: string | null;
 }
 

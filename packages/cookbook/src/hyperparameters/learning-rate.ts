@@ -2,29 +2,29 @@ import path from "node:path";
 import { ArgumentError } from "tinker-ts";
 import { modelSizes, readModelFolder, typeOfConfig } from "./model-sizes.js";
 
-/** What a learning rate is recommended for. */
+/** Options of a recommended learning rate. */
 export interface LearningRateOptions {
   /**
    * An adapter is trained; all parameters take a tenth of the rate.
    * @default true
    */
   readonly isLora?: boolean | undefined;
-  /** The width of the hidden states, for models that are not in the table; `config.json` has it. */
+  /** The width of the hidden states, for models that are not in the table; see `config.json`. */
   readonly hiddenSize?: number | undefined;
 }
 
-/** How quickly the rate falls with the hidden size, by what the name or the `model_type` of a model contains. */
+/** Exponent of the hidden size, by a part of the name or the `model_type` of a model. */
 const exponents = [
-  // Not calibrated: the flatter of the two that are, whose rates are the lower ones for small models.
+  // Not calibrated: the flatter of the two calibrated ones, with lower rates for small models.
   [/minicpm5|lfm2|granite-4|granitemoehybrid|olmo-?3|ministral-?3/, 0.0775],
   [/llama/, 0.781],
   [/qwen/, 0.0775],
 ] as const;
 
-/** Small models that were tried out one by one; their sizes are far from what the formula was made for. */
+/** Small models that were tested individually; the formula does not cover their sizes. */
 const measured: Readonly<Record<string, number>> = { "tinker-ts/sprout": 5e-3 };
 
-/** Families that are known and for which nobody has found out yet. */
+/** Known families without a calibrated learning rate. */
 const notCalibrated = [
   /^thinkingmachines\/Inkling/,
   /^deepseek-ai\/DeepSeek-V3\.1$/,
@@ -33,13 +33,13 @@ const notCalibrated = [
   /^nvidia\/NVIDIA-Nemotron-3/,
 ];
 
-/** A learning rate to start with, for a model by its name or its folder; it does not depend on the rank. */
+/** The recommended learning rate for a model, by name or folder; it does not depend on the rank. */
 export function recommendedLearningRate(model: string, options: LearningRateOptions = {}): number {
   const { isLora = true } = options;
   const known = Object.hasOwn(measured, model) ? measured[model] : undefined;
   if (known !== undefined) return isLora ? known : known / 10;
   const folder = readModelFolder(model);
-  // Of a folder the last name counts: others may be called after anything.
+  // Only the last name of a folder counts: parent folders may have any name.
   const name = folder ? `${path.basename(model)} ${typeOfConfig(folder)}` : model;
   const exponent = exponents.find(([pattern]) => pattern.test(name.toLowerCase()))?.[1];
   if (exponent === undefined) {
@@ -61,7 +61,7 @@ export function recommendedLearningRate(model: string, options: LearningRateOpti
   return 5e-5 * (isLora ? 10 : 1) * (2000 / hiddenSize) ** exponent;
 }
 
-/** A rate that was good for one model, for another: rates go with one over the root of the parameter count. */
+/** Scales a learning rate from one model to another: rates are inverse to the square root of the parameter count. */
 export function transferLearningRate(
   learningRate: number,
   counts: { readonly fromParameters: number; readonly toParameters: number },
@@ -69,7 +69,7 @@ export function transferLearningRate(
   return learningRate * Math.sqrt(counts.fromParameters / counts.toParameters);
 }
 
-/** A rate that was good for one batch size, for another, as long as batches are small. */
+/** Scales a learning rate from one batch size to another, for small batches. */
 export function scaleLearningRate(
   learningRate: number,
   sizes: { readonly fromBatchSize: number; readonly toBatchSize: number },

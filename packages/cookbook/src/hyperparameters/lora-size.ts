@@ -1,7 +1,7 @@
 import { ArgumentError } from "tinker-ts";
 import { modelSizes } from "./model-sizes.js";
 
-/** Which adapter is meant. */
+/** Options of an adapter. */
 export interface LoraSizeOptions {
   /** @default 32 */
   readonly rank?: number | undefined;
@@ -13,14 +13,14 @@ export interface LoraSizeOptions {
   readonly trainUnembed?: boolean | undefined;
 }
 
-/** How many parameters an adapter of a model has. */
+/** The number of parameters of a model's adapter. */
 export function loraParameterCount(model: string, options: LoraSizeOptions = {}): number {
   const { rank = 32, trainMlp = true, trainAttn = true, trainUnembed = true } = options;
   if (!trainMlp && !trainAttn && !trainUnembed) {
     throw new ArgumentError("trainMlp", "one of trainMlp, trainAttn and trainUnembed must be true");
   }
   if (!Number.isSafeInteger(rank) || rank < 1) {
-    throw new ArgumentError("rank", `must be a whole number from 1, not ${rank}`);
+    throw new ArgumentError("rank", `must be an integer of at least 1, not ${rank}`);
   }
   const perRank = modelSizes(model)?.perRank;
   if (!perRank)
@@ -31,7 +31,7 @@ export function loraParameterCount(model: string, options: LoraSizeOptions = {})
   return perUnit * rank;
 }
 
-/** The smallest rank whose adapter has as many parameters as there are tokens to learn: a rule of thumb. */
+/** The smallest rank with at least as many adapter parameters as tokens to learn: a rule of thumb. */
 export function rankForTokens(model: string, trainedTokens: number): number {
   return Math.max(1, Math.ceil(trainedTokens / loraParameterCount(model, { rank: 1 })));
 }

@@ -6,7 +6,7 @@ import { isObject, parseJson } from "@tinker-ts/hub/files";
 export interface ModelSizes {
   /** Width of the hidden states. */
   readonly hiddenSize: number;
-  /** Adapter parameters per unit of rank, by the part that they belong to; null where nobody counted. */
+  /** Adapter parameters per unit of rank, by the part that they belong to; null if unknown. */
   readonly perRank: {
     readonly mlp: number;
     readonly attention: number;
@@ -103,7 +103,7 @@ export function modelSizes(model: string): ModelSizes | undefined {
   return hiddenSize === undefined ? undefined : { hiddenSize, perRank: null };
 }
 
-/** The `config.json` of a model that is given by its folder; undefined where the name means none. */
+/** The `config.json` of a model that is given by its folder; undefined if the name is not a folder. */
 export function readModelFolder(model: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const config = parseJson(readFileSync(path.join(model, "config.json"), "utf8"));
@@ -113,7 +113,7 @@ export function readModelFolder(model: string): Readonly<Record<string, unknown>
   }
 }
 
-/** The hidden size of a model by its `config.json`, also where it is that of the text model inside. */
+/** The hidden size of a model by its `config.json`, or that of the text model inside. */
 export function hiddenSizeOfConfig(config: {
   readonly [key: string]: unknown;
 }): number | undefined {
@@ -121,7 +121,7 @@ export function hiddenSizeOfConfig(config: {
   return typeof size === "number" ? size : undefined;
 }
 
-/** What the kind of a model is called in its `config.json`. */
+/** The `model_type` in a model's `config.json`. */
 export function typeOfConfig(config: { readonly [key: string]: unknown }): string {
   const type = textOf(config)["model_type"] ?? config["model_type"];
   return typeof type === "string" ? type : "";

@@ -1,6 +1,6 @@
 import { ArgumentError } from "tinker-ts";
 
-/** How the learning rate changes over a run; a function gets the step and the number of steps. */
+/** Learning rate schedule of a run; a function gets the step and the number of steps. */
 export type LearningRateSchedule =
   | "constant"
   | "linear"
@@ -14,7 +14,7 @@ const schedules = {
 };
 
 /**
- * What the peak rate is multiplied with at a step from 0; the last step of `linear` is not at 0. A warm-up
+ * The factor of the peak rate at a step from 0; the last step of `linear` is not at 0. A warm-up
  * rises evenly to the peak, its first step at 1 / `warmupSteps`, and the schedule spans the rest.
  */
 export function scheduleMultiplier(
@@ -28,7 +28,7 @@ export function scheduleMultiplier(
   }
   if (typeof schedule !== "function" && !Object.hasOwn(schedules, schedule)) {
     const names = Object.keys(schedules).join(", ");
-    throw new ArgumentError("schedule", `"${schedule}" is none of ${names} and no function`);
+    throw new ArgumentError("schedule", `"${schedule}" must be a function or one of ${names}`);
   }
   if (step < warmupSteps) return (step + 1) / warmupSteps;
   const shape = typeof schedule === "function" ? schedule : schedules[schedule];

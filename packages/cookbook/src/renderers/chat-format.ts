@@ -3,7 +3,7 @@ import type { Markup } from "./markup.js";
 import type { Message, ToolSpec } from "./message.js";
 import type { ResponseReader } from "./parsing/response-reader.js";
 
-/** Where a message stands when it is rendered. */
+/** The position of a message when it is rendered. */
 export interface MessagePlace {
   /** Position in the conversation, inserted messages included. */
   readonly index: number;
@@ -21,7 +21,7 @@ export interface MessagePlace {
 /** A picture among the markup of a message. */
 export type ImagePiece = Extract<ModelInputChunkInput, { data: unknown }>;
 
-/** Markup in the middle of a message that a model is given and never writes. */
+/** Markup inside a message that is context and never written by a model. */
 export interface GivenPiece {
   readonly given: Markup;
 }
@@ -31,49 +31,49 @@ export type OutputPiece = Markup | ImagePiece | GivenPiece;
 
 /** A message in a model's format. */
 export interface RenderedMessage {
-  /** What introduces the message; a model never writes it. */
+  /** The header of the message; a model never writes it. */
   readonly header: Markup;
-  /** What a model writes, its end included. */
+  /** The model's output, including its end. */
   readonly output: readonly OutputPiece[];
-  /** What the stop sequence has in common with the next header; written behind the last message alone. */
+  /** The common part of the stop sequence and the next header; written after the last message only. */
   readonly stopOverlap?: Markup;
 }
 
 /**
- * When the prompt of a turn begins with the prompt and the answer of the turn before: `sometimes` is where
- * every turn reasons.
+ * Whether the prompt of a turn begins with the prompt and the answer of the turn before: `sometimes` means that it does if
+ * every turn has reasoning.
  */
 export type Extension = "always" | "sometimes" | "never";
 
 /**
- * A family of models' chat format. Everything that is written is in `renderMessage` and `generationSuffix`,
- * everything that is read in `reader`; the rest tells them apart from others.
+ * The chat format of a family of models. Writing is in `renderMessage` and `generationSuffix`,
+ * reading is in `reader`; the other fields describe the format.
  */
 export interface ChatFormat {
   readonly name: string;
   /** Tokens of the format. Text of messages never becomes one of them. */
   readonly marks: readonly string[];
-  /** Those without which a tokenizer cannot be the right one; the others may be spelled as text. */
+  /** Tokens that the tokenizer must have; the others may be spelled as text. */
   readonly requiredMarks: readonly string[];
   /** The token before the first message. @default none */
   readonly begin?: "bos" | { readonly mark: string };
-  /** What ends a message: tokens, or one text. */
+  /** The stop sequence of a message: tokens, or one text. */
   readonly stops: readonly string[] | { readonly text: string };
   readonly extension: Extension;
   /** Whether prompts close the think block. @default false */
   readonly disablesThinking?: boolean;
-  /** Roles that messages may have. @default any that is a word */
+  /** Roles that messages may have. @default any word */
   readonly roles?: readonly string[];
-  /** Adds what the format always has, such as a system message. */
+  /** Adds messages that the format always has, such as a system message. */
   readonly prepare?: (messages: readonly Message[]) => readonly Message[];
   /** Where the last turn of the assistant begins. @default behind the last message of the user */
   readonly turnStart?: (messages: readonly Message[]) => number;
   /** One example per turn of the user instead of one per message, where turns cannot be joined. */
   readonly splitsByUserTurn?: boolean;
   readonly renderMessage: (message: Message, place: MessagePlace) => RenderedMessage;
-  /** What a prompt ends with. */
+  /** The end of a prompt. */
   readonly generationSuffix: (role: string, place: MessagePlace) => Markup;
-  /** What a prompt writes of the answer itself, as one chunk with the caller's prefill. @default nothing */
+  /** The part of the answer that the prompt writes, as one chunk with the caller's prefill. @default nothing */
   readonly opening?: (role: string, place: MessagePlace) => Markup;
   readonly reader: ResponseReader;
   /** The messages that declare functions; formats without them have none. */

@@ -27,7 +27,7 @@ import { splitConversation } from "./split-conversation.js";
 import { assembleExample, isTrained, type WeightedChunk } from "./supervised-example.js";
 import type { TrainOnWhat } from "./train-on-what.js";
 
-/** How a model's own chat template is used. */
+/** Options of a model's own chat template. */
 export interface ChatTemplateOptions {
   /** Name of the template, for models that have several. @default "default" */
   readonly template?: string;
@@ -36,8 +36,8 @@ export interface ChatTemplateOptions {
 }
 
 /**
- * A renderer for any model that has a chat template. The template says what is written; which of it the
- * assistant writes is found by comparing what it makes of a conversation with what it makes of its beginning.
+ * A renderer for any model with a chat template. The assistant's part of its output
+ * is found by comparing the rendering of a conversation with the rendering of its beginning.
  */
 export async function chatTemplateRenderer(
   tokenizer: Tokenizer,
@@ -165,7 +165,7 @@ class TemplateRenderer implements Renderer {
 
   createConversationPrefixWithTools(tools: readonly ToolSpec[], systemPrompt = ""): Message[] {
     if (tools.length > 0 && !this.#template.source.includes("tools")) {
-      throw new RendererError("The model's chat template has no way to declare functions.");
+      throw new RendererError("The model's chat template does not support tools.");
     }
     return [withDeclaredTools({ role: "system", content: systemPrompt }, tools)];
   }
@@ -188,7 +188,7 @@ class TemplateRenderer implements Renderer {
     });
   }
 
-  /** Where what the assistant writes, or another says, begins and ends in the whole. */
+  /** The range of a message in the whole rendering. */
   #spanOf(
     whole: RenderedChat,
     messages: readonly ChatMessage[],
@@ -209,7 +209,7 @@ class TemplateRenderer implements Renderer {
     return { start, end: stop < 0 ? whole.length : stop + this.#stop.length };
   }
 
-  /** Where the prompt of an answer ends, or where the whole begins to differ from it. */
+  /** The end of an answer's prompt, or the first difference between the prompt and the whole. */
   #startOfAnswer(
     whole: RenderedChat,
     before: readonly ChatMessage[],
@@ -221,7 +221,7 @@ class TemplateRenderer implements Renderer {
     return Math.max(common, this.#lengthOf(whole, before, tools));
   }
 
-  /** How far the messages before go in the whole. */
+  /** The length of the earlier messages in the whole. */
   #lengthOf(
     whole: RenderedChat,
     before: readonly ChatMessage[],
@@ -234,7 +234,7 @@ class TemplateRenderer implements Renderer {
     return length;
   }
 
-  /** What follows the last stop is not written by the model. */
+  /** Text after the last stop is not written by the model. */
   #endOf(chat: RenderedChat): number {
     let end = -1;
     for (
@@ -279,17 +279,17 @@ class TemplateRenderer implements Renderer {
     return readTagged(text, signs, { frame: "lines", beforeCalls: "\n", calls });
   }
 
-  /** The token that the template writes behind an answer. */
+  /** The token that the template writes after an answer. */
   #findStop(): string {
     const chat = this.#render([question, { role: "assistant", content: probe }], false);
     const stop = chat.firstMark(chat.indexOfText(probe, 0)) ?? this.tokenizer.namedTokens.eos?.text;
     if (stop !== undefined) return stop;
     throw new RendererError(
-      "The chat template writes no token behind an answer, and the tokenizer names no end-of-text token.",
+      "The chat template writes no token after an answer, and the tokenizer names no end-of-text token.",
     );
   }
 
-  /** Whether a second question leaves the first answer as it was, with reasoning and without. */
+  /** Whether a second question leaves the first answer unchanged, with reasoning and without. */
   #extends(): boolean {
     const answers = [
       { role: "assistant", content: "A" },

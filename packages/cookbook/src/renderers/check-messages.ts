@@ -3,7 +3,7 @@ import { parseJson, type JsonValue } from "./json-text.js";
 import type { Message, ToolCall } from "./message.js";
 import type { TrainOnWhat } from "./train-on-what.js";
 
-/** Names that can stand in a header without being taken for something else. */
+/** Names that are unambiguous in a header. */
 const namePattern = /^[\p{L}\p{N}_.-]{1,128}$/u;
 
 /** Checks the shape of messages, as they may come from files; names the message and the field. */
@@ -47,7 +47,7 @@ export function checkTrainable(messages: readonly Message[], trainOnWhat: TrainO
       throw new ArgumentError(field, "must be true or false on every message to train customized");
     }
     if (trainOnWhat !== "customized" && trainable !== undefined) {
-      throw new ArgumentError(field, `is for customized alone, not for ${trainOnWhat}: remove it`);
+      throw new ArgumentError(field, `is for customized only, not for ${trainOnWhat}: remove it`);
     }
   }
 }

@@ -2,14 +2,14 @@ import { pythonStrip } from "@tinker-ts/hub";
 import { markupText, type Markup } from "./markup.js";
 import type { Message, ToolSpec } from "./message.js";
 
-// A declaration quotes the marks of calls, and there they must be tokens, although it travels inside an
-// ordinary message. So it is kept on the message under a symbol, which nobody can write in a file.
+// A declaration quotes the marks of calls, which must be tokens there although the declaration is part of an
+// ordinary message. So it is kept on the message under a symbol, which cannot come from a file.
 
 const declared = Symbol("declaration");
 
 interface Declaration {
   readonly tools?: readonly ToolSpec[];
-  /** The content as markup, valid for as long as the content is the text that it spells. */
+  /** The content as markup, valid as long as the content equals its text. */
   readonly markup?: Markup;
 }
 
@@ -36,7 +36,7 @@ export function withMarkup(message: Message, markup: Markup): Message {
   return { ...message, ...declaringMessage(markup), role: message.role };
 }
 
-/** The content of a message as markup, where a renderer has written it and nobody has changed it since. */
+/** The content of a message as markup, if a renderer has written it and it has not been changed since. */
 export function declarationMarkup(message: Message): Markup | undefined {
   const markup = (message as DeclaringMessage)[declared]?.markup;
   return markup && markupText(markup) === message.content ? markup : undefined;

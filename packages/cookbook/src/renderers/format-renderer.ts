@@ -95,7 +95,7 @@ export class FormatRenderer implements Renderer {
     checkMessages(messages, this.#format.roles);
     checkTrainable(messages, trainOnWhat);
     const prepared = this.#prepare(messages);
-    // The last message is what is learned, so the turn begins before it.
+    // The last message is trained, so the turn begins before it.
     const turnStart = this.#turnStart(prepared.slice(0, -1));
     const chunks: WeightedChunk[] = [{ chunk: this.#begin(), weight: 0 }];
     const headerWeight = trainOnWhat === "all_tokens" ? 1 : 0;
@@ -169,7 +169,7 @@ export class FormatRenderer implements Renderer {
   createConversationPrefixWithTools(tools: readonly ToolSpec[], systemPrompt = ""): Message[] {
     if (this.#format.declareTools) return [...this.#format.declareTools(tools, systemPrompt)];
     throw new RendererError(
-      `The format of "${this.name}" has no way to declare functions. Take a model whose format has one.`,
+      `The format of "${this.name}" does not support tools. Use a model with a format that does.`,
     );
   }
 
@@ -200,8 +200,8 @@ export class FormatRenderer implements Renderer {
   }
 
   /**
-   * How many tokens of a trained message the prompt would already have written: a model is always given
-   * them, so it need not learn them.
+   * Number of tokens of a trained message that the prompt already contains: a model is always given
+   * them, so they are not trained.
    */
   #givenByPrompt(
     messages: readonly Message[],
@@ -226,8 +226,8 @@ export class FormatRenderer implements Renderer {
     }
     if (this.disablesThinking && isBoundary(messages, index, trainOnWhat)) {
       throw new RendererError(
-        `messages[${index}] does not begin as the prompt of "${this.name}" tells the model to begin: ` +
-          "it reasons, or there is no message of the user before it. Remove its reasoning, or take a " +
+        `messages[${index}] does not begin like an answer to the prompt of "${this.name}": ` +
+          "it reasons, or there is no message of the user before it. Remove its reasoning, or use a " +
           "renderer with thinking.",
       );
     }
@@ -242,7 +242,7 @@ export class FormatRenderer implements Renderer {
     return this.tokenizer.decode(ids).includes(thinkTags[1]);
   }
 
-  /** What the prompt wrote of a think block, unless the answer has it itself. */
+  /** The part of a think block in the prompt, unless the answer has it itself. */
   #opening(ids: readonly number[], isInside: boolean): readonly number[] {
     const opening = isInside && ids.length > 0 ? this.#openingIds() : [];
     return opening.every((id, index) => ids[index] === id) ? [] : opening;
@@ -274,7 +274,7 @@ function placesOf(
   });
 }
 
-/** The place of a message that is yet to be written. */
+/** The position of a message that is not written yet. */
 function nextPlace(messages: readonly Message[]): MessagePlace {
   return {
     index: messages.length,
@@ -291,7 +291,7 @@ function lastUserIndex(messages: readonly Message[]): number {
   return messages.findLastIndex(({ role }) => role === "user");
 }
 
-/** Whether training begins with this message, so that it must stand right behind its prompt. */
+/** Whether training begins with this message, so that it must directly follow its prompt. */
 function isBoundary(
   messages: readonly Message[],
   index: number,
@@ -303,7 +303,7 @@ function isBoundary(
 
 /**
  * Reads an answer that ends with a text such as `\n\nUser:`. Base models may end with the end-of-text token
- * instead; both at once, or the text more than once, is not as it should be.
+ * instead; both at once, or the text more than once, is malformed.
  */
 function readUntilText(
   tokenizer: RendererTokenizer,

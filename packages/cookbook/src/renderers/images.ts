@@ -61,9 +61,9 @@ export function imageSize(bytes: Uint8Array): ImageSize & { readonly format: "pn
   throw new ArgumentError("image", "must be the bytes of a PNG or JPEG file");
 }
 
-/** How addresses of pictures are fetched. */
+/** Options of fetching pictures. */
 export interface LoadImagesOptions {
-  /** Hosts that pictures may come from; none by default, so that messages cannot make this machine fetch. */
+  /** Hosts that pictures may come from; none by default, so that messages cannot trigger requests. */
   readonly allowedHosts: readonly string[];
   /** @default the global `fetch` */
   readonly fetch?: typeof fetch;
@@ -72,7 +72,7 @@ export interface LoadImagesOptions {
   readonly maxBytes?: number;
 }
 
-/** Messages with the bytes of their pictures in place of addresses; other hosts than the allowed are refused. */
+/** Messages with the bytes of their pictures in place of addresses; other hosts are refused. */
 export async function loadImages(
   messages: readonly Message[],
   options: LoadImagesOptions,
@@ -123,7 +123,7 @@ function jpegSize(view: DataView): ImageSize | undefined {
     const kind = view.getUint8(at + 1);
     const isFrame = kind >= 0xc0 && kind <= 0xcf && kind !== 0xc4 && kind !== 0xc8 && kind !== 0xcc;
     if (isFrame) return { height: view.getUint16(at + 5), width: view.getUint16(at + 7) };
-    // A fill byte, or a segment that says how long it is.
+    // A fill byte, or a segment with its length.
     at += kind === 0xff ? 1 : 2 + view.getUint16(at + 2);
   }
   return undefined;

@@ -1,4 +1,4 @@
-// Prompts hold JSON as Python writes it, and arguments of calls must come back as the model wrote them. So
+// Prompts contain JSON in Python's style, and arguments of calls must be returned exactly as the model wrote them. So
 // numbers keep their digits (`1.0`, integers of any size) and objects the order of their keys, both of which
 // JSON.parse does not keep.
 
@@ -20,18 +20,18 @@ export type JsonValue =
   | readonly JsonValue[]
   | ReadonlyMap<string, JsonValue>;
 
-/** How JSON is written. */
+/** Options of writing JSON. */
 export interface WriteJsonOptions {
-  /** Without blanks behind commas and colons. @default false */
+  /** No spaces after commas and colons. @default false */
   readonly compact?: boolean;
-  /** Keys of objects in the order of their code points, at every depth. @default false */
+  /** Sort keys of objects by code points, at every depth. @default false */
   readonly sortKeys?: boolean;
 }
 
 const token =
   /[ \t\n\r]*(?:(?<sign>[[\]{},:])|(?<word>true|false|null)|(?<number>-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?<string>"(?:[^"\\\p{Cc}]|[\x7f-\x9f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"))/uy;
 
-/** Reads JSON without losing digits or order; throws a `SyntaxError` that says where it went wrong. */
+/** Reads JSON without losing digits or order; throws a `SyntaxError` with the position. */
 export function parseJson(text: string): JsonValue {
   const reader = new Reader(text);
   const value = reader.value();
@@ -56,14 +56,14 @@ export function writeJson(value: unknown, options: WriteJsonOptions = {}): strin
   return write(value);
 }
 
-/** A scalar as Python prints it, a text without quotes, anything else as JSON. */
+/** A scalar in Python's notation, a string without quotes, anything else as JSON. */
 export function pythonText(value: unknown): string {
   if (typeof value === "string") return value;
   if (typeof value === "boolean") return value ? "True" : "False";
   return value === null || value === undefined ? "None" : writeJson(value);
 }
 
-/** A number as Python writes it. */
+/** A number in Python's notation. */
 function writeNumber(value: number): string {
   if (!Number.isFinite(value)) throw new RangeError(`${value} cannot be written as JSON`);
   if (value !== 0 && Math.abs(value) < 1e-4) {

@@ -2,10 +2,10 @@ import type { RendererTokenizer } from "./renderer.js";
 import { RendererError } from "./renderer-error.js";
 
 // Everything that is rendered is a list of atoms: marks, which are tokens of their own, and text. Marks come
-// from the fixed parts of templates only; what is filled in is text, however it is spelled. That is why no
+// from the fixed parts of templates only; filled-in values are always text. So no
 // message can forge the end of a turn.
 
-/** A token that is written by its id. */
+/** A token written by its id. */
 export interface Mark {
   readonly mark: string;
 }
@@ -13,7 +13,7 @@ export interface Mark {
 /** Marks and texts in order. */
 export type Markup = readonly (string | Mark)[];
 
-/** Fills texts and markup into a template whose fixed parts may contain marks. */
+/** Fills texts and markup into a template; its fixed parts may contain marks. */
 export type MarkupTemplate = (
   fixed: TemplateStringsArray,
   ...filled: readonly (string | Markup)[]
@@ -33,7 +33,7 @@ export function markupOf(marks: readonly string[]): MarkupTemplate {
   };
 }
 
-/** The marks in a text that a renderer itself has written; the longest of several wins. */
+/** Splits a text of the renderer itself at its marks; the longest of several matches wins. */
 export function findMarks(text: string, marks: readonly string[]): Markup {
   const found: (string | Mark)[] = [];
   let rest = text;
@@ -60,13 +60,13 @@ export function markupText(markup: Markup): string {
 const longestKept = 24;
 const mostKept = 4096;
 
-/** Encodes markup: marks by their ids, the text between them without looking for tokens in it. */
+/** Encodes markup: marks by their ids, and the text between them without special tokens. */
 export class MarkupEncoder {
   readonly #tokenizer: RendererTokenizer;
   readonly #ids = new Map<string, number>();
   readonly #kept = new Map<string, Int32Array>();
 
-  /** Fails when the tokenizer lacks a mark of `required`; other marks are text where it lacks them. */
+  /** Fails when the tokenizer lacks a mark of `required`; other missing marks become text. */
   constructor(
     renderer: string,
     tokenizer: RendererTokenizer,
@@ -82,11 +82,11 @@ export class MarkupEncoder {
     if (missing.length === 0) return;
     throw new RendererError(
       `The tokenizer has no token ${missing.join(", ")}, so the renderer "${renderer}" is not for its model. ` +
-        `Take the recommended renderer, or "chat_template" for the model's own.`,
+        `Use the recommended renderer, or "chat_template" for the model's own.`,
     );
   }
 
-  /** The id of a mark, where the tokenizer has it. */
+  /** The id of a mark, if the tokenizer has it. */
   idOf(mark: string): number | undefined {
     return this.#ids.get(mark);
   }

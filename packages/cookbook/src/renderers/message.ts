@@ -22,7 +22,7 @@ export type ContentPart = TextPart | ThinkingPart | ImagePart;
 
 /** A call of a function that the model asked for. */
 export interface ToolCall {
-  /** Ties a result to its call; null where the model's format has none. */
+  /** Links a result to its call; null if the model's format has no ids. */
   readonly id: string | null;
   readonly function: {
     readonly name: string;
@@ -31,7 +31,7 @@ export interface ToolCall {
   };
 }
 
-/** What a model wrote as a call but could not be read as one. */
+/** A call of the model that could not be parsed. */
 export interface UnparsedToolCall {
   /** The model's text, markers included. */
   readonly rawText: string;
@@ -48,15 +48,15 @@ export interface ToolSpec {
 
 /** One message of a conversation. */
 export interface Message {
-  /** `system`, `user`, `assistant`, `tool`; some families know more, such as `developer`. */
+  /** `system`, `user`, `assistant`, `tool`; some families have more, such as `developer`. */
   readonly role: string;
   /** A text is the same as a list with one text part. */
   readonly content: string | readonly ContentPart[];
   /** The calls that an assistant message makes. */
   readonly toolCalls?: readonly ToolCall[];
-  /** Calls that could not be read; never rendered. */
+  /** Calls that could not be parsed; never rendered. */
   readonly unparsedToolCalls?: readonly UnparsedToolCall[];
-  /** Whether the message is trained; for `customized` only, and then on every message. */
+  /** Whether the message is trained; for `customized` only, where every message needs it. */
   readonly trainable?: boolean;
   /** On a tool result: the call that it answers. Set `name` too: families differ in which they need. */
   readonly toolCallId?: string;
@@ -76,7 +76,7 @@ export function textOf({ content }: Pick<Message, "content">): string {
     .join("");
 }
 
-/** Messages, where a text is what a user says, or somebody else. */
+/** Messages; a string becomes a message of the user, or of another role. */
 export function asMessages(given: string | readonly Message[], role = "user"): readonly Message[] {
   return typeof given === "string" ? [{ role, content: given }] : given;
 }
@@ -103,8 +103,8 @@ export function withoutThinking(message: Message): Message {
 }
 
 /**
- * A message whose text begins with a think block, as many data sets have it, with that block as a reasoning
- * part. Renderers take tags inside a text for text, so this is how reasoning in tags becomes reasoning.
+ * Converts a think block at the start of a message's text, as in many data sets, to a reasoning
+ * part. Renderers treat tags inside a text as text; this converts them to reasoning.
  */
 export function splitThinking(message: Message): Message {
   if (message.role !== "assistant" || typeof message.content !== "string") return message;

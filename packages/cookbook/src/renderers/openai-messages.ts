@@ -9,7 +9,7 @@ import {
   type ToolCall,
 } from "./message.js";
 
-/** A message as OpenAI-style services and chat templates of models have it. */
+/** A message in the form of OpenAI-style services and chat templates. */
 export type OpenAIMessage = Readonly<Record<string, unknown>>;
 
 /** The OpenAI-style form of a message. */
@@ -56,7 +56,7 @@ export function toOpenAIMessage(
 
 /**
  * Messages from their OpenAI-style form: `reasoning_content`, `reasoning` and a think block in front of an
- * answer become reasoning, `image_url` pictures. Names of functions are added to results from the calls that
+ * answer become reasoning, `image_url` pictures. Results get the names of functions from the calls that
  * they answer.
  */
 export function fromOpenAIMessages(messages: readonly OpenAIMessage[]): Message[] {
@@ -96,7 +96,7 @@ function fromOpenAIMessage(message: OpenAIMessage, at: string): Message {
 }
 
 function readContent(content: unknown, field: string): Message["content"] {
-  // A message that only makes calls may have none.
+  // A message with calls only may have none.
   if (content === null || content === undefined) return "";
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) throw new ArgumentError(field, "must be a text or a list of parts");

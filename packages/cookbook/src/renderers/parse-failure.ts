@@ -1,10 +1,10 @@
 import type { ParsedResponse } from "./renderer.js";
 
-/** Why an answer cannot be used as it is. */
+/** The reason why an answer cannot be used. */
 export interface ParseFailure {
   /**
-   * `structural`: where the message ends is unknown, so the conversation cannot go on. `content`: the message
-   * is whole, but calls in it could not be read; the model can be told and asked again.
+   * `structural`: the end of the message is unknown, so the conversation cannot continue. `content`: the message
+   * is complete, but calls in it could not be parsed; the error can be sent to the model for another attempt.
    */
   readonly kind: "structural" | "content";
   readonly detail: string;
@@ -12,7 +12,7 @@ export interface ParseFailure {
 
 const longestDetail = 16_384;
 
-/** What is wrong with an answer; undefined when nothing is. */
+/** The failure of an answer; undefined if there is none. */
 export function classifyParseFailure(response: ParsedResponse): ParseFailure | undefined {
   const { message, termination } = response;
   if (termination === "malformed") {

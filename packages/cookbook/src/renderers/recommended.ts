@@ -52,7 +52,7 @@ const renderersOf: Readonly<Record<string, readonly string[]>> = {
       "Qwen/Qwen3.6-35B-A3B",
     ],
   ),
-  // The small ones do not reason unless they are asked to.
+  // The small ones do not reason by default.
   ...each(["qwen3_5_disable_thinking", "qwen3_5"], ["Qwen/Qwen3.5-0.8B", "Qwen/Qwen3.5-2B"]),
   "Qwen/Qwen3.8-27B": [
     "qwen3_8_xhigh_reasoning",
@@ -131,8 +131,8 @@ const renderersOf: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The renderers for a model, the recommended one first; none where the model is not known. What follows a
- * colon in the name, such as a longer context, makes no difference.
+ * The renderers for a model, the recommended one first; none if the model is unknown. A suffix after a
+ * colon in the name, such as a longer context, is ignored.
  */
 export function recommendedRenderers(model: string): readonly string[] {
   const name = model.split(":")[0]!;
@@ -141,8 +141,8 @@ export function recommendedRenderers(model: string): readonly string[] {
 }
 
 /**
- * The renderer to use for a model: the recommended one, else the model's own chat template, else plain text
- * for a base model that has none.
+ * The renderer to use for a model: the recommended one, else the model's own chat template, or plain text
+ * for a base model without one.
  */
 export function recommendedRenderer(
   model: string,

@@ -6,20 +6,20 @@ import { FormatRenderer } from "./format-renderer.js";
 import { RendererError } from "./renderer-error.js";
 import type { Renderer, RendererTokenizer } from "./renderer.js";
 
-/** What renderers can be told; each takes what its format has a use for. */
+/** Options of renderers; each uses those that apply to its format. */
 export interface RendererOptions extends ChatTemplateOptions {
-  /** Leaves reasoning out of earlier turns. @default as the model's own template does */
+  /** Leaves reasoning out of earlier turns. @default like the model's own template */
   readonly stripThinkingFromHistory?: boolean;
   /** DeepSeek: later system messages become messages of the user instead of an error. @default false */
   readonly systemRoleAsUser?: boolean;
-  /** gpt-oss: the date in its system message, YYYY-MM-DD; fix it for data that can be made again. @default today */
+  /** gpt-oss: the date in its system message, YYYY-MM-DD; set it for reproducible data. @default today */
   readonly currentDate?: string;
   /**
-   * Nemotron: writes a turn that is trained and has no reasoning as it can be sampled behind its prompt. The
+   * Nemotron: writes a trained turn without reasoning in the form that can be sampled after its prompt. The
    * model's own template writes another form, and so does the Python cookbook. @default false
    */
   readonly reachableTurns?: boolean;
-  /** The model, where one renderer serves models that differ in details. */
+  /** The model, if one renderer serves models that differ in details. */
   readonly model?: string;
 }
 
@@ -31,17 +31,17 @@ export type RendererFactory = (
 
 const registered = new Map<string, RendererFactory>();
 
-/** Adds a renderer of your own; a name of a built-in one is taken over. */
+/** Registers a custom renderer; it replaces a built-in one of the same name. */
 export function registerRenderer(name: string, factory: RendererFactory): void {
   registered.set(name, factory);
 }
 
-/** Takes a renderer of your own away; says whether there was one. */
+/** Removes a custom renderer; returns whether there was one. */
 export function unregisterRenderer(name: string): boolean {
   return registered.delete(name);
 }
 
-/** The names of all renderers, your own included. */
+/** The names of all renderers, including custom ones. */
 export function listRenderers(): string[] {
   return [...new Set([...Object.keys(builtInFormats), "chat_template", ...registered.keys()])];
 }
@@ -74,7 +74,7 @@ export async function getRenderer(
   );
 }
 
-/** The renderer of a chat format, such as one of your own. */
+/** The renderer of a chat format, such as a custom one. */
 export function createRenderer(format: ChatFormat, tokenizer: RendererTokenizer): Renderer {
   return new FormatRenderer(format, tokenizer);
 }

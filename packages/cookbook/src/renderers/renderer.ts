@@ -3,7 +3,7 @@ import type { EncodeOptions, ModelInput } from "tinker-ts";
 import type { Message, ToolSpec } from "./message.js";
 import type { TrainOnWhat } from "./train-on-what.js";
 
-/** What a renderer uses of a tokenizer; a `Tokenizer` is one. */
+/** The part of a tokenizer that renderers use; a `Tokenizer` has it. */
 export interface RendererTokenizer {
   readonly namedTokens: Pick<NamedTokens, "bos" | "eos">;
   encode(text: string, options?: EncodeOptions): Int32Array;
@@ -12,7 +12,7 @@ export interface RendererTokenizer {
   tokenToId(token: string): number | null;
 }
 
-/** A conversation as tokens, with what is to be learned of it. */
+/** A conversation as tokens with weights. */
 export interface SupervisedExample {
   /** The whole conversation, not yet shifted into input and targets. */
   readonly input: ModelInput;
@@ -20,7 +20,7 @@ export interface SupervisedExample {
   readonly weights: Float32Array;
 }
 
-/** How a sampled message ended: at its stop sequence, at the end of text, or not as it should. */
+/** How a sampled message ended: at its stop sequence, at the end of text, or malformed. */
 export type Termination = "stop_sequence" | "eos" | "malformed";
 
 /** A sampled message. */
@@ -29,37 +29,37 @@ export interface ParsedResponse {
   readonly termination: Termination;
 }
 
-/** How sampled tokens are read. */
+/** Options of parsing sampled tokens. */
 export interface ParseOptions {
   /**
-   * Whether the prompt ended inside an open think block. Where it is known, reasoning that was cut off is
+   * Whether the prompt ended inside an open think block. If set, reasoning that was cut off is
    * recognized as reasoning. @default whether the tokens contain the end of a block
    */
   readonly insideThinking?: boolean;
 }
 
-/** What a streaming parser reports; `contentIndex` grows with each change between text and reasoning. */
+/** Events of a streaming parser; `contentIndex` grows with each change between text and reasoning. */
 export type StreamEvent =
   | { readonly type: "header"; readonly role: string }
   | { readonly type: "text"; readonly contentIndex: number; readonly delta: string }
   | { readonly type: "thinking"; readonly contentIndex: number; readonly delta: string };
 
 /**
- * Reads a message while it is sampled. Deltas are raw: the newlines that frame reasoning and the markup of
+ * Parses a message while it is sampled. Deltas are raw: the newlines that frame reasoning and the markup of
  * tool calls are in them and not in the message that `finish` returns.
  */
 export interface StreamingParser {
-  /** Takes tokens and returns what they add. */
+  /** Adds tokens and returns their events. */
   push(tokens: number | Iterable<number>): StreamEvent[];
-  /** Ends the message: the held-back events, and the message as `parseResponse` would read it. */
+  /** Ends the message: returns the held-back events, and the message as `parseResponse` would parse it. */
   finish(): ParsedResponse & { readonly events: StreamEvent[] };
 }
 
-/** How a prompt is built. */
+/** Options of a prompt. */
 export interface GenerationPromptOptions {
-  /** Who speaks next. @default "assistant" */
+  /** The role of the next message. @default "assistant" */
   readonly role?: string;
-  /** Text that the answer begins with; it stands behind what the format itself begins an answer with. */
+  /** Text that the answer begins with, after the format's own beginning. */
   readonly prefill?: string;
 }
 
@@ -68,15 +68,15 @@ export interface Renderer {
   readonly name: string;
   readonly tokenizer: RendererTokenizer;
   /**
-   * Whether each prompt begins with the prompt and the answer of the turn before, token for token. Then one
+   * Whether each prompt begins with the prompt and answer of the turn before, token for token. Then one
    * example trains all turns, and the cost of a conversation grows with its length only.
    */
   readonly hasExtensionProperty: boolean;
-  /** Whether prompts tell the model not to reason. */
+  /** Whether prompts disable reasoning. */
   readonly disablesThinking: boolean;
   /** Whether `streamingParser` can be used. */
   readonly supportsStreaming: boolean;
-  /** Where sampling must stop; goes into `samplingParams.stop`. */
+  /** The stop sequences for `samplingParams.stop`. */
   readonly stopSequences: number[] | string[];
   /** The prompt to sample the next message from. */
   buildGenerationPrompt(
@@ -89,19 +89,19 @@ export interface Renderer {
     trainOnWhat?: TrainOnWhat,
   ): SupervisedExample;
   /**
-   * One conversation as examples in which each trained message stands behind the prompt it would be sampled
+   * One conversation as examples in which each trained message follows the prompt it would be sampled
    * from: one, or one per message where the format rewrites earlier turns. @default "last_assistant_turn"
    */
   buildSupervisedExamples(
     messages: readonly Message[],
     trainOnWhat?: TrainOnWhat,
   ): SupervisedExample[];
-  /** Reads sampled tokens; never throws for what a model wrote. */
+  /** Parses sampled tokens; never throws on malformed output. */
   parseResponse(tokens: Iterable<number>, options?: ParseOptions): ParsedResponse;
-  /** Reads tokens while they are sampled. */
+  /** Parses tokens while they are sampled. */
   streamingParser(options?: ParseOptions): StreamingParser;
-  /** The messages that tell the model about functions; they go before the conversation. */
+  /** The messages that declare functions; they go before the conversation. */
   createConversationPrefixWithTools(tools: readonly ToolSpec[], systemPrompt?: string): Message[];
-  /** The message as OpenAI-style services and the model's own chat template take it. */
+  /** The message in the form of OpenAI-style services and the model's own chat template. */
   toOpenAIMessage(message: Message): Record<string, unknown>;
 }

@@ -1,6 +1,6 @@
 import type { Renderer, SupervisedExample } from "./renderer.js";
 
-/** How an example is shown. */
+/** Options of showing an example. */
 export interface ShowExampleOptions {
   /** Colours by escape codes; without them trained text stands in brackets. @default true */
   readonly colors?: boolean;
@@ -11,7 +11,7 @@ const grey = "\u001b[90m";
 const reset = "\u001b[0m";
 
 /**
- * An example as text for a terminal: what is trained in green, context in grey. Special tokens are spelled
+ * An example as text for a terminal: trained tokens in green, context in grey. Special tokens are spelled
  * out, newlines are made visible, a picture is a note with its number of positions.
  */
 export function showExample(
@@ -61,7 +61,7 @@ function* runsOf({ input, weights }: SupervisedExample): Generator<Run> {
   if (run) yield run;
 }
 
-/** Data must not be able to steer the terminal that it is shown on. */
+/** Data must not be able to control the terminal. */
 function withoutEscapes(text: string): string {
   return text.replaceAll("\u001b", "␛");
 }

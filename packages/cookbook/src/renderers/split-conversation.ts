@@ -4,7 +4,7 @@ import { RendererError } from "./renderer-error.js";
 import type { SupervisedExample } from "./renderer.js";
 import type { TrainOnWhat } from "./train-on-what.js";
 
-/** What splitting needs to know of a renderer. */
+/** Properties of a renderer that splitting depends on. */
 export interface SplitRules {
   readonly name: string;
   readonly extension: Extension;
@@ -14,12 +14,12 @@ export interface SplitRules {
 }
 
 /**
- * Examples in which each trained message stands behind the prompt it would be sampled from.
+ * Examples in which each trained message follows the prompt it would be sampled from.
  *
  * - A format that extends needs one example.
  * - One that rewrites earlier turns needs one per trained message, ending there.
- * - A format that was told to keep the reasoning of earlier turns extends where every turn reasons. It gets
- *   one example too, in which a turn without reasoning is trained as it stands in history.
+ * - A format that keeps the reasoning of earlier turns extends if every turn has reasoning. It gets
+ *   one example too, in which a turn without reasoning is trained in the form it has in history.
  */
 export function splitConversation(
   rules: SplitRules,

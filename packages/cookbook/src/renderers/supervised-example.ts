@@ -7,11 +7,11 @@ import type { TrainOnWhat } from "./train-on-what.js";
 export interface WeightedChunk {
   readonly chunk: ModelInputChunkInput;
   readonly weight: 0 | 1;
-  /** How many of its first tokens are context in any case. @default 0 */
+  /** Number of first tokens that are always context. @default 0 */
   readonly given?: number;
 }
 
-/** Puts chunks together; empty ones, which services refuse, are left out. */
+/** Joins chunks; empty ones, which services refuse, are left out. */
 export function assembleExample(chunks: readonly WeightedChunk[]): SupervisedExample {
   const kept = chunks.filter(({ chunk }) => chunkLength(chunk) > 0);
   const length = kept.reduce((sum, { chunk }) => sum + chunkLength(chunk), 0);
@@ -19,7 +19,7 @@ export function assembleExample(chunks: readonly WeightedChunk[]): SupervisedExa
   let offset = 0;
   for (const { chunk, weight, given = 0 } of kept) {
     const end = offset + chunkLength(chunk);
-    // A picture is nothing that a model writes.
+    // A model never writes a picture.
     if (weight === 1 && "tokens" in chunk) weights.fill(1, Math.min(offset + given, end), end);
     offset = end;
   }
@@ -32,7 +32,7 @@ export function chunkLength(chunk: ModelInputChunkInput): number {
   return "expectedTokens" in chunk ? (chunk.expectedTokens ?? 0) : 0;
 }
 
-/** Whether what a message says is trained. */
+/** Whether the content of a message is trained. */
 export function isTrained(
   message: Message,
   place: { readonly isLast: boolean; readonly inLastAssistantTurn: boolean },

@@ -3,15 +3,15 @@ import { callFields, readJsonCall } from "./parsing/tool-calls.js";
 import { RendererError } from "./renderer-error.js";
 import type { ParsedResponse, Renderer } from "./renderer.js";
 
-/** How a format that knows no functions speaks of them. */
+/** Options of tools in formats without support for them. */
 export interface TextToolsOptions {
-  /** Tells the model about functions and how to call them. @default a list of their JSON Schemas, and the form of a call */
+  /** Writes the declaration of functions for the model. @default a list of their JSON Schemas, and the form of a call */
   readonly declare?: ((tools: readonly ToolSpec[]) => string) | undefined;
 }
 
 /**
- * A renderer for functions in a format that knows none, such as the template of a small model: everything is text.
- * A declaration stands in the system message, a call is `<tool_call>` with JSON in it, a result is what the user says in
+ * A renderer with tools for a format without support for them, such as the template of a small model: everything is text.
+ * The declaration is in the system message, a call is `<tool_call>` with JSON in it, a result is a message of the user in
  * `<tool_response>`.
  */
 export function withTextTools(renderer: Renderer, options: TextToolsOptions = {}): Renderer {
@@ -22,7 +22,7 @@ export function withTextTools(renderer: Renderer, options: TextToolsOptions = {}
     tokenizer: renderer.tokenizer,
     hasExtensionProperty: renderer.hasExtensionProperty,
     disablesThinking: renderer.disablesThinking,
-    // A stream tells deltas as they are; calls are read from the whole.
+    // Streamed deltas are raw; calls are parsed from the whole.
     supportsStreaming: renderer.supportsStreaming,
     stopSequences: renderer.stopSequences,
     buildGenerationPrompt: (messages, prompt) =>
@@ -51,7 +51,7 @@ export function withTextTools(renderer: Renderer, options: TextToolsOptions = {}
   };
 }
 
-/** The renderer itself where its format knows functions, else one that speaks of them in text. */
+/** The renderer itself if its format supports tools, else one that writes them as text. */
 export function rendererForTools(renderer: Renderer): Renderer {
   const probe = { name: "probe", description: "", parameters: { type: "object", properties: {} } };
   try {
@@ -75,7 +75,7 @@ function asText(message: Message): Message {
   }
   const { toolCalls, unparsedToolCalls, ...rest } = message;
   const calls = (toolCalls ?? []).map(callText);
-  // What could not be read was written all the same.
+  // Unparsed calls are part of the text, too.
   const written = [...calls, ...(unparsedToolCalls ?? []).map(({ rawText }) => rawText)];
   if (written.length === 0) return rest;
   const text = textOf(message);
@@ -87,7 +87,7 @@ function callText({ function: { name, arguments: args } }: ToolCall): string {
   return `<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${args}}\n</tool_call>`;
 }
 
-/** The calls in a text, where the format has not read them itself. */
+/** The calls in a text, unless the format has parsed them itself. */
 function withCalls(response: ParsedResponse): ParsedResponse {
   const { message } = response;
   if (message.toolCalls || message.unparsedToolCalls) return response;

@@ -11,6 +11,6 @@ export const trainOnWhat = [
 
 /**
  * Which tokens of a conversation are trained; the end of a message belongs to it, headers are trained
- * with `all_tokens` alone, a begin-of-text token never. `customized` reads `trainable` of each message.
+ * with `all_tokens` only, a begin-of-text token never. `customized` reads `trainable` of each message.
  */
 export type TrainOnWhat = (typeof trainOnWhat)[number];

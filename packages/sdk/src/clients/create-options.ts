@@ -1,6 +1,6 @@
 import { needed, option, type OptionsOf } from "../errors/check-options.js";
 import type { OperationOptions } from "../futures/operation.js";
-import type { RetryConfig } from "./retry-config.js";
+import type { RetryConfig } from "./sampling/retry-handler.js";
 import type { SamplingSource } from "./sampling-source.js";
 import type { UserMetadata } from "./training/make-training-client.js";
 

@@ -8,13 +8,17 @@ export type {
   RenderChatOptions,
   Tokenizer,
 } from "@tinker-ts/hub";
-export type { DownloadProgress } from "../checkpoints/download-file.js";
-export type { DownloadedFile } from "../checkpoints/download-file.js";
+export type { DownloadedFile, DownloadProgress } from "../checkpoints/download-file.js";
 export type { UploadProgress } from "../checkpoints/upload-checkpoint.js";
 export type { DownloadedCheckpoint } from "../checkpoints/download-checkpoint.js";
 export { ApiFuture } from "../futures/api-future.js";
-export type { FutureState, FutureStatus, FutureTimings, LastAnswer } from "../futures/operation.js";
-export type { OperationOptions } from "../futures/operation.js";
+export type {
+  FutureState,
+  FutureStatus,
+  FutureTimings,
+  LastAnswer,
+  OperationOptions,
+} from "../futures/operation.js";
 export type { CancelTimer, Clock, ScheduleOptions } from "../runtime/clock.js";
 export type { ClientEvent, EventListener, OperationName } from "../runtime/events.js";
 export type { Logger, LogLevel } from "../runtime/logger.js";
@@ -25,11 +29,11 @@ export { loadTokenizer, type LoadTokenizerOptions } from "./load-tokenizer.js";
 export type { FetchHandler } from "../transport/fetch-transport.js";
 export type { SocketOptions } from "../transport/socket-transport.js";
 export type { UserMetadata } from "./training/make-training-client.js";
-export { isLostRun } from "./recovery/recover-training-client.js";
 export {
+  isLostRun,
   recoverTrainingClient,
-  trainWithRecovery,
   type RecoveryOptions,
+  trainWithRecovery,
 } from "./recovery/recover-training-client.js";
 export type { RecoveredTraining, RecoveryPolicy } from "./recovery/rebuild-client.js";
 export { RestClient } from "./rest-client.js";
@@ -44,7 +48,7 @@ export type {
   ScopeOptions,
   UploadCheckpointOptions,
 } from "./rest-options.js";
-export type { RetryConfig } from "./retry-config.js";
+export type { RetryConfig } from "./sampling/retry-handler.js";
 export {
   SamplingClient,
   type ComputeLogprobsOptions,

@@ -9,7 +9,7 @@ import type { ModelInputLike } from "../types/model-input.js";
 import type { SamplingExtensions } from "../types/sampling-extensions.js";
 import type { SampleResponse, SamplingParamsInput } from "../types/sampling.js";
 import type { TensorData, TensorDataInit } from "../types/tensor-data.js";
-import type { RetryConfig } from "./retry-config.js";
+import type { RetryConfig } from "./sampling/retry-handler.js";
 import type { SampleStream } from "./sampling/sample-stream.js";
 import type { SamplingClientState } from "./sampling/transfer-state.js";
 

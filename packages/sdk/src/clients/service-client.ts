@@ -35,7 +35,7 @@ import {
   type CreateSamplingClientOptions,
 } from "./create-options.js";
 import { RestClient } from "./rest-client.js";
-import { completeRetryConfig } from "./retry-config.js";
+import { completeRetryConfig } from "./sampling/retry-handler.js";
 import type { SampleOptions, SamplingClient } from "./sampling-client.js";
 import {
   checkSamplingSource,

@@ -5,7 +5,7 @@ import type {
   ForwardBackwardOutput,
   OptimStepResponse,
 } from "../types/training.js";
-import type { RetryConfig } from "./retry-config.js";
+import type { RetryConfig } from "./sampling/retry-handler.js";
 import type { UserMetadata } from "./training/make-training-client.js";
 
 /** The fields of `PassOptions`. */

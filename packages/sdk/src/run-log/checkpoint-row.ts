@@ -1,4 +1,4 @@
-import type { Line, LineValue } from "./json-lines.js";
+import type { Line, LineValue } from "./folder-writer.js";
 
 /** A checkpoint of a run: where training goes on and from which weights. One line of `checkpoints.jsonl`. */
 export interface CheckpointRow {

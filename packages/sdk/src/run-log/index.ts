@@ -1,7 +1,7 @@
 export type { CheckpointRow } from "./checkpoint-row.js";
 export { consoleSink, type ConsoleSinkOptions, type ConsoleStream } from "./console-sink.js";
-export { nonFiniteMark, type Line, type LineValue, type ReadLines } from "./json-lines.js";
-export { openTelemetrySink } from "./open-telemetry-sink.js";
+export { nonFiniteMark, type Line, type LineValue, type ReadLines } from "./folder-writer.js";
+export { openTelemetrySink, type Span, StepSpans } from "./open-telemetry-sink.js";
 export {
   readJsonLines,
   readRunFolder,
@@ -21,4 +21,3 @@ export type {
 } from "./run-record.js";
 export { checkpointOfRun, savedWeights, type WeightsKind } from "./saved-weights.js";
 export { ServiceSink, type LogPort, type ServiceSinkOptions } from "./service-sink.js";
-export { StepSpans, type Span } from "./open-telemetry-sink.js";

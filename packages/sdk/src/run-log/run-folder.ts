@@ -1,7 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import path from "node:path";
 import { readCheckpointLine, type CheckpointRow } from "./checkpoint-row.js";
-import { parseJsonLine, parseJsonLines, type Line, type ReadLines } from "./json-lines.js";
+import { parseJsonLine, parseJsonLines, type Line, type ReadLines } from "./folder-writer.js";
 import type { Span } from "./open-telemetry-sink.js";
 
 /** The files of a run's folder; the Python cookbook has the same. */

@@ -6,8 +6,7 @@ import { ArgumentError } from "../errors/argument-error.js";
 import type { StudioControls } from "../wire/studio.js";
 import { toCheckpointLine, type CheckpointRow } from "./checkpoint-row.js";
 import { FolderClaim } from "./folder-claim.js";
-import { FolderWriter } from "./folder-writer.js";
-import { toJsonLine, type Line, type LineValue } from "./json-lines.js";
+import { FolderWriter, type Line, type LineValue, toJsonLine } from "./folder-writer.js";
 import { readRunFolder, runFiles, type RunFolder } from "./run-folder.js";
 import type {
   LoggedExample,

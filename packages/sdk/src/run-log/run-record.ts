@@ -1,5 +1,5 @@
 import type { CheckpointRow } from "./checkpoint-row.js";
-import type { LineValue } from "./json-lines.js";
+import type { LineValue } from "./folder-writer.js";
 import type { Span } from "./open-telemetry-sink.js";
 
 /** Named values of one step; text is logged as it is, undefined values are left out. */

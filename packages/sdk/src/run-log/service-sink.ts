@@ -1,6 +1,6 @@
 import type { LogEntry, LogsAnswer } from "../wire/log-lines.js";
 import type { StudioControls } from "../wire/studio.js";
-import type { LineValue } from "./json-lines.js";
+import type { LineValue } from "./folder-writer.js";
 import type { RunRecord, RunSink } from "./run-record.js";
 
 /** Something that takes lines of a run's log; `service.createRestClient()` does. */

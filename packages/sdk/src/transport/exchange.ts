@@ -2,7 +2,7 @@ import { APIConnectionError, APITimeoutError } from "../errors/api-error.js";
 import { listen, stopListening, type AbortListener } from "../runtime/cancellation.js";
 import type { CancelTimer, Clock } from "../runtime/clock.js";
 import { silenceError, slowestAnswerBytesPerMs, tooLargeError } from "./answer-bounds.js";
-import type { Lease } from "./connection-pool.js";
+import type { Lease } from "./socket-transport.js";
 import {
   describeRequest,
   isEmptyBadRequest,

@@ -1,9 +1,10 @@
 import type { Socket } from "node:net";
 import type { Client } from "undici";
 import type { Clock } from "../runtime/clock.js";
-import { ConnectionPool } from "./connection-pool.js";
 import { Exchange } from "./exchange.js";
 import type { HttpRequest, HttpResponse, Transport } from "./message.js";
+import type { Cancellation } from "../runtime/cancellation.js";
+import { Semaphore, WaitList } from "../runtime/semaphore.js";
 
 /** How sockets are opened. */
 export interface SocketOptions {
@@ -147,4 +148,203 @@ async function loadClientFactory(options: SocketOptions, locate: Locate): Promis
 function keepDetached(socket: Socket): void {
   socket.unref();
   socket.ref = () => socket;
+}
+
+/** One undici client: a socket of HTTP/1.1, or of HTTP/2 with many streams. */
+export interface PooledConnection {
+  readonly client: Client;
+  /** Requests it carries at once. */
+  capacity: number;
+  active: number;
+  /** Not open yet, so it is not known how much it will carry. */
+  isOpening: boolean;
+  /** Lost or about to be closed; never leased again. */
+  isDead: boolean;
+}
+
+/** How many requests and sockets a pool allows. */
+export interface PoolLimits {
+  /** Requests that may be sent and not yet be answered or parked. */
+  readonly maxFresh: number;
+  readonly maxConnections: number;
+  /** Whether connections may turn out to carry many requests at once. */
+  readonly mayMultiplex: boolean;
+}
+
+/** Opens a connection; calls back when it is open, with true for HTTP/2. */
+export type OpenConnection = (onOpen: (isMultiplexed: boolean) => void) => Client;
+
+const streamsPerConnection = 100;
+
+/**
+ * The connections of one kind of work to one server.
+ *
+ * - A long poll may wait for a minute, and thousands of them may be open. They must not keep others
+ *   from being sent, nor may a burst open thousands of sockets for requests that take a millisecond.
+ *   So a small number of *fresh* requests may be under way; one that has waited a while is *parked*:
+ *   it keeps its socket but gives its place to the next.
+ * - The connection used last is used first, so a burst's surplus goes idle and is closed.
+ * - Where HTTP/2 is hoped for, a burst waits for the connection that is being opened instead of opening
+ *   one per request; with the first that is not HTTP/2, or fails to open, that hope ends.
+ * - undici's own pool looks through all its clients for a free one; with thousands of parked
+ *   requests that costs more than the request. Here a free connection is the top of a stack.
+ */
+export class ConnectionPool {
+  readonly #open: OpenConnection;
+  readonly #limits: PoolLimits;
+  readonly #fresh: Semaphore;
+  readonly #waitingForConnection = new WaitList();
+  readonly #free: PooledConnection[] = [];
+  readonly #all = new Set<PooledConnection>();
+  #openingCount = 0;
+  #hopesToShare: boolean;
+
+  constructor(open: OpenConnection, limits: PoolLimits) {
+    this.#open = open;
+    this.#limits = limits;
+    this.#fresh = new Semaphore(limits.maxFresh);
+    this.#hopesToShare = limits.mayMultiplex;
+  }
+
+  /** The right to send at once; undefined when others are in line. */
+  tryTake(): Lease | undefined {
+    if (!this.#fresh.tryAcquire()) return undefined;
+    const connection = this.#pickFree();
+    if (connection) return new Lease(connection, this, this.#fresh);
+    this.#fresh.release();
+    return undefined;
+  }
+
+  /** Waits for the right to send; `park` or `giveBack` ends being fresh. */
+  take(signal?: Cancellation): Promise<Lease> {
+    return this.#fresh.acquire(1, signal).then(() => {
+      const connection = this.#pickFree();
+      return connection ? new Lease(connection, this, this.#fresh) : this.#takeNextFree(signal);
+    });
+  }
+
+  async #takeNextFree(signal?: Cancellation): Promise<Lease> {
+    try {
+      for (;;) {
+        await this.#waitingForConnection.wait(signal);
+        const connection = this.#pickFree();
+        if (connection) return new Lease(connection, this, this.#fresh);
+      }
+    } catch (error) {
+      this.#fresh.release();
+      throw error;
+    }
+  }
+
+  async destroy(): Promise<void> {
+    await Promise.all([...this.#all].map((connection) => connection.client.destroy()));
+  }
+
+  #pickFree(): PooledConnection | undefined {
+    let connection = this.#free.at(-1);
+    while (connection?.isDead) {
+      this.#free.pop();
+      connection = this.#free.at(-1);
+    }
+    connection ??= this.#mayOpen() ? this.#add() : undefined;
+    if (!connection) return undefined;
+    connection.active++;
+    if (connection.active >= connection.capacity) this.#free.pop();
+    return connection;
+  }
+
+  #mayOpen(): boolean {
+    if (this.#hopesToShare && this.#openingCount > 0) return false;
+    return this.#all.size < this.#limits.maxConnections;
+  }
+
+  #add(): PooledConnection {
+    const client = this.#open((isMultiplexed) => this.#onOpen(connection, isMultiplexed));
+    const connection: PooledConnection = {
+      client,
+      capacity: 1,
+      active: 0,
+      isOpening: true,
+      isDead: false,
+    };
+    client.on("disconnect", () => this.#forget(connection));
+    this.#openingCount++;
+    this.#all.add(connection);
+    this.#free.push(connection);
+    return connection;
+  }
+
+  #onOpen(connection: PooledConnection, isMultiplexed: boolean): void {
+    this.#endOpening(connection, isMultiplexed);
+    if (!isMultiplexed || connection.isDead) return;
+    const wasFull = connection.active >= connection.capacity;
+    connection.capacity = streamsPerConnection;
+    if (wasFull) this.#offer(connection);
+  }
+
+  /** Requests that waited for it share it, or open their own. */
+  #endOpening(connection: PooledConnection, isMultiplexed: boolean): void {
+    if (!connection.isOpening) return;
+    connection.isOpening = false;
+    this.#openingCount--;
+    const hoped = this.#hopesToShare;
+    this.#hopesToShare = isMultiplexed;
+    if (hoped && !isMultiplexed) while (this.#waitingForConnection.wakeFirst());
+  }
+
+  /** A request on this connection is over; for leases. */
+  giveBack(connection: PooledConnection, isUsable: boolean): void {
+    const wasFull = connection.active >= connection.capacity;
+    connection.active--;
+    if (!isUsable) {
+      this.#forget(connection);
+    } else if (wasFull && !connection.isDead) {
+      this.#offer(connection);
+    }
+  }
+
+  #offer(connection: PooledConnection): void {
+    this.#free.push(connection);
+    let room = connection.capacity - connection.active;
+    while (room-- > 0 && this.#waitingForConnection.wakeFirst());
+  }
+
+  #forget(connection: PooledConnection): void {
+    if (connection.isDead) return;
+    connection.isDead = true;
+    this.#all.delete(connection);
+    this.#endOpening(connection, false);
+    // Streams of others on the same connection end by themselves; then it goes. One that is gone
+    // already has nothing to say.
+    const { client, active } = connection;
+    (active > 0 ? client.close() : client.destroy()).catch(() => {});
+    this.#waitingForConnection.wakeFirst();
+  }
+}
+
+/** The right to use a connection for one request. */
+export class Lease {
+  readonly connection: PooledConnection;
+  readonly #pool: ConnectionPool;
+  readonly #fresh: Semaphore;
+  #isFresh = true;
+
+  constructor(connection: PooledConnection, pool: ConnectionPool, fresh: Semaphore) {
+    this.connection = connection;
+    this.#pool = pool;
+    this.#fresh = fresh;
+  }
+
+  /** The request has waited a while: let another one be sent. */
+  park(): void {
+    if (!this.#isFresh) return;
+    this.#isFresh = false;
+    this.#fresh.release();
+  }
+
+  /** The request is over; a connection that is not usable any more is closed. */
+  giveBack(isUsable: boolean): void {
+    this.park();
+    this.#pool.giveBack(this.connection, isUsable);
+  }
 }

@@ -6,7 +6,7 @@ export interface ApiKeyOptions {
   /** The key itself; only its hash is kept in memory and nothing of it is written to disk. */
   readonly key: string;
   /**
-   * Whose things are visible with it; several keys may share one owner.
+   * The owner of the things that are visible with it; several keys may share one owner.
    * @default a name made from the key's hash, the same at every start
    */
   readonly owner?: string;
@@ -26,8 +26,8 @@ const anyone: Principal = { owner: localOwner, email: null, keyId: "none" };
 /**
  * The keys that may use the server.
  *
- * - Keys are compared by hash and in constant time, and always against all of them.
- * - Without any key configured everyone is the owner "local".
+ * - Keys are compared by hash and in constant time, and always with all of them.
+ * - Without configured keys every caller is the owner "local".
  */
 export class ApiKeys {
   readonly #keys: readonly StoredKey[];
@@ -47,7 +47,7 @@ export class ApiKeys {
     return this.#keys.length === 0;
   }
 
-  /** Who holds this key, or undefined when nobody does. */
+  /** The principal of this key, or undefined if the key is unknown. */
   identify(key: string): Principal | undefined {
     if (this.isOpen) return anyone;
     const hash = digest(key);
@@ -58,7 +58,7 @@ export class ApiKeys {
     return found;
   }
 
-  /** Who a key id stands for, as long as that key is still configured. */
+  /** The principal of a key id, while that key is configured. */
   byId(keyId: string): Principal | undefined {
     if (this.isOpen) return anyone;
     return this.#keys.find(({ principal }) => principal.keyId === keyId)?.principal;

@@ -6,7 +6,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 const issuer = "passport-tinker-ts";
 const tokenLifetimeSec = 3600;
 
-/** Tells who is asking: by API key, or by a token that was exchanged for one. */
+/** Identifies callers by API key, or by a token that was exchanged for one. */
 export class Authenticator {
   readonly #keys: ApiKeys;
   readonly #secret: Uint8Array;
@@ -18,14 +18,14 @@ export class Authenticator {
     this.#clock = clock;
   }
 
-  /** Who holds this credential, or undefined when it is unknown or has expired. */
+  /** The principal of this credential, or undefined if it is unknown or has expired. */
   identify(credential: string): Principal | undefined {
     if (this.#keys.isOpen || !credential.startsWith("eyJ")) return this.#keys.identify(credential);
     const claims = verifyToken(credential, this.#secret, this.#clock.now());
     return claims && this.#keys.byId(claims.kid);
   }
 
-  /** A token that stands for this caller for an hour. */
+  /** A token for this caller, valid for an hour. */
   issueToken(caller: Principal, scope?: string): string {
     const issuedAtSec = Math.floor(this.#clock.now() / 1000);
     return signToken(
@@ -49,14 +49,14 @@ export function credentialOf(headers: Headers): string {
   return headers.get("x-api-key") ?? bearer?.[1] ?? "";
 }
 
-/** What a token says. */
+/** The claims of a token. */
 interface Claims {
   readonly iss: string;
   readonly sub: string;
   readonly email?: string;
-  /** The key it was exchanged for; when that key goes, so does the token. */
+  /** The key it was exchanged for; the token becomes invalid with that key. */
   readonly kid: string;
-  /** What it was made for. */
+  /** The purpose of the token. */
   readonly scope?: string;
   /** Seconds since the epoch. */
   readonly iat: number;
@@ -74,7 +74,7 @@ function signToken(claims: Claims, secret: Uint8Array): string {
 /** The claims of a token that this server has signed and that has not expired. */
 function verifyToken(token: string, secret: Uint8Array, nowMs: number): Claims | undefined {
   const [head, payload, given, ...rest] = token.split(".");
-  // Only this one header is ever issued, so no other algorithm can be talked into.
+  // Only this one header is ever issued, so that no other algorithm is accepted.
   if (head !== header || !payload || !given || rest.length > 0) return undefined;
   const expected = Buffer.from(signature(`${head}.${payload}`, secret));
   const actual = Buffer.from(given);

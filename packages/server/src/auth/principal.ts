@@ -1,8 +1,8 @@
-/** Who is asking. */
+/** An authenticated caller. */
 export interface Principal {
-  /** Everything a caller makes belongs to this name. */
+  /** The owner of everything that the caller creates. */
   readonly owner: string;
   readonly email: string | null;
-  /** Names the key that was used, without telling it. */
+  /** Identifies the key that was used, without revealing it. */
   readonly keyId: string;
 }

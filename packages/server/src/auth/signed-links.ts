@@ -7,7 +7,7 @@ export interface SignedLink {
   readonly expiresAt: number;
 }
 
-/** What a valid link points to. */
+/** The target of a valid link. */
 export interface LinkTarget {
   readonly kind: string;
   readonly subject: string;
@@ -36,7 +36,7 @@ export class SignedLinks {
     return { url: `${origin}${signedPath}/${target.kind}?${query.toString()}`, expiresAt };
   }
 
-  /** What the link of this kind and query allows, or undefined when it was not signed here or has expired. */
+  /** The target of a link, or undefined if it was not signed here or has expired. */
   verify(kind: string, query: URLSearchParams): LinkTarget | undefined {
     const subject = query.get("subject") ?? "";
     const expiresAt = Number(query.get("expires")) * 1000;

@@ -13,7 +13,7 @@ export function checkName(name: string): string {
   );
 }
 
-/** A path of the API, taken apart; a path of another form is a bad request. */
+/** Parses a path of the API; a path of another form is a bad request. */
 export function parsePath(tinkerPath: string): CheckpointPath {
   try {
     return CheckpointPath.parse(tinkerPath);

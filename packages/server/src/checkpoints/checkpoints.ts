@@ -10,7 +10,7 @@ import type { Clock } from "../time/clock.js";
 import { parsePath, pathOf } from "./checkpoint-names.js";
 import type { StateFolders } from "./state-folders.js";
 
-/** What checkpoints are kept with. */
+/** Dependencies of checkpoints. */
 export interface CheckpointsParts {
   readonly store: Store;
   readonly clock: Clock;
@@ -38,7 +38,7 @@ export class Checkpoints {
     throw notFound(`checkpoint ${tinkerPath}`);
   }
 
-  /** The checkpoint at a path, whoever owns it. */
+  /** The checkpoint at a path, of any owner. */
   existing(tinkerPath: string): CheckpointRecord {
     const { trainingRunId, checkpointType, name } = parsePath(tinkerPath);
     const found = this.#current(trainingRunId, checkpointType, name);
@@ -51,7 +51,7 @@ export class Checkpoints {
     return this.#noticing(checkpoint, () => this.folders.read(checkpoint, modelFolder));
   }
 
-  /** Makes sure that the files of a checkpoint are what was written. */
+  /** Verifies the files of a checkpoint. */
   verify(checkpoint: CheckpointRecord): Promise<void> {
     return this.#noticing(checkpoint, () => this.folders.verify(checkpoint));
   }
@@ -63,7 +63,7 @@ export class Checkpoints {
     throw notFound(`checkpoint ${pathOf({ runId, type, name })}`);
   }
 
-  /** Notes that an ephemeral checkpoint is in use, to the minute. */
+  /** Records the last use of an ephemeral checkpoint, to the minute. */
   noteUse({ folder, isEphemeral, usedAt }: CheckpointRecord): void {
     const { store, clock, logger } = this.#parts;
     if (!isEphemeral || clock.now() - usedAt < 60_000) return;
@@ -122,13 +122,13 @@ export class Checkpoints {
     logger[level](event.replace(".", " "), { path: pathOf(checkpoint) });
   }
 
-  /** Deletes the files of a checkpoint whose record says that it is deleted. */
+  /** Deletes the files of a checkpoint that is recorded as deleted. */
   async removeFiles(folder: string): Promise<void> {
     this.#onRemoved(folder);
     await this.folders.remove([folder]);
   }
 
-  /** Deletes what has expired and the ephemeral ones that are unused for too long or too many. */
+  /** Deletes expired checkpoints, and ephemeral ones that are unused for too long or too many. */
   async sweep(): Promise<void> {
     const { store, clock, limits } = this.#parts;
     const now = clock.now();
@@ -150,7 +150,7 @@ export class Checkpoints {
     }
   }
 
-  /** Puts on record that a checkpoint is damaged, when it turns out to be. */
+  /** Records that a checkpoint is damaged. */
   async #noticing<T>(checkpoint: CheckpointRecord, work: () => Promise<T>): Promise<T> {
     try {
       return await work();

@@ -3,10 +3,10 @@ import path from "node:path";
 import type { Logger } from "../log/logger.js";
 import type { Store } from "../store/store.js";
 
-/** The folder in the data directory for what nobody knows any more. */
+/** The folder in the data directory for files without a record. */
 export const lostAndFound = "lost-and-found";
 
-/** Keeps what is found in the data directory and cannot be accounted for; nothing in it is ever deleted here. */
+/** Keeps files of the data directory without a record; nothing in it is ever deleted here. */
 export class LostAndFound {
   readonly #root: string;
   readonly #logger: Logger;
@@ -16,7 +16,7 @@ export class LostAndFound {
     this.#logger = logger;
   }
 
-  /** Moves a file or folder there; `what` is all that is known about it. */
+  /** Moves a file or folder there; `what` describes it. */
   async keep(
     kind: "checkpoints" | "snapshots" | "blobs",
     place: string,

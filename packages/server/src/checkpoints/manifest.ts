@@ -6,25 +6,25 @@ import { pipeline } from "node:stream/promises";
 import { isMissing } from "../errors/storage-failure.js";
 import type { FileDigest, FolderFiles } from "../store/content.js";
 
-/** The file in a folder of weights that says what belongs to it. */
+/** The file in a folder of weights that lists its contents. */
 export const manifestFile = "manifest.json";
 
-/** What a folder of weights is, so that it can be accounted for when nothing else knows it. */
+/** The identity of a folder of weights, to recover it without a record. */
 export interface StateOrigin {
   /** The path of a checkpoint, or the model of a snapshot. */
   readonly of: string;
-  /** How many operations had changed the model of a snapshot. */
+  /** The number of operations applied to the model of a snapshot. */
   readonly applied?: number;
   /** The request that wrote it. */
   readonly request?: string;
 }
 
-/** What `manifest.json` holds. */
+/** The contents of `manifest.json`. */
 export interface Manifest extends StateOrigin {
   readonly files: FolderFiles;
 }
 
-/** Writes down what is in a folder and where it comes from; returns its files, the manifest among them. */
+/** Records the files of a folder and their origin; returns its files, the manifest among them. */
 export async function writeManifest(folder: string, origin: StateOrigin): Promise<FolderFiles> {
   const files: Record<string, FileDigest> = {};
   for (const name of (await readdir(folder)).toSorted()) {
@@ -36,7 +36,7 @@ export async function writeManifest(folder: string, origin: StateOrigin): Promis
   return { ...files, [manifestFile]: await digestFile(path.join(folder, manifestFile)) };
 }
 
-/** The manifest of a folder, or undefined when it has none that can be read. */
+/** The manifest of a folder, or undefined if it has no readable one. */
 export async function readManifest(folder: string): Promise<Manifest | undefined> {
   try {
     const text = await readFile(path.join(folder, manifestFile), "utf8");
@@ -48,7 +48,7 @@ export async function readManifest(folder: string): Promise<Manifest | undefined
   }
 }
 
-/** What is wrong with a folder: the first file that is not as it must be. */
+/** The first damaged file of a folder. */
 export async function findDamage(
   folder: string,
   files: FolderFiles,
@@ -72,7 +72,7 @@ async function problemOf(file: string, expected: FileDigest): Promise<string | n
   return found.sha256 === expected.sha256 ? null : "does not match its SHA-256";
 }
 
-/** What is read of a file at once: every read is a trip to another thread, and hashing this much takes about a millisecond. */
+/** Bytes to read at once: every read goes through another thread, and hashing this much takes about a millisecond. */
 const readBytes = 1 << 20;
 
 async function digestFile(file: string): Promise<FileDigest> {

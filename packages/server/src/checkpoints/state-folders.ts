@@ -14,7 +14,7 @@ import {
   type StateOrigin,
 } from "./manifest.js";
 
-/** A folder on record; `files` is null where it was written before digests were kept. */
+/** A folder on record; `files` is null if it was written before digests were stored. */
 export interface KnownFolder {
   readonly folder: string;
   readonly files: FolderFiles | null;
@@ -29,7 +29,7 @@ export interface UnknownFolder {
 
 /**
  * Adapter states on disk, one folder each under a name of its own making; nothing is ever overwritten.
- * What is read is compared with its digests first.
+ * Files are verified by their digests before reading.
  */
 export class StateFolders {
   readonly #root: string;
@@ -62,7 +62,7 @@ export class StateFolders {
     return (await this.#loadKit()).readAdapter(this.pathOf(known.folder), modelFolder);
   }
 
-  /** Makes sure that a folder is what was written, or says which of its files is not. */
+  /** Verifies the files of a folder; throws an error that names the first damaged one. */
   async verify({ folder, files }: KnownFolder): Promise<void> {
     const damage = files && (await findDamage(this.pathOf(folder), files));
     if (!damage) return;
@@ -70,7 +70,7 @@ export class StateFolders {
     throw new DamagedError(file, damage.problem);
   }
 
-  /** Reads an adapter that was unpacked into one of the folders and made elsewhere. */
+  /** Reads an adapter from elsewhere that was unpacked into one of the folders. */
   async readForeign(folder: string, modelFolder: string) {
     return (await this.#loadKit()).readForeignAdapter(this.pathOf(folder), modelFolder);
   }
@@ -84,7 +84,7 @@ export class StateFolders {
     return (await readdir(this.pathOf(folder))).toSorted();
   }
 
-  /** Deletes folders; what is left of one when the process ends meanwhile has the name of an unfinished one. */
+  /** Deletes folders; after a crash the rest has the name of an unfinished one. */
   async remove(folders: readonly string[]): Promise<void> {
     for (const folder of folders) {
       const doomed = isUnfinished(folder) ? folder : `.${folder}`;
@@ -92,13 +92,13 @@ export class StateFolders {
         () => true,
         () => false,
       );
-      // Unpacking that was given up can still put a file there for a moment.
+      // Aborted unpacking can still create a file there for a moment.
       const place = this.pathOf(isRenamed ? doomed : folder);
       await rm(place, { recursive: true, force: true, maxRetries: 5 });
     }
   }
 
-  /** Deletes what was never finished, and lists what is whole and not `known`. */
+  /** Deletes unfinished folders, and lists complete ones that are not `known`. */
   async findUnknown(known: ReadonlySet<string>): Promise<UnknownFolder[]> {
     const present = await readdir(this.#root).catch((error: unknown) => {
       if (isMissing(error)) return [];

@@ -4,7 +4,7 @@ import { pipeline } from "node:stream/promises";
 import { findDamage, manifestFile, readManifest } from "./manifest.js";
 import { ApiError, badRequest } from "../errors/api-error.js";
 
-/** The files that make an adapter; nothing else of an archive is unpacked. */
+/** The files of an adapter; nothing else of an archive is unpacked. */
 const adapterFiles = new Set([
   "adapter_config.json",
   "adapter_model.safetensors",
@@ -12,7 +12,7 @@ const adapterFiles = new Set([
   manifestFile,
 ]);
 
-/** Largest JSON file: what is longer is no configuration, and would be parsed whole. */
+/** Largest JSON file: longer files are not configurations, and would be parsed whole. */
 const maxJsonBytes = 1 << 19;
 
 /** Unpacks the adapter in a tar archive (packed or not) into a folder; links and paths are ignored. */
@@ -38,7 +38,7 @@ export async function unpackAdapter(
     strict: true,
     filter(name, entry) {
       unpackedBytes += entry.size;
-      // A small archive can hold a lot of nothing.
+      // A small archive can expand to a large one.
       if (unpackedBytes > maxBytes) unpack.abort(tooLarge(maxBytes));
       const file = name.replace(/^\.\//, "");
       if (!adapterFiles.has(file) || !("type" in entry) || entry.type !== "File") return false;
@@ -59,7 +59,7 @@ export async function unpackAdapter(
   await checkManifest(folder);
 }
 
-/** An adapter that says what its files must be like is taken at its word. */
+/** Verifies the files of an adapter with a manifest. */
 async function checkManifest(folder: string): Promise<void> {
   const files = Object.entries((await readManifest(folder))?.files ?? {});
   const wanted = Object.fromEntries(files.filter(([name]) => adapterFiles.has(name)));

@@ -11,15 +11,15 @@ import type { Logger } from "../log/logger.js";
 import type { RunPrecision } from "../store/models-table.js";
 import { loadModelText, type ModelText } from "./model-text.js";
 
-/** Where base models come from. */
+/** Options of base models. */
 export interface BaseModelOptions {
   /** Folders or hub ids by the name that clients use. */
   readonly models: Readonly<Record<string, string>>;
   /** Whether clients may also name any folder of this machine and any model of the hub. */
   readonly allowAnyModel: boolean;
-  /** What a model is computed with, by its name. */
+  /** Precisions by model name. */
   readonly precision: { of(model: string): RunPrecision };
-  /** What a run began with, and keeps. */
+  /** The precision of a run, fixed at its creation. */
   readonly precisionOf?: (runId: string) => RunPrecision | undefined;
 }
 
@@ -27,14 +27,14 @@ export interface BaseModelOptions {
 export interface BaseModel extends ModelFacts {
   readonly name: string;
   readonly folder: string;
-  /** What a client can load its tokenizer by: the hub id, or the folder on this machine. */
+  /** The source of its tokenizer for clients: the hub id, or the folder on this machine. */
   readonly tokenizerId: string;
 }
 
-/** What the engine computes on, and why. */
+/** The engine's device and the reason for it. */
 export type ComputingDevice = Pick<EngineDevice, "name" | "reason">;
 
-/** Downloads report every piece; a log is told now and then. */
+/** Downloads report every piece; the log records progress at intervals. */
 const fetchLogMs = 5_000;
 
 /**
@@ -54,7 +54,7 @@ export class BaseModels {
   #device: ComputingDevice | null = null;
   /** How often the device failed under the engine. */
   #deviceFailures = 0;
-  /** Why the processor has taken over from a GPU. */
+  /** The reason for falling back from a GPU to the processor. */
   #takenOver: string | undefined;
 
   constructor(options: BaseModelOptions, loadKit: () => Promise<EngineKit>, logger: Logger) {
@@ -63,18 +63,18 @@ export class BaseModels {
     this.#logger = logger;
   }
 
-  /** The names that the server was set up with. */
+  /** The configured names. */
   get names(): string[] {
     return Object.keys(this.#options.models);
   }
 
   /**
-   * The name under which a base model is kept, which for a folder is its whole path; says which models there
-   * are when the name cannot be one.
+   * The canonical name of a base model, which for a folder is its whole path; lists the models
+   * if the name is invalid.
    */
   check(name: string): string {
     if (Object.hasOwn(this.#options.models, name)) return name;
-    const isOurs = name.startsWith(`${embeddedModelId.split("/")[0]}/`); // nobody else calls models so
+    const isOurs = name.startsWith(`${embeddedModelId.split("/")[0]}/`); // a reserved prefix
     if (this.#options.allowAnyModel && !isOurs && /[\w.]\/|\/[\w.]/.test(name)) {
       return /^\.{0,2}\//.test(name) || existsSync(name) ? path.resolve(name) : name;
     }
@@ -88,32 +88,32 @@ export class BaseModels {
     );
   }
 
-  /** Finds a model and reads what its files say; downloads it when it comes from the hub. */
+  /** Finds a model and reads its configuration; downloads it from the hub if necessary. */
   find(mentioned: string): Promise<BaseModel> {
     const name = this.check(mentioned);
     return remember(this.#found, name, () => this.#findNow(name));
   }
 
-  /** What can be told about a model without fetching anything. */
+  /** Information about a model, without downloading anything. */
   async peek(name: string): Promise<BaseModel | undefined> {
     const location = this.#options.models[name] ?? name;
     const isHere = location === embeddedModelId || (await isFolder(location));
     return isHere ? this.find(name) : this.known(name);
   }
 
-  /** What `find` has found out so far, without waiting. */
+  /** The result of `find` if it is already known. */
   known(name: string): BaseModel | undefined {
     return this.#known.get(name);
   }
 
-  /** What new runs on a model are computed with. */
+  /** The precision of new runs on a model. */
   precision(mentioned: string): RunPrecision {
     return this.#options.precision.of(this.check(mentioned));
   }
 
   /**
-   * The model in memory, in the precision that a run began with: its journal repeats to the same bits then,
-   * and what samples from it agrees with what trains it, however the server was started this time.
+   * The model in memory, in the precision of a run: its journal then repeats to the same bits,
+   * and sampling agrees with training, however the server was started this time.
    */
   load(mentioned: string, runId?: string): Promise<LoadedModel> {
     const name = this.check(mentioned);
@@ -126,12 +126,12 @@ export class BaseModels {
     return remember(this.#loaded, key, () => this.#loadNow(name, precision));
   }
 
-  /** Whether a model is in memory or on its way there, in whichever precision. */
+  /** Whether a model is in memory or being loaded, in any precision. */
   isLoaded(name: string): boolean {
     return [...this.#loaded.keys()].some((key) => (JSON.parse(key) as string[])[0] === name);
   }
 
-  /** How a model reads and writes text. */
+  /** The tokenizer and template of a model. */
   text(name: string): Promise<ModelText> {
     return remember(this.#texts, name, async () => loadModelText((await this.find(name)).folder));
   }
@@ -148,7 +148,7 @@ export class BaseModels {
     return { tokenizer, tokenizerConfig, chatTemplate };
   }
 
-  /** What the engine computes on; null before it has started. */
+  /** The engine's device; null before it has started. */
   get device(): ComputingDevice | null {
     return this.#device;
   }
@@ -159,7 +159,7 @@ export class BaseModels {
   }
 
   /**
-   * Forgets the engine and everything in it, after it broke; the next use starts a new one. A GPU that failed
+   * Drops the engine and everything in it after a failure; the next use starts a new one. A GPU that failed
    * gets one more chance; one without enough memory would fail at the same place again, so that the processor
    * takes over.
    */
@@ -205,7 +205,7 @@ export class BaseModels {
     const { activationBits, ...written } = precision;
     const hasTwoDigits = precision.activations === "int16" && activationBits === undefined;
     if (hasTwoDigits && !(await hasShortDigits(engine))) {
-      // What 16 bits take is the same here: one model in memory serves runs from before and new ones.
+      // 16 bits take the same number of digits here: one model in memory serves old and new runs.
       return this.#loadIn({ ...precision, activationBits: 16 }, name);
     }
     const options = { ...written, ...(hasTwoDigits ? { digits: 2 as const } : {}) };
@@ -245,7 +245,7 @@ export class BaseModels {
       try {
         return await kit.createEngine();
       } catch (error) {
-        // A GPU that has worked and does not come back leaves its models to the processor.
+        // If a GPU fails to restart, its models move to the processor.
         if (this.#deviceFailures === 0) throw error;
         this.#takenOver = "the GPU failed and did not come back";
         const reason = error instanceof Error ? error.message : String(error);
@@ -263,7 +263,7 @@ async function hasShortDigits(engine: EnginePort): Promise<boolean> {
   return int8?.isUsed === true && int8.digitBits === 7;
 }
 
-/** Finds a model; a name that leads nowhere is the caller's mistake, not the server's. */
+/** Finds a model; an unknown name is the caller's error, not the server's. */
 async function findModel(
   kit: EngineKit,
   location: string,
@@ -299,7 +299,7 @@ export interface TokenizerFiles {
   readonly chatTemplate: string | null;
 }
 
-/** Does something once per key; a failure is forgotten, so the next call tries again. */
+/** Runs something once per key; a failure is not cached, so that the next call tries again. */
 function remember<T>(
   cache: Map<string, Promise<T>>,
   key: string,

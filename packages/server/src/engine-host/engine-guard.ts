@@ -2,21 +2,21 @@ import { isEngineCrash } from "../errors/failure.js";
 import type { Logger } from "../log/logger.js";
 
 /**
- * Runs work that needs the engine and brings the engine back when it broke. Everything in flight fails
- * at once then; only the first to notice starts a new engine, the others find it started.
+ * Runs work that needs the engine and restarts the engine after a failure. Everything in flight fails
+ * at once then; only the first failure starts a new engine, the others find it started.
  */
 export class EngineGuard {
   readonly #logger: Logger;
   readonly #restart: (broken: string) => Promise<void>;
   #generation = 0;
 
-  /** `restart` is told the code of what broke. */
+  /** `restart` receives the error code. */
   constructor(logger: Logger, restart: (broken: string) => Promise<void>) {
     this.#logger = logger;
     this.#restart = restart;
   }
 
-  /** Does `work`; when the engine breaks under it, again, up to `maxAttempts` times altogether. */
+  /** Runs `work`; retries it after engine failures, up to `maxAttempts` attempts. */
   async run<T>(maxAttempts: number, work: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const generation = this.#generation;

@@ -3,14 +3,14 @@ import type { DownloadProgress } from "@tinker-ts/hub";
 import type { EngineKit, StoredAdapter } from "../engine-port/engine-kit.js";
 import { adapterOptions } from "./adapter-options.js";
 
-/** What the engine may use. */
+/** Resources for the engine. */
 export interface EngineSettings {
   readonly threads?: number;
   readonly memoryBytes?: number;
   readonly device?: DeviceChoice;
 }
 
-/** Loads the engine package; it is large, so this happens when the first model is needed. */
+/** Loads the engine package; it is large, so it is loaded with the first model. */
 export async function loadEngineKit(settings: EngineSettings): Promise<EngineKit> {
   const engine = await import("@tinker-ts/engine");
   const { threads, memoryBytes } = settings;

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import type { Tokenizer } from "@tinker-ts/hub";
 
-/** How a model reads and writes text. */
+/** The tokenizer and template of a model. */
 export interface ModelText {
   readonly tokenizer: Tokenizer;
   /** Where the tokenizer was read. */
@@ -11,7 +11,7 @@ export interface ModelText {
   readonly ends: readonly number[];
 }
 
-/** Reads the tokenizer of a model and where its answers end. */
+/** Reads the tokenizer of a model and its end tokens. */
 export async function loadModelText(folder: string): Promise<ModelText> {
   const { loadTokenizer } = await import("@tinker-ts/hub");
   const tokenizer = await loadTokenizer(folder);
@@ -23,7 +23,7 @@ async function endsOf(folder: string, tokenizer: Tokenizer): Promise<readonly nu
   return [...new Set([...tokenizer.turnEnds, ...configured])];
 }
 
-/** The field `eos_token_id`, a number or several; the rest of the file is about taste. */
+/** The field `eos_token_id`, a number or several; other fields are sampling defaults. */
 async function configuredEnds(file: string): Promise<readonly number[]> {
   const text = await readFile(file, "utf8").catch(() => null);
   if (text === null) return [];

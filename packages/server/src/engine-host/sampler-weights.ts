@@ -21,13 +21,13 @@ interface Held {
  * Weights of checkpoints, frozen for sampling in the engine's memory.
  *
  * - Loaded on first use; a save puts its own there at once.
- * - The longest unused ones go when there are too many, never one that is in use.
+ * - The least recently used ones are evicted when there are too many, never one that is in use.
  */
 export class SamplerWeights {
   readonly #bases: BaseModels;
   readonly #read: ReadCheckpoint;
   readonly #maxHeld: number;
-  /** By checkpoint folder, the longest unused first. */
+  /** By checkpoint folder, least recently used first. */
   readonly #held = new Map<string, Held>();
 
   constructor(
@@ -68,7 +68,7 @@ export class SamplerWeights {
     this.#trim();
   }
 
-  /** Takes the weights of a deleted checkpoint out of memory once nobody uses them. */
+  /** Frees the weights of a deleted checkpoint once they are unused. */
   drop(folder: string): void {
     const held = this.#held.get(folder);
     if (!held) return;
@@ -77,7 +77,7 @@ export class SamplerWeights {
     this.#release(held);
   }
 
-  /** Forgets everything, after the engine broke. */
+  /** Drops everything after an engine failure. */
   reset(): void {
     this.#held.clear();
   }

@@ -9,7 +9,7 @@ import type { CheckpointRecord } from "../store/checkpoints-table.js";
 
 const archiveLinkMs = 15 * 60_000;
 
-/** Kinds of links to archives, by how the unembedding is called in them. */
+/** Kinds of links to archives, by the name of the unembedding in them. */
 const archiveKinds = { peft: "archive", tinker: "archive-tinker" };
 
 function layoutOf({ query: { layout = "peft" } }: Call): keyof typeof archiveKinds {
@@ -17,7 +17,7 @@ function layoutOf({ query: { layout = "peft" } }: Call): keyof typeof archiveKin
   throw badRequest("layout", `${JSON.stringify(layout)} is not known; use peft or tinker`);
 }
 
-/** What the audit log says about why: the studio's page names itself. */
+/** The purpose in the audit log: `studio` for requests of the studio's page. */
 function purposeOf({ headers }: Call): string | null {
   return headers.get("x-tinker-studio") === "1" ? "studio" : null;
 }

@@ -102,7 +102,7 @@ async function importCheckpoint(
   }
 }
 
-/** One number that is none would spoil everything that is computed with it. */
+/** Rejects non-finite values, which would spread to every result. */
 function checkFinite({ tensors, optimizer }: ParameterExport): void {
   const groups = { weights: tensors, ...optimizer };
   for (const group of Object.values(groups)) {
@@ -116,7 +116,7 @@ function checkFinite({ tensors, optimizer }: ParameterExport): void {
   }
 }
 
-/** What is wrong with an adapter is for its owner to see. */
+/** Errors about an adapter's files are shown to its owner. */
 function explain(error: unknown): never {
   const isRefusal =
     error instanceof Error && (error.name === "EngineError" || error.name === "HubError");

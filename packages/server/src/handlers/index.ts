@@ -9,7 +9,7 @@ import { checkpointHandlers } from "./checkpoints.js";
 import { runHandlers } from "./runs.js";
 import { serviceHandlers } from "./service.js";
 
-/** What every endpoint of the route table does. */
+/** The handlers of all endpoints of the route table. */
 export function createHandlers(
   core: Core,
   authenticator: Authenticator,

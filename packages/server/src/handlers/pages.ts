@@ -56,7 +56,7 @@ export function extraPages(
   ];
 }
 
-/** What an archive of the Tinker service holds, and how: the manifest would be of other bytes. */
+/** The files of an archive in the Tinker service's layout; the manifest is left out because its digests would not match. */
 const tinkerFiles: Readonly<Record<string, (entry: TarEntry) => Promise<TarEntry>>> = {
   "adapter_config.json": async (entry) => entry,
   "adapter_model.safetensors": inTinkerLayout,
@@ -77,10 +77,10 @@ async function archiveResponse(
     if (!only) entries.push(entry);
     else if (only[name]) entries.push(await only[name](entry));
   }
-  // Weights hardly compress; the fastest level is what makes the download quick.
+  // Weights hardly compress; the fastest level keeps the download fast.
   const zipped = createGzip({ level: 1 });
   pipeline(Readable.from(tarStream(entries)), zipped).catch((error: unknown) => {
-    // The reader sees the stream break off; why is for the log.
+    // The client sees an aborted stream; the log has the reason.
     context.logger.warn("an archive could not be sent whole", { error: String(error) });
   });
   return streamResponse(zipped, "application/gzip");

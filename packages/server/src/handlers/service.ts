@@ -6,12 +6,12 @@ import { bytesResponse } from "../http/answers.js";
 import type { HandlersOf } from "../http/call.js";
 import { idempotencyKeyOf } from "../journal/request-ids.js";
 
-/** What clients are told about themselves; everything not said here is the client's default. */
+/** The configuration of clients; missing fields have the client's defaults. */
 const clientFlags = {
   pjwtAuthEnabled: true,
   credentialDefaultSource: "api_key",
   parallelFwdbwdChunks: true,
-  // On one machine compressing costs more than it saves.
+  // On one machine compression costs more than it saves.
   protoCompressFwdbwd: false,
   usePyqwestTransport: false,
   createModelViaLoadWeights: true,
@@ -45,7 +45,7 @@ export function serviceHandlers(
           return { modelName, maxContextLength: facts?.contextLength ?? null };
         }),
       );
-      // Told so that clients know whom they can ask for more than the API has.
+      // Lets clients detect extensions of the API.
       return { supportedModels, unknownFields: { sampling_extensions: true } };
     },
 
@@ -75,7 +75,7 @@ export function serviceHandlers(
       sessions.finish(params["sessionId"] ?? "", caller, body),
 
     getApiKey: ({ caller: { owner, email, keyId } }) => ({
-      // Keys have no numbers here; this one is the same at every start.
+      // Keys have no ids here; this one is the same at every start.
       keyId: Number.parseInt(keyId.slice(0, 8), 16) || 0,
       name: owner,
       note: null,
@@ -105,7 +105,7 @@ export function serviceHandlers(
   };
 }
 
-/** Puts the files together as they are: reading and writing ten megabytes of JSON would hold everyone up. */
+/** Joins the files without parsing: parsing ten megabytes of JSON would block the event loop. */
 function tokenizerResponse(model: string, files: TokenizerFiles): Response {
   const fields = [
     `"model":${JSON.stringify(model)}`,

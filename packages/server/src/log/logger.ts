@@ -1,7 +1,7 @@
 /** How much is logged: every level includes those after it. */
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
-/** Values that stand behind an event as `name=value`. */
+/** Values written after an event as `name=value`. */
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 /** One line per event, plain text: time, level, event, fields. */
@@ -16,7 +16,7 @@ const levels: readonly LogLevel[] = ["debug", "info", "warn", "error", "silent"]
 
 let isGuarded = false;
 
-/** A reader that has gone away must not take the server along. */
+/** A closed output must not crash the server. */
 function writeToStandardError(line: string): void {
   if (!isGuarded) process.stderr.on("error", () => {});
   isGuarded = true;
@@ -44,7 +44,7 @@ function formatFields(fields: LogFields): string {
     .join("");
 }
 
-/** Quotes text that would not be one word, so that a line can be split again and holds no line break. */
+/** Quotes text that is not a single word, so that lines can be parsed and contain no line break. */
 function formatValue(value: unknown): string {
   if (typeof value === "number") return String(Math.round(value * 1000) / 1000);
   const text = String(value);

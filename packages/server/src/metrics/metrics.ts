@@ -2,15 +2,15 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { MetricsRegistry, type Counter, type Histogram } from "./registry.js";
 import { Timeline } from "./timeline.js";
 
-/** How often the event loop is looked at. */
+/** Interval of measuring the event loop delay. */
 const sampleMs = 10;
 
-/** Until then whoever shares the core with this process has read its answer. */
+/** By then a client on the same core has read its response. */
 const pauseMs = 10;
 
 const secondBounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300];
 
-/** The numbers this server keeps about itself. */
+/** The server's metrics. */
 export class Metrics {
   readonly registry = new MetricsRegistry();
   readonly timeline = new Timeline();
@@ -69,13 +69,13 @@ export class Metrics {
     );
   }
 
-  /** Counts something in a pause: whoever waits for an answer does not wait for the counting. */
+  /** Counts something later, so that no response waits for the counting. */
   later(note: () => void): void {
     if (this.#notes.length === 0) setTimeout(() => this.#catchUp(), pauseMs).unref();
     this.#notes.push(note);
   }
 
-  /** Everything as Prometheus reads it. */
+  /** All metrics in Prometheus' text format. */
   render(): string {
     this.#catchUp();
     return this.registry.render();
@@ -114,7 +114,7 @@ export class Metrics {
   }
 
   #takeEventLoopDelay(): number {
-    // What is recorded is the time between two looks, of which the interval itself is no delay.
+    // The histogram records the time between two measurements; the interval itself is not delay.
     const betweenMs = this.#eventLoop.percentile(99) / 1e6;
     this.#eventLoop.reset();
     return Math.max(0, betweenMs - sampleMs) / 1000;

@@ -6,7 +6,7 @@ interface Family {
   readonly lines: () => string[];
 }
 
-/** Counts things; `labels` tells several counts of one name apart. */
+/** A counter; `labels` distinguish several counts of one name. */
 export interface Counter {
   add(amount?: number, labels?: Labels): void;
 }
@@ -31,7 +31,7 @@ export class MetricsRegistry {
     };
   }
 
-  /** A number that is read when somebody asks for it. */
+  /** A number that is read on each scrape. */
   gauge(name: string, help: string, read: () => number): void {
     this.#families.set(name, { type: "gauge", help, lines: () => [`${name} ${read()}`] });
   }

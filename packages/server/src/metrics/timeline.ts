@@ -1,4 +1,4 @@
-/** Work of one slot of time. */
+/** Work in one time slot. */
 export interface Slot {
   readonly at: number;
   waitMs: number;
@@ -12,11 +12,11 @@ export interface Slot {
 export const slotMs = 10_000;
 const maxSlots = 60;
 
-/** What the engine did in the last ten minutes, by when it ended. */
+/** The engine's work in the last ten minutes, by end time. */
 export class Timeline {
   readonly #slots = new Map<number, Slot>();
 
-  /** Counts work that has ended. */
+  /** Counts finished work. */
   note(
     kind: "training" | "sampling",
     work: {

@@ -33,7 +33,7 @@ export interface PreparedChat {
   readonly newChoice: () => ChatChoice;
 }
 
-/** Renders a conversation and decides what the engine is asked for. */
+/** Renders a conversation and prepares the engine's request. */
 export async function prepareChat(
   parts: OpenAiParts,
   request: ChatRequest,
@@ -81,7 +81,7 @@ export async function prepareChat(
   return { request, model, prompt, order, newChoice };
 }
 
-/** Whether the model may begin with thoughts: not where the prompt has closed them already. */
+/** Whether the model may begin with thoughts: not if the prompt has closed them. */
 function mayThink({ thinking }: AnswerFormat, { text }: ChatPrompt): boolean {
   return thinking !== null && !text.trimEnd().endsWith(thinking.close);
 }
@@ -229,7 +229,7 @@ function toWire(delta: ChatDelta): object {
   }
 }
 
-/** A choice with what has to be told of its tokens. */
+/** A choice with its tokens for log-probabilities. */
 class ChoiceRecord {
   readonly choice: ChatChoice;
   hasBegun = false;
@@ -250,14 +250,14 @@ class ChoiceRecord {
     return this.choice.push(token.token);
   }
 
-  /** Tokens that have not been told yet. */
+  /** Tokens that have not been sent yet. */
   readonly takeTokens = (): readonly number[] => {
     const tokens = this.#tokens;
     this.#tokens = [];
     return tokens;
   };
 
-  /** Log-probabilities that have not been told yet. */
+  /** Log-probabilities that have not been sent yet. */
   readonly takeLogprobs = (): object | null => {
     if (!this.#wantsLogprobs) return null;
     const content = this.#entries;
@@ -266,7 +266,7 @@ class ChoiceRecord {
   };
 }
 
-/** A conversation as the model reads it. */
+/** A conversation as a prompt. */
 interface ChatPrompt {
   readonly tokens: Int32Array;
   readonly text: string;
@@ -295,7 +295,7 @@ async function chatPrompt(
   return { ...encoded, startsThinking: endsInThoughts(encoded.text, request, marks) };
 }
 
-/** The template that conversations are rendered with; a model without one is refused, never guessed for. */
+/** The model's chat template; a model without one is rejected. */
 async function templateOf(tokenizer: Tokenizer, model: string): Promise<ChatTemplate> {
   if (tokenizer.chatTemplates.size > 0) return tokenizer.chatTemplate();
   throw new OpenAiError(

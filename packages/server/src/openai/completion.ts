@@ -129,7 +129,7 @@ function streamed(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): Pro
       const counted = request.continuousUsage ? { usage: usage(prepared, choices, []) } : {};
       send({ ...head, choices: [told], ...counted });
     };
-    // The prompt's log-probabilities are known at the end only: with them, so is everything else.
+    // The prompt's log-probabilities are known at the end only, and everything else with them.
     const waits = request.echo && request.logprobs !== null;
     const results = await run(parts, prepared, call, signal, (index, token) => {
       if (signal.aborted) return;
@@ -201,7 +201,7 @@ const noLists = (): LogprobLists => ({
   text_offset: [],
 });
 
-/** One continuation in the making. */
+/** One continuation in progress. */
 class CompletionChoice {
   hasBegun = false;
   readonly #request: CompletionRequest;
@@ -209,7 +209,7 @@ class CompletionChoice {
   readonly #tokenizer: Tokenizer;
   readonly #writer: LogprobWriter;
   readonly #text: ChoiceText;
-  /** Decodes what the tokens themselves say, for their places in the text. */
+  /** Decodes each token by itself, for its offset in the text. */
   readonly #places;
   #place = 0;
   #isEchoed = false;
@@ -240,7 +240,7 @@ class CompletionChoice {
     return this.#pending !== "";
   }
 
-  /** Puts the prompt in front where it is to be echoed; with its log-probabilities where they are known. */
+  /** Prepends the prompt for `echo`, with its log-probabilities if they are known. */
   beginWith(result: SampleResult | null): void {
     if (this.#isEchoed || !this.#request.echo) return;
     this.#isEchoed = true;
@@ -281,7 +281,7 @@ class CompletionChoice {
     this.#pending += this.#text.finish();
   }
 
-  /** Text and log-probabilities that have not been told yet. */
+  /** Text and log-probabilities that have not been sent yet. */
   take(): { readonly text: string; readonly logprobs: object | null } {
     const text = this.#pending;
     const lists = this.#lists;
@@ -290,7 +290,7 @@ class CompletionChoice {
     return { text, logprobs: this.#request.logprobs === null ? null : lists };
   }
 
-  /** Tokens that have not been told yet. */
+  /** Tokens that have not been sent yet. */
   takeTokens(): readonly number[] {
     const tokens = this.#tokens;
     this.#tokens = [];

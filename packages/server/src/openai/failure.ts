@@ -4,7 +4,7 @@ import { tellable } from "../http/error-answers.js";
 import type { Logger } from "../log/logger.js";
 import { OpenAiError } from "./openai-error.js";
 
-/** What a client gets to see of an error: mistakes of its own in full, others with a reference to the log. */
+/** The part of an error that a client receives: its own mistakes in full, others with a reference to the log. */
 export function toApiError(error: unknown, logger: Logger): ApiError {
   if (error instanceof StoppedError) return unavailable(error.message);
   const isFromEngine =

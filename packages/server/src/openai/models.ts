@@ -9,13 +9,13 @@ import { invalid, modelNotFound, OpenAiError } from "./openai-error.js";
 /** Names of the server's own for base models and checkpoints. */
 export type Aliases = Readonly<Record<string, string>>;
 
-/** Checkpoints that are listed at most, the newest. */
+/** Maximum number of checkpoints to list, newest first. */
 const maxListed = 1000;
 
-/** Similar names that an error tells at most. */
+/** Maximum number of similar names in an error. */
 const maxSimilar = 3;
 
-/** What can be named as `model`: base models, sampler checkpoints, and aliases of both. */
+/** The values of `model`: base models, sampler checkpoints, and aliases of both. */
 export class OpenAiModels {
   readonly #core: Core;
   readonly #aliases: Aliases;
@@ -27,7 +27,7 @@ export class OpenAiModels {
     this.#startedAt = core.context.clock.now();
   }
 
-  /** The weights that a name stands for; 404 with the nearest names where there is none. */
+  /** The weights of a name; 404 with the nearest names if there are none. */
   resolve(name: string, caller: Principal): SampleTarget {
     const meant = this.#meaningOf(name);
     if (!meant.startsWith("tinker://")) {
@@ -56,7 +56,7 @@ export class OpenAiModels {
       try {
         return [this.describe(name, caller)];
       } catch {
-        // What it stands for is gone, or belongs to somebody else.
+        // Its target is gone, or belongs to another owner.
         return [];
       }
     });
@@ -95,7 +95,7 @@ export class OpenAiModels {
 
   #checkpoint(name: string, path: string, caller: Principal): CheckpointRecord {
     try {
-      // Whoever set up an alias decided that callers may use what it stands for.
+      // An alias of the configuration gives callers access to its target.
       const isAlias = name !== path;
       return isAlias
         ? this.#core.checkpoints.existing(path)

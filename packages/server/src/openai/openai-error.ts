@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { ApiError } from "../errors/api-error.js";
 import { jsonResponse } from "../http/answers.js";
 
-/** A refusal that names the field it is about. */
+/** An error that names its field. */
 export class OpenAiError extends ApiError {
   /** Path of the field, such as `messages[2].content`. */
   readonly param: string | null;
@@ -17,12 +17,12 @@ export class OpenAiError extends ApiError {
   }
 }
 
-/** 400: the field and what is wrong with it. */
+/** 400: the field and the problem. */
 export function invalid(param: string, problem: string, code = "invalid_value"): OpenAiError {
   return new OpenAiError(400, `${param}: ${problem}`, { param, code });
 }
 
-/** 400: a field that would change the meaning of the answer and is not done here. */
+/** 400: a field that would change the meaning of the answer and is not supported. */
 export function unsupported(param: string, problem: string): OpenAiError {
   return invalid(param, problem, "unsupported_parameter");
 }
@@ -49,7 +49,7 @@ const codes: Readonly<Record<number, string | null>> = {
   503: "unavailable",
 };
 
-/** An error in the form that OpenAI's clients read. */
+/** An error in the format of OpenAI's API. */
 export function errorBody(error: ApiError): {
   readonly error: {
     readonly message: string;

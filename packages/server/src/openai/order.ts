@@ -6,10 +6,10 @@ import type { SampleOrder } from "../engine-port/engine-port.js";
 import { invalid } from "./openai-error.js";
 import type { SamplingFields } from "./request/sampling-fields.js";
 
-/** What is asked for beyond the common fields. */
+/** Options beyond the common fields. */
 export interface OrderOptions {
   readonly prompt: Int32Array;
-  /** null: as much as there is room for. */
+  /** null: as many as fit. */
   readonly maxTokens: number | null;
   readonly topLogprobs: number;
   /** Log-probabilities of the prompt, with so many alternatives; null for none. */
@@ -19,7 +19,7 @@ export interface OrderOptions {
   readonly param: string;
 }
 
-/** What the engine is asked for; refuses what this model cannot do. */
+/** The engine's request; rejects options that this model does not support. */
 export function toOrder(
   request: SamplingFields,
   { ends }: ModelText,

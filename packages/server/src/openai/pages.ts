@@ -18,7 +18,7 @@ import { RecentItems } from "./responses/recent-items.js";
 import { response } from "./responses/response.js";
 import { newRequestId, wholeAnswer, type OpenAiCall, type OpenAiParts } from "./service.js";
 
-/** What the pages are made of. */
+/** Dependencies of the pages. */
 export interface OpenAiPagesParts {
   readonly core: Core;
   readonly authenticator: Authenticator;
@@ -26,7 +26,7 @@ export interface OpenAiPagesParts {
   readonly aliases: Aliases;
 }
 
-/** Where clients look for the API: by the usual name, and where the hosted service has it. */
+/** Base paths of the API: the usual one, and that of the hosted service. */
 export const openAiPrefixes = ["/v1", "/oai/api/v1"] as const;
 
 /** Whether an address belongs to this API, so that its errors have this API's form. */
@@ -65,7 +65,7 @@ export function openAiPages(given: OpenAiPagesParts): ExtraPage[] {
         try {
           return await answer(request, call, params);
         } catch (error) {
-          // Nobody is there any more to be told, and nothing went wrong.
+          // The client has disconnected; this is not an error.
           if (call.signal.aborted) throw new ApiError(499, "the client has gone");
           throw toApiError(error, logger);
         }
@@ -75,7 +75,7 @@ export function openAiPages(given: OpenAiPagesParts): ExtraPage[] {
     page("POST", path, async (request, call) => {
       checkMediaType(request);
       const { texts, release } = await given.openJson(request, call.caller.owner, "whole");
-      // A stream may have begun to be answered while its request still waits.
+      // The response of a stream may have started while its request still waits.
       const streams: Promise<unknown>[] = [];
       const streaming = (work: Promise<unknown>) => streams.push(work);
       try {

@@ -15,7 +15,7 @@ export interface OpenAiCall {
   readonly caller: Principal;
   readonly signal: AbortSignal;
   readonly requestId: string;
-  /** Told of work that goes on when the answer has begun: until then its body counts. */
+  /** Called with work that continues after the response has started: until it ends, the body counts. */
   readonly streaming: (work: Promise<unknown>) => void;
 }
 
@@ -27,13 +27,13 @@ export interface OpenModel {
   readonly facts: ModelFacts;
 }
 
-/** What all routes work with. */
+/** Dependencies of all routes. */
 export interface OpenAiParts {
   readonly core: Core;
   readonly models: OpenAiModels;
 }
 
-/** Finds a model by its name and what is needed to talk to it. */
+/** Finds a model by its name, with its tokenizer and template. */
 export async function openModel(
   { core, models }: OpenAiParts,
   name: string,
@@ -47,7 +47,7 @@ export async function openModel(
   return { name, target, text, facts };
 }
 
-/** Head of an answer: an id and the time in seconds. */
+/** Head of a response: an id and the time in seconds. */
 export function answerHead(
   { core }: OpenAiParts,
   prefix: string,
@@ -59,12 +59,12 @@ export function answerHead(
 /** The same for every answer of this version: equal seeds give equal answers. */
 export const systemFingerprint = "tinker-ts";
 
-/** A whole answer. */
+/** A complete response. */
 export function wholeAnswer(call: OpenAiCall, json: object): Response {
   return jsonResponse(json, 200, { "x-request-id": call.requestId });
 }
 
-/** An answer in events of the kind that ends with `[DONE]`. */
+/** A response as server-sent events that ends with `[DONE]`. */
 export function streamedAnswer(
   parts: OpenAiParts,
   call: OpenAiCall,

@@ -24,7 +24,7 @@ export function auditLog(
   };
 }
 
-/** What events of a type begin with; of some types there are none here. */
+/** Prefixes of events by type; some types have none here. */
 const prefixes: ReadonlyMap<string, string> = new Map([
   ["all", ""],
   ["checkpoints", "checkpoint."],

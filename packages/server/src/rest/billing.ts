@@ -27,7 +27,7 @@ export function windowOf(query: Readonly<Record<string, string>>): UsageWindow {
   return { from, to };
 }
 
-/** What an owner has used, by hour: tokens and saves as they were counted, storage from the checkpoints. */
+/** An owner's usage by hour: tokens and saves as they were counted, storage from the checkpoints. */
 export function billingUsage(
   store: Store,
   owner: string,

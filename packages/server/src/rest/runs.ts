@@ -51,7 +51,7 @@ export function toCheckpoint(record: CheckpointRecord): WireInput<"Checkpoint"> 
   };
 }
 
-/** A run as `reader` may see it: of others' runs only the public checkpoints show. */
+/** A run as `reader` may see it: runs of others show public checkpoints only. */
 function toTrainingRun(store: Store, model: Model, reader: string): WireInput<"TrainingRun"> {
   const checkpoints = store.checkpoints
     .byRun(model.modelId)
@@ -74,7 +74,7 @@ function toTrainingRun(store: Store, model: Model, reader: string): WireInput<"T
   };
 }
 
-/** Metadata of a run are texts; other values are told as JSON. */
+/** Metadata of a run are strings; other values are serialized as JSON. */
 export function toTextMetadata(
   metadata: Readonly<Record<string, unknown>> | null,
 ): Record<string, string> | null {

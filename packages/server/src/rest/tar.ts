@@ -13,7 +13,7 @@ export interface TarEntry {
   readonly replaced?: { readonly head: Uint8Array; readonly fromByte: number };
 }
 
-/** Streams files as a tar archive (ustar), never holding more than a piece of one. */
+/** Streams files as a tar archive (ustar), holding only a piece of one at a time. */
 export async function* tarStream(entries: readonly TarEntry[]): AsyncGenerator<Uint8Array> {
   for (const { name, path, replaced = { head: new Uint8Array(), fromByte: 0 } } of entries) {
     const { size: fileBytes, mtimeMs } = await stat(path);

@@ -2,7 +2,7 @@ import type { TimelineRow } from "../store/requests-table.js";
 import type { Store } from "../store/store.js";
 
 /*
- * The trace is Chrome's trace event JSON. Perfetto opens it as it opens its own binary format, so do
+ * The trace is Chrome's trace event JSON. Perfetto opens it like its own binary format, so do
  * other viewers, and it can be read without any tool at all.
  *
  * - Work on a model is a slice on that model's own track; a model does one thing at a time.

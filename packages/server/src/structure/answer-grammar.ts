@@ -2,7 +2,7 @@ import { GrammarBuilder, type RuleId } from "./grammar-builder.js";
 import { addSchema } from "./json-schema.js";
 import type { Grammar } from "@tinker-ts/engine";
 
-/** How a model writes calls. */
+/** A model's notation of calls. */
 export type CallFormat =
   /** `<tool_call>{…}</tool_call>`, or tags inside the same marks. */
   | "tagged"
@@ -11,7 +11,7 @@ export type CallFormat =
   /** `[TOOL_CALLS]` and a list, or a name and its arguments. */
   | "listed";
 
-/** How a model marks its thoughts. */
+/** A model's marks of thoughts. */
 export interface ThinkingMarks {
   readonly open: string;
   readonly close: string;
@@ -25,11 +25,11 @@ export interface CallShape {
   readonly isOne: boolean;
 }
 
-/** What an answer must look like: JSON or calls, behind thoughts. Plain data: it travels between threads. */
+/** The required form of an answer: JSON or calls, after thoughts. Plain data, so that it can be sent between threads. */
 export interface AnswerShape {
   readonly json: { readonly schema: unknown } | null;
   readonly calls: CallShape | null;
-  /** Thoughts that may come first; or do, where the prompt has opened them. */
+  /** Thoughts that may come first, or must if the prompt has opened them. */
   readonly thinking: (ThinkingMarks & { readonly isOpen: boolean }) | null;
 }
 
@@ -43,7 +43,7 @@ export function answerGrammar({ json, calls, thinking }: AnswerShape): Grammar {
   return builder.finish(thinking === null ? answer : withThoughts(builder, thinking, answer));
 }
 
-/** Calls as the model's template writes them. */
+/** Calls in the notation of the model's template. */
 function callRule(builder: GrammarBuilder, { format, functions, isOne }: CallShape): RuleId {
   const key = format === "bare" ? "parameters" : "arguments";
   const call = builder.choice(
@@ -66,7 +66,7 @@ function callRule(builder: GrammarBuilder, { format, functions, isOne }: CallSha
   return builder.sequence(builder.text(open), call, others, builder.text(close));
 }
 
-/** Thoughts are free; what is demanded comes behind them. */
+/** Thoughts are free; the required form follows them. */
 function withThoughts(
   builder: GrammarBuilder,
   { open, close, isOpen }: ThinkingMarks & { readonly isOpen: boolean },
@@ -106,7 +106,7 @@ function textUpTo(builder: GrammarBuilder, mark: string): RuleId {
   return places[0]!;
 }
 
-/** How much of a mark a text ends with after one more byte. */
+/** Length of a mark's prefix at the end of a text after one more byte. */
 function matchedAfter(mark: Uint8Array, matched: number, byte: number): number {
   const text = [...mark.subarray(0, matched), byte];
   for (let length = Math.min(text.length, mark.length); length > 0; length--) {

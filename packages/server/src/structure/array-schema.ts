@@ -15,7 +15,7 @@ export function arrayRule(context: SchemaContext, schema: SchemaObject, path: st
   const first = given === undefined ? [] : listOf(given, at(path, "prefixItems"));
   const others = isOldTuple ? schema["additionalItems"] : items;
   const min = count(schema, "minItems", path) ?? 0;
-  // Further items come only where somebody says what they are, or how many there must be.
+  // Further items are generated only if the schema describes them or requires a number of items.
   const isOpen = others !== undefined || first.length === 0 || min > first.length;
   const end = count(schema, "maxItems", path);
   const max = others === false || !isOpen ? Math.min(end ?? Infinity, first.length) : end;

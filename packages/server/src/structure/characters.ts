@@ -29,7 +29,7 @@ export function complement(ranges: readonly CharRange[]): CharRange[] {
   return result;
 }
 
-/** What is in both. */
+/** The intersection. */
 export function intersection(a: readonly CharRange[], b: readonly CharRange[]): CharRange[] {
   return complement([...complement(a), ...complement(b)]);
 }
@@ -48,7 +48,7 @@ export function oneOf(builder: GrammarBuilder, ranges: readonly CharRange[]): Ru
   );
 }
 
-/** Cuts a range where characters begin to take one byte more. */
+/** Splits a range where characters take one more byte. */
 function byLength([first, last]: CharRange): CharRange[] {
   const cuts = [0x7f, 0x7ff, 0xffff, lastCodePoint];
   const result: CharRange[] = [];

@@ -6,7 +6,7 @@ const mostMore = 4;
 /** Calls inside calls after which the shortest way out is taken. */
 const deepEnough = 40;
 
-/** A text of a grammar, by chance; `random` is uniform in [0, 1). */
+/** A random text of a grammar; `random` is uniform in [0, 1). */
 export function exampleText(grammar: Grammar, random: () => number): string {
   const { rules } = grammar;
   const heights = heightsOf(grammar);

@@ -1,7 +1,7 @@
 import type { Grammar, Rule } from "@tinker-ts/engine";
 import { SchemaRefusal } from "./schema-refusal.js";
 
-/** The place of a rule in its grammar. */
+/** The index of a rule in its grammar. */
 export type RuleId = number;
 
 /** Rules of one grammar; more would take the engine too long to prepare. An object of 5,000 properties has 30,000. */
@@ -33,7 +33,7 @@ export class GrammarBuilder {
     return unique.length === 1 ? unique[0]! : this.#add({ kind: "choice", items: unique });
   }
 
-  /** The same several times; `max` null means without end. */
+  /** Repetition; `max` null means unbounded. */
   repeat(item: RuleId, min: number, max: number | null): RuleId {
     return this.#add({ kind: "repeat", item, min, max });
   }
@@ -48,19 +48,19 @@ export class GrammarBuilder {
     return this.#rules.push(null) - 1;
   }
 
-  /** Makes a reserved place mean a rule. */
+  /** Fills a reserved place with a rule. */
   define(reserved: RuleId, meaning: RuleId): void {
     this.#rules[reserved] = { kind: "choice", items: [meaning] };
   }
 
-  /** The grammar of a rule; refuses one that no text can follow. */
+  /** The grammar of a rule; rejects one without any finite text. */
   finish(start: RuleId): Grammar {
     const rules = this.#rules.map((rule): Rule => rule ?? { kind: "choice", items: [] });
     const canEnd = endingRules(rules);
     if (!canEnd[start]) {
       throw new SchemaRefusal("", "nothing can fulfil it: it contains itself without an end");
     }
-    // What can never end is taken out of every choice, so that each step leads somewhere.
+    // Rules that never end are removed from every choice, so that each step can be completed.
     const pruned = rules.map((rule): Rule => {
       if (rule.kind === "choice") {
         return { kind: "choice", items: rule.items.filter((item) => canEnd[item]) };
@@ -82,7 +82,7 @@ export class GrammarBuilder {
   }
 }
 
-/** Which rules some finite text can follow. */
+/** Which rules have a finite text. */
 function endingRules(rules: readonly Rule[]): boolean[] {
   const canEnd = rules.map(() => false);
   const ends = (rule: Rule): boolean => {

@@ -31,11 +31,11 @@ import { stringRule } from "./string-schema.js";
 const maxDepth = 200;
 
 /**
- * The texts that fulfil a JSON schema.
+ * The texts that match a JSON schema.
  *
  * Every text of the grammar is an answer that validates; not every valid answer is a text of the grammar:
- * properties come in the order of the schema, others only where they are asked for explicitly, numbers have
- * a bounded number of digits. What cannot be enforced is refused by name.
+ * properties come in the order of the schema, others only if they are required explicitly, numbers have
+ * a bounded number of digits. Unsupported keywords are rejected by name.
  */
 export function schemaGrammar(schema: unknown): Grammar {
   const builder = new GrammarBuilder();
@@ -137,7 +137,7 @@ class SchemaCompiler {
     );
   }
 
-  /** Exactly one branch must fit, so no two may fit the same value. */
+  /** Exactly one branch must match, so no two may match the same value. */
   #checkExclusive(schemas: readonly Schema[], path: string): void {
     const inlined = schemas.map((schema) => this.#inlined(schema, path));
     for (const [index, schema] of inlined.entries()) {
@@ -151,7 +151,7 @@ class SchemaCompiler {
     }
   }
 
-  /** What a schema says, with a reference at its top replaced by what it refers to. */
+  /** A schema with a top-level reference replaced by its target. */
   #inlined(schema: Schema, path: string): Schema {
     let current = schema;
     for (let steps = 0; typeof current === "object" && "$ref" in current; steps++) {

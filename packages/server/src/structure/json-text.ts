@@ -1,7 +1,7 @@
 import { complement, intersection, oneOf, type CharRange } from "./characters.js";
 import type { GrammarBuilder, RuleId } from "./grammar-builder.js";
 
-/** Characters that stand for themselves between quotes. */
+/** Characters that need no escape between quotes. */
 const plainChars = complement([
   [0, 0x1f],
   [0x22, 0x22],
@@ -20,14 +20,14 @@ const shortEscapes: Readonly<Record<string, string>> = {
   "\t": "\\t",
 };
 
-/** Digits before or after the point of a number: more would lose their meaning. */
+/** Digits before or after the point of a number: more would be lost in a double. */
 const maxDigits = 15;
 
 /**
  * The pieces of JSON.
  *
- * Between values there is at most one space, after a comma or a colon: small models would go on with spaces
- * for ever. Numbers are no longer than what a double can tell apart.
+ * Between values there is at most one space, after a comma or a colon: small models would otherwise repeat spaces
+ * for ever. Numbers have no more digits than a double can represent.
  */
 export class JsonText {
   readonly #builder: GrammarBuilder;

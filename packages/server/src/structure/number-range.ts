@@ -121,7 +121,7 @@ function notNegative(
   const to = high.value === null ? { whole: widest + 1n, fraction: "" } : decimalOf(high.value);
   const isMaxExclusive = high.value === null || high.isExclusive;
   if (from.whole > to.whole) return [];
-  // Digits after the point that a double still tells apart from its neighbours.
+  // Digits after the point that a double can still represent.
   const places = Math.max(1, 15 - String(to.whole).length);
   if (from.whole === to.whole) {
     const inside = fractionsBetween(

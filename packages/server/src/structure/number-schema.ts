@@ -4,7 +4,7 @@ import { at, type SchemaContext } from "./schema-keywords.js";
 import { SchemaRefusal } from "./schema-refusal.js";
 import type { SchemaObject } from "./schemas.js";
 
-/** Members of a range that are listed one by one where they must be multiples of something. */
+/** Maximum number of multiples in a range to list one by one. */
 const maxListed = 2000;
 
 /** Numbers between bounds, or multiples of one. */

@@ -35,7 +35,7 @@ export function objectRule(context: SchemaContext, schema: SchemaObject, path: s
       isRequired: isRequired.has(name),
     };
   });
-  // Other properties come where they are asked for, not wherever they are not forbidden.
+  // Other properties are generated only if the schema describes them, not whenever they are allowed.
   const isOpen =
     additional !== false && (schema["additionalProperties"] !== undefined || names.length === 0);
   const other = isOpen ? otherMember(context, schema, additional, names, path) : null;
@@ -75,7 +75,7 @@ function otherKey(
   return ruleOf({ type: "string", ...schema }, at(path, "propertyNames"));
 }
 
-/** Strings that are none of these, without escapes: they would be other ways to write the same. */
+/** Strings that are none of these, without escapes, which could spell the same strings. */
 function notAnyOf(builder: GrammarBuilder, names: readonly string[]): RuleId {
   const plain = (without: readonly number[]): RuleId => {
     const excluded = without.map((code): CharRange => [code, code]);
@@ -109,7 +109,7 @@ function memberList(
   const { comma } = json;
   const following =
     other === null ? builder.text("") : builder.repeat(builder.sequence(comma, other), 0, null);
-  // What may come behind a member, and what where there was none yet.
+  // The rest after a member, and the rest if there was none yet.
   let behind = following;
   let first =
     other === null ? builder.text("") : builder.optional(builder.sequence(other, following));

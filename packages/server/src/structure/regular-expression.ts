@@ -2,7 +2,7 @@ import { complement, normalized, type CharRange } from "./characters.js";
 import type { GrammarBuilder, RuleId } from "./grammar-builder.js";
 import type { JsonText } from "./json-text.js";
 
-/** A pattern that cannot be followed exactly. */
+/** A pattern that cannot be enforced exactly. */
 export class PatternRefusal extends Error {
   override readonly name = "PatternRefusal";
 }
@@ -37,10 +37,10 @@ const controls: Readonly<Record<string, number>> = { n: 10, r: 13, t: 9, f: 12, 
 const maxCount = 10_000;
 
 /**
- * What matches a regular expression, as the text between the quotes of a JSON string.
+ * The matches of a regular expression, as texts between the quotes of a JSON string.
  *
- * The expression is read as JavaScript reads it. Whatever is not anchored may have anything before or
- * behind. What looks around or back is no regular language and is refused.
+ * The expression has JavaScript's syntax. Unanchored expressions may have any text before or
+ * after them. Lookarounds and back references are not regular and are rejected.
  */
 export function patternRule(builder: GrammarBuilder, json: JsonText, pattern: string): RuleId {
   return new PatternReader(builder, json, pattern).read();
@@ -140,7 +140,7 @@ class PatternReader {
     return this.#lazy(result);
   }
 
-  /** Lazy or greedy makes no difference for what matches. */
+  /** Lazy and greedy repetitions match the same texts. */
   #lazy(rule: RuleId): RuleId {
     this.#take("?");
     if (/^[*+?]|^\{\d/.test(this.#rest())) throw this.#refuse("repeats a repetition");

@@ -3,11 +3,11 @@ import type { JsonText } from "./json-text.js";
 import { SchemaRefusal } from "./schema-refusal.js";
 import type { Schema, SchemaObject } from "./schemas.js";
 
-/** What the rules of a schema are made with. */
+/** Helpers for building the rules of a schema. */
 export interface SchemaContext {
   readonly builder: GrammarBuilder;
   readonly json: JsonText;
-  /** The rule of a schema inside; the path names it in refusals. */
+  /** The rule of a nested schema; the path names it in errors. */
   readonly ruleOf: (schema: Schema, path: string) => RuleId;
 }
 
@@ -15,7 +15,7 @@ const typeNames = ["object", "array", "string", "number", "integer", "boolean", 
 /** A type that a schema can name. */
 export type TypeName = (typeof typeNames)[number];
 
-/** What restricts an answer and is not enforced here; everything else that is unknown says nothing. */
+/** Restricting keywords that are not supported; other unknown keywords are ignored. */
 export const refusedKeywords = [
   "not",
   "if",
@@ -36,7 +36,7 @@ export const refusedKeywords = [
   "$recursiveRef",
 ] as const;
 
-/** Which type a keyword is about, for schemas that do not say their type. */
+/** The type of a keyword, for schemas without a type. */
 export const typeOfKeyword: Readonly<Record<string, TypeName>> = {
   properties: "object",
   required: "object",
@@ -71,7 +71,7 @@ export function typesIn(type: unknown, path: string): readonly TypeName[] {
   });
 }
 
-/** Keywords that say something about a value. */
+/** Keywords that restrict a value. */
 export function restrictingKeywords(schema: SchemaObject): string[] {
   const others = ["type", "enum", "const", "allOf", "anyOf", "oneOf", "$ref", "additionalItems"];
   return Object.keys(schema).filter(
@@ -82,12 +82,12 @@ export function restrictingKeywords(schema: SchemaObject): string[] {
   );
 }
 
-/** Whether a schema says anything about a value. */
+/** Whether a schema restricts a value. */
 export function restricts(schema: SchemaObject): boolean {
   return restrictingKeywords(schema).length > 0;
 }
 
-/** A number of characters or items; null where nothing is said. */
+/** A number of characters or items; null if unset. */
 export function count(schema: SchemaObject, keyword: string, path: string): number | null {
   const value = schema[keyword];
   if (value === undefined) return null;
@@ -95,13 +95,13 @@ export function count(schema: SchemaObject, keyword: string, path: string): numb
   throw new SchemaRefusal(at(path, keyword), "must be a whole number from 0");
 }
 
-/** Refuses what is no schema. */
+/** Rejects values that are not schemas. */
 export function asSchema(value: unknown, path: string): Schema {
   if (typeof value === "boolean" || isObject(value)) return value;
   throw new SchemaRefusal(path, "must be an object, true or false");
 }
 
-/** Refuses what is no list. */
+/** Rejects values that are not lists. */
 export function listOf(value: unknown, path: string): readonly unknown[] {
   if (Array.isArray(value)) return value;
   throw new SchemaRefusal(path, "must be a list");
@@ -112,7 +112,7 @@ export function isObject(value: unknown): value is SchemaObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The path of a keyword, for refusals. */
+/** The path of a keyword, for errors. */
 export function at(path: string, keyword: string): string {
   return path === "" ? keyword : `${path}.${keyword}`;
 }

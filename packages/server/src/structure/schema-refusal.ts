@@ -1,4 +1,4 @@
-/** A schema that cannot be enforced exactly; it is refused, never followed in part. */
+/** A schema that cannot be enforced exactly; it is rejected, never enforced in part. */
 export class SchemaRefusal extends Error {
   override readonly name = "SchemaRefusal";
   /** Where in the schema, as a path such as `properties.age.not`. */

@@ -3,10 +3,10 @@ import { SchemaRefusal } from "./schema-refusal.js";
 /** A JSON schema that is an object. */
 export type SchemaObject = Readonly<Record<string, unknown>>;
 
-/** A JSON schema: an object, or what everything or nothing fulfils. */
+/** A JSON schema: an object, or a boolean that accepts everything or nothing. */
 export type Schema = SchemaObject | boolean;
 
-/** What a reference such as `#/$defs/item` refers to; undefined when there is nothing. */
+/** The target of a reference such as `#/$defs/item`; undefined if there is none. */
 export function resolveRef(root: Schema, ref: string): unknown {
   if (ref === "#") return root;
   if (!ref.startsWith("#/")) return undefined;
@@ -41,7 +41,7 @@ const notes = new Set([
   "$id",
 ]);
 
-/** One schema that says what all of these say; refuses what cannot be said in one. */
+/** One schema equivalent to all of these; rejects combinations that one schema cannot express. */
 export function mergeSchemas(schemas: readonly Schema[], path: string): Schema {
   if (schemas.includes(false)) return false;
   const objects = schemas.filter((schema) => typeof schema === "object");
@@ -119,7 +119,7 @@ function haveSameKeys(schemas: readonly SchemaObject[]): boolean {
   return keys.every((own) => JSON.stringify(own) === JSON.stringify(keys[0]));
 }
 
-/** Whether certainly no value fulfils both. */
+/** Whether certainly no value matches both. */
 export function areDisjoint(a: Schema, b: Schema): boolean {
   if (a === false || b === false) return true;
   if (a === true || b === true) return false;
@@ -137,7 +137,7 @@ export function areDisjoint(a: Schema, b: Schema): boolean {
   });
 }
 
-/** The types of a schema, whole numbers counted as numbers; undefined when it does not say. */
+/** The types of a schema, whole numbers counted as numbers; undefined without a type. */
 function kindsOf(schema: SchemaObject): readonly string[] | undefined {
   const { type } = schema;
   const values = valuesOf(schema)?.map((value): unknown => JSON.parse(value));

@@ -6,7 +6,7 @@ import { at, count, type SchemaContext } from "./schema-keywords.js";
 import { SchemaRefusal } from "./schema-refusal.js";
 import type { SchemaObject } from "./schemas.js";
 
-/** Texts of a format that a pattern beside it is tried with. */
+/** Number of example texts of a format to test a pattern with. */
 const examples = 300;
 
 /** Strings of a length, of a pattern, or of a format. */
@@ -40,7 +40,7 @@ export function stringRule(
   const [first, second] = patterns;
   if (first === undefined) return json.string(min, max);
   const keyword = pattern === undefined ? "format" : "pattern";
-  // zod writes a pattern beside each of its formats, which says the same more loosely.
+  // zod writes an equivalent but looser pattern beside each of its formats.
   if (second !== undefined && !coversFormat(first, second)) {
     throw new SchemaRefusal(at(path, "pattern"), "is not supported together with this format");
   }
@@ -58,7 +58,7 @@ export function stringRule(
   }
 }
 
-/** Whether a pattern lets everything through that a format's own pattern does, as far as examples show. */
+/** Whether a pattern accepts all example texts of a format. */
 function coversFormat(pattern: string, format: string): boolean {
   const builder = new GrammarBuilder();
   const grammar = builder.finish(patternRule(builder, new JsonText(builder), format));
@@ -77,7 +77,7 @@ const group = "[0-9a-f]{1,4}";
 const label = "[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?";
 const domain = `${label}(?:\\.${label}){0,4}`;
 
-/** What texts of a format may look like: each of these is one, though not each of them is here. */
+/** Patterns of formats: all of their matches are valid, though not all valid texts match. */
 const formatPatterns: Readonly<Record<string, string>> = {
   date: `^${date}$`,
   time: `^${clock}${zone}$`,

@@ -22,7 +22,7 @@ export const xAxis = queryValue("x", "step");
 export const logX = flag("logx");
 /** Log y of all charts. */
 export const logY = flag("logy");
-/** Charts whose log y is the other way. */
+/** Charts with the opposite setting of log y. */
 export const logExceptions = list("log");
 /** Whether far points are left out of the view. */
 export const clipsOutliers = flag("clip");

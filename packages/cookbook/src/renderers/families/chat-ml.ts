@@ -36,35 +36,35 @@ const marks = [
 /** Fills texts into markup of this format. */
 export const m = markupOf(marks);
 
-/** What one family of the format does in its own way. Texts here are the renderer's own: marks in them count. */
+/** Rules of one family of the format. Texts here are the renderer's own: marks in them are tokens. */
 export interface ChatMlFamily {
   readonly name: string;
   readonly extension: Extension;
   readonly disablesThinking: boolean;
-  /** What a prompt writes of the think block. */
+  /** The part of the think block in the prompt. */
   readonly prompt: string;
   /** Whether a message keeps its reasoning. */
   readonly keepsThinking: (place: MessagePlace) => boolean;
-  /** What stands around reasoning, and which blanks at its ends are left out. */
+  /** The frame of reasoning, and the blanks to strip at its ends. */
   readonly block: (place: MessagePlace, message: Message) => ThinkBlock;
-  /** What stands in front of a message of the assistant without reasoning, or whose reasoning is dropped. */
+  /** The prefix of an assistant message without reasoning, or with dropped reasoning. */
   readonly emptyBlock: (message: Message, place: MessagePlace) => string;
-  /** Whether the empty block is part of the header or of what a model writes. */
+  /** Whether the empty block is part of the header or of the model's output. */
   readonly emptyBlockIn: "header" | "output";
-  /** How the empty block is written in a turn that is to be learned, behind what the prompt writes. */
+  /** The empty block in a trained turn, after the prompt's part. */
   readonly target?: string;
-  /** Texts lose their outer blanks. @default false */
+  /** Texts are stripped of outer blanks. @default false */
   readonly trims?: boolean;
-  /** The end of a message is a chunk of its own. @default false */
+  /** Whether the end of a message is a separate chunk. @default false */
   readonly endsApart?: boolean;
   /** Makes the chunk of a picture; pictures are refused without it. */
   readonly image?: (part: Extract<ContentPart, { type: "image" }>) => ImagePiece;
   readonly call: (call: ToolCall) => Markup;
-  /** What stands before the first call. */
+  /** The text before the first call. */
   readonly beforeCalls: (message: Message, hasText: boolean) => string;
-  /** What stands behind each call but the last, and behind the last. */
+  /** The text after each call but the last, and after the last. */
   readonly afterCall: readonly [between: string, last: string];
-  /** What ends a result, and what begins the next one in the same turn. */
+  /** The end of a result, and the beginning of the next one in the same turn. */
   readonly result: readonly [end: string, next: string];
   readonly prepare?: (messages: readonly Message[]) => readonly Message[];
   /** Refuses a message that this family cannot write. */
@@ -74,13 +74,13 @@ export interface ChatMlFamily {
   readonly arguments: ChatFormat["openAI"]["arguments"];
 }
 
-/** What stands around reasoning. */
+/** The frame of reasoning. */
 export interface ThinkBlock {
   readonly open: string;
   readonly close: string;
   /** @default "none" */
   readonly strips?: "lines" | "blanks" | "none";
-  /** Text behind the block loses its first newlines. @default false */
+  /** Text after the block is stripped of leading newlines. @default false */
   readonly joinsText?: boolean;
 }
 
@@ -131,7 +131,7 @@ function renderMessage(
   return { header: begin.header, output: output.list };
 }
 
-/** The header, what of the think block stands in a chunk before the content, and what right before it. */
+/** The header, the part of the think block in a separate chunk before the content, and the part in the content's chunk. */
 function beginMessage(
   family: ChatMlFamily,
   message: Message,
@@ -149,14 +149,14 @@ function beginMessage(
   if (target !== undefined && place.isTarget) {
     return { header: [...head, ...own(prompt)], apart: target, output: "" };
   }
-  // The turn that is being written begins where the prompt ends.
+  // The current turn begins where the prompt ends.
   if (place.isLast && empty.startsWith(prompt)) {
     return { header: [...head, ...own(prompt)], apart: empty.slice(prompt.length), output: "" };
   }
   return { header: [...head, ...own(empty)], apart: "", output: "" };
 }
 
-/** Adds the parts of a message; says whether there is text or a picture among them. */
+/** Adds the parts of a message; returns whether there is text or a picture among them. */
 function addContent(
   family: ChatMlFamily,
   message: Message,
@@ -234,7 +234,7 @@ function own(text: string): Markup {
   return markup;
 }
 
-/** Pieces of a message; text goes on in the last one, so that it is encoded as one. */
+/** Pieces of a message; text is appended to the last one, so that it is encoded as one. */
 class Pieces {
   readonly list: OutputPiece[] = [];
 

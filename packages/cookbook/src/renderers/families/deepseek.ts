@@ -31,7 +31,7 @@ const marks = [
 ];
 const m = markupOf(marks);
 
-/** DeepSeek V3.1. Tools are used without thinking: what follows a result has no header and no think block. */
+/** DeepSeek V3.1. Tools are used without thinking: the text after a result has no header and no think block. */
 export function deepSeek(
   name: string,
   options: RendererOptions,
@@ -97,7 +97,7 @@ function renderAssistant(message: Message, place: MessagePlace, rules: Rules): R
   const reasons = hasThinking(message);
   const isPast = rules.strips && !place.isLast;
   const keeps = rules.isThinking && !followsTool && !(isPast && calls.length === 0);
-  // Earlier turns and turns without thinking begin behind the end of a block.
+  // Earlier turns and turns without thinking begin after the end of a block.
   const isClosed = !rules.isThinking || (isPast && !(keeps && reasons));
   const isEmpty = rules.isThinking && place.isLast && !reasons;
   return {

@@ -21,7 +21,7 @@ const ends = ["<|end|>", "<|call|>", "<|return|>"];
 const marks = ["<|start|>", "<|message|>", "<|channel|>", "<|constrain|>", ...ends];
 const m = markupOf(marks);
 
-/** The role of the format's own system message; what callers call `system` is the developer's here. */
+/** The role of the format's own system message; the role `system` of callers is `developer` here. */
 const builtIn = "builtin_system";
 const routing = "Calls to these tools must go to the commentary channel: 'functions'.";
 
@@ -48,7 +48,7 @@ export function gptOss(
   };
 }
 
-/** Puts the format's own system message first; what says where calls go is part of it. */
+/** Puts the format's own system message first; it includes the routing of calls. */
 function withSystem(
   messages: readonly Message[],
   effort: string,
@@ -69,7 +69,7 @@ function withSystem(
   return [inserted(messages, builtIn, lines.join("\n")), ...rest];
 }
 
-/** Leaves out the reasoning that led to a final answer, once more has been said behind it. */
+/** Leaves out the reasoning that led to a final answer, once other messages follow. */
 function withFinals(messages: readonly Message[], strips: boolean): readonly Message[] {
   if (!strips) return messages;
   const lastFinal = messages
@@ -115,7 +115,7 @@ function renderAssistant(message: Message, place: MessagePlace): OutputPiece[] {
       m` to=functions.${called.name}<|channel|>commentary <|constrain|>json<|message|>${called.arguments}<|call|>`,
   );
   const [first, ...others] = pieces;
-  // Sampling stops at each call, so what introduces the next one is never learned.
+  // Sampling stops at each call, so the header of the next one is never trained.
   return [
     [...analysis, ...preamble, ...first!],
     ...others.flatMap((piece): OutputPiece[] => [{ given: m`<|start|>assistant` }, piece]),

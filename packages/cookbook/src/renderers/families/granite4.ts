@@ -15,7 +15,7 @@ const m = markupOf(marks);
 const defaultPrompt =
   "You are a helpful assistant. Please ensure responses are professional, accurate, and safe.";
 
-/** Granite 4.0 and 4.1; 4.0 has a system message of its own where a conversation has none. */
+/** Granite 4.0 and 4.1; 4.0 adds a system message to conversations without one. */
 export function granite4(name: string, version: "4.0" | "4.1"): ChatFormat {
   return {
     name,

@@ -1,6 +1,6 @@
 import type { Message } from "../message.js";
 
-/** A message that a format adds; it is never trained where messages say what is. */
+/** A message that a format adds; it is never trained with `customized`. */
 export function inserted(messages: readonly Message[], role: string, content: string): Message {
   const isFlagged = messages.some(({ trainable }) => trainable !== undefined);
   return { role, content, ...(isFlagged ? { trainable: false } : {}) };

@@ -32,7 +32,7 @@ const marks = [
 const m = markupOf(marks);
 const defaultPrompt = "You are Kimi, an AI assistant created by Moonshot AI.";
 
-/** What the variants of a Kimi renderer differ in. */
+/** Options of the variants of a Kimi renderer. */
 export interface KimiVariant {
   readonly generation: "k2" | "k25";
   /** @default "think" */

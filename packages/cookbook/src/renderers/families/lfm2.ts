@@ -25,10 +25,10 @@ const marks = [
 ];
 const m = markupOf(marks);
 
-/** Which template is meant: LFM2.5 declares functions and returns results without marks, and drops past reasoning. */
+/** The generation of the template: LFM2.5 declares functions and returns results without marks, and drops past reasoning. */
 export type Lfm2Generation = "2" | "2.5";
 
-/** LFM2 and LFM2.5: calls stand before the text, as Python writes them. */
+/** LFM2 and LFM2.5: calls precede the text, in Python's notation. */
 export function lfm2(
   name: string,
   options: RendererOptions,
@@ -56,8 +56,8 @@ function header(role: string, { index }: MessagePlace) {
 }
 
 /**
- * Answers lose their reasoning, and the blanks around what is left: all but the last one of a prompt, and the one that
- * is written behind it.
+ * Removes reasoning from answers, and the blanks around the rest: from all but the last one of a prompt, and from the one that
+ * is written after it.
  */
 function withoutPastThinking(messages: readonly Message[]): readonly Message[] {
   const last = messages.slice(0, -1).findLastIndex(({ role }) => role === "assistant");

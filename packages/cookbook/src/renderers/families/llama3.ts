@@ -7,7 +7,7 @@ const m = markupOf(marks);
 
 /**
  * Llama 3 Instruct. Unlike the model's own template it adds no knowledge date to the system message, and it
- * has no functions: a call would be bare JSON, which cannot be told from an answer in JSON.
+ * has no functions: a call would be bare JSON, which is indistinguishable from an answer in JSON.
  */
 export const llama3: ChatFormat = {
   name: "llama3",

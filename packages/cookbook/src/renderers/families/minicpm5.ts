@@ -15,10 +15,10 @@ import { chatMl, m } from "./chat-ml.js";
 
 const emptyBlock = "<think>\n\n</think>\n\n";
 
-/** What a prompt says of reasoning: nothing, so that the model chooses; that it is to begin; or that it is over. */
+/** The prompt's part of reasoning: nothing, so that the model chooses; its beginning; or an empty block. */
 const prompts = { free: "", think: "<think>\n", off: emptyBlock } as const;
 
-/** MiniCPM5: reasoning is written behind the last question alone; calls are tags with attributes. */
+/** MiniCPM5: reasoning is written after the last question only; calls are tags with attributes. */
 export function minicpm5(
   name: string,
   options: RendererOptions,
@@ -40,7 +40,7 @@ export function minicpm5(
       strips: "lines",
       joinsText: true,
     }),
-    // A turn that is being written begins as its prompt ends.
+    // The current turn begins like its prompt ends.
     emptyBlock: (message, place) =>
       place.isLast && prompt !== "" && !hasThinking(message) ? emptyBlock : "",
     emptyBlockIn: "header",
@@ -111,7 +111,7 @@ function readCall(raw: string, name: string, body: string, isWhole: boolean): Re
 
 const words: Readonly<Record<string, boolean | null>> = { True: true, False: false, None: null };
 
-/** A value as JSON where it is JSON or a word of Python; a text that reads as a number comes back as one. */
+/** A value as JSON if it is JSON or a keyword of Python; a text that looks like a number becomes one. */
 function readValue(text = ""): unknown {
   if (Object.hasOwn(words, text)) return words[text];
   try {

@@ -22,12 +22,12 @@ const marks = [
 ];
 const m = markupOf(marks);
 
-/** What the template of the reasoning models says where a conversation has no system message. */
+/** The system message that the template of the reasoning models adds to conversations without one. */
 const reasoningPrompt = m`# HOW YOU SHOULD THINK AND ANSWER\n\nFirst draft your thinking process (inner monologue) until you arrive at a response. Format your response using Markdown, and use LaTeX for any mathematical equations. Write both your thoughts and the response in the same language as the input.\n\nYour thinking process must follow the template below:[THINK]Your thoughts or/and draft, like working through an exercise on scratch paper. Be as casual and as long as you want until you are confident to generate the response to the user.[/THINK]Here, provide a self-contained response.`;
 
 /**
- * Ministral 3: Instruct, and Reasoning, which has a system message of its own where a conversation has none. Unlike the
- * template of Instruct, this adds no system message with today's date: give one, and data can be made again.
+ * Ministral 3: Instruct, and Reasoning, which adds a system message to conversations without one. Unlike the
+ * template of Instruct, this adds no system message with today's date: pass one for reproducible data.
  */
 export function ministral3(name: string, kind: "instruct" | "reasoning"): ChatFormat {
   return {
@@ -131,7 +131,7 @@ function thinkingParts(said: string, signs: MarkSigns): readonly ContentPart[] {
 function readCall(text: string, signs: MarkSigns): ReadCall {
   const [name = "", ...args] = text.split(signs.sign("[ARGS]"));
   const raw = signs.spell(text);
-  if (args.length === 0) return { rawText: raw, error: "Missing [ARGS] behind the function name" };
+  if (args.length === 0) return { rawText: raw, error: "Missing [ARGS] after the function name" };
   const given = signs.spell(args.join("[ARGS]")).trim();
   return readPlainCall({ id: null, name: signs.spell(name).trim(), arguments: given }, raw);
 }

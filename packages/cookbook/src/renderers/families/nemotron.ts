@@ -10,14 +10,14 @@ import { chatMl, m } from "./chat-ml.js";
 import { xmlDeclaration } from "./qwen.js";
 import { xmlCall } from "./tool-markup.js";
 
-/** What the variants of a Nemotron renderer differ in. */
+/** Options of the variants of a Nemotron renderer. */
 export interface NemotronVariant {
   readonly kind: "nano" | "ultra";
   /** @default "think" */
   readonly mode?: "think" | "off";
   /** Keeps the reasoning of earlier turns. @default false */
   readonly preserves?: boolean;
-  /** How much reasoning is asked for, behind the last message of the user. */
+  /** The reasoning effort requested after the last message of the user. */
   readonly effort?: "low" | "efficient";
 }
 
@@ -81,7 +81,7 @@ function withEffort(messages: readonly Message[], name: string, effort: string):
     if (typeof message.content !== "string") {
       throw new ArgumentError("content", `"${name}" needs a text in the last message of the user`);
     }
-    // Blanks around the text go before the effort is added, as they go from any text.
+    // Blanks around the text are stripped before the effort is added, as for any text.
     return { ...message, content: `${message.content}\n\n{reasoning effort: ${effort}}` };
   });
 }
@@ -136,7 +136,7 @@ function otherFields(fields: Fields, handled: readonly string[]): string[] {
     .map(([key, value]) => `<${key}>${pythonText(value)}</${key}>`);
 }
 
-/** As Python prints a list: `['string', 'null']`. */
+/** A list in Python's notation: `['string', 'null']`. */
 function printed(value: unknown): string {
   if (!Array.isArray(value)) return pythonText(value);
   return `[${value.map((item) => (typeof item === "string" ? `'${item}'` : printed(item))).join(", ")}]`;

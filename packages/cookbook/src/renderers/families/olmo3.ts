@@ -16,7 +16,7 @@ const marks = [...turns, ...callTags, "<think>", "</think>"];
 const m = markupOf(marks);
 const noFunctions = "You do not currently have access to any functions. <functions></functions>";
 
-/** OLMo 3 and 3.1: Instruct, and Think, whose prompts open the think block. */
+/** OLMo 3 and 3.1: Instruct, and Think with prompts that open the think block. */
 export function olmo3(name: string, kind: "instruct" | "think"): ChatFormat {
   const isThinking = kind === "think";
   const defaultPrompt = isThinking
@@ -60,15 +60,15 @@ function renderMessage(
   if (declared) return { header: head, output: [m`${declared}<|im_end|>`] };
   if (message.role !== "assistant") {
     const text = onlyText(message);
-    // The template of Think says so behind every system message but its own.
-    const isTold = isThinking && message.role === "system" && text !== defaultPrompt;
-    return { header: head, output: [m`${text}${isTold ? ` ${noFunctions}` : ""}<|im_end|>`] };
+    // The template of Think adds this to every system message but its own.
+    const addsNote = isThinking && message.role === "system" && text !== defaultPrompt;
+    return { header: head, output: [m`${text}${addsNote ? ` ${noFunctions}` : ""}<|im_end|>`] };
   }
   const parts = contentParts(message.content).flatMap((part): Markup => {
     if (part.type === "thinking") return m`<think>${part.thinking}</think>`;
     return [part.type === "text" ? part.text : onlyText(message)];
   });
-  // The prompt has begun to reason: an answer to be learned that does not is one that ends it at once.
+  // The prompt opens the think block: a trained answer without reasoning closes it at once.
   const isAbrupt = isThinking && place.isTarget && !hasThinking(message);
   const calls = (message.toolCalls ?? []).map((call) => pythonCall(call, "json")).join("\n");
   const block = calls === "" ? [] : m`<function_calls>${calls}</function_calls>`;

@@ -12,7 +12,7 @@ import { jsonCall, xmlCall } from "./tool-markup.js";
 
 const emptyBlock = "<think>\n\n</think>\n\n";
 
-/** Reasoning behind the last question belongs to the answer that is being worked on. */
+/** Reasoning after the last question belongs to the current answer. */
 const isCurrent = (place: MessagePlace) =>
   place.isLast || (place.lastUserIndex >= 0 && place.index > place.lastUserIndex);
 
@@ -24,7 +24,7 @@ const jsonTools = {
   arguments: "text",
 } as const;
 
-/** Qwen3: the answer is framed by a think block, which earlier turns lose. */
+/** Qwen3: the answer is framed by a think block, which is dropped in earlier turns. */
 export function qwen3(name: string, options: RendererOptions, mode: "think" | "off"): ChatFormat {
   const strips = options.stripThinkingFromHistory ?? true;
   const isFramed = (place: MessagePlace, message: Message) =>
@@ -95,7 +95,7 @@ export function qwen35(name: string, options: RendererOptions, mode: "think" | "
   });
 }
 
-/** How much Qwen3.8 is asked to reason. */
+/** The reasoning efforts of Qwen3.8. */
 const efforts = {
   xhigh:
     "Reasoning effort is set to xhigh. Please think carefully through the task, validate key assumptions, consider plausible alternatives, and prioritize correctness, consistency, and clarity in the final answer.",
@@ -104,7 +104,7 @@ const efforts = {
   off: "",
 } as const;
 
-/** Qwen3.8: all turns keep their reasoning, and the system message says how much there should be. */
+/** Qwen3.8: all turns keep their reasoning, and the system message sets the effort. */
 export function qwen38(
   name: string,
   options: RendererOptions,
@@ -152,7 +152,7 @@ function hasVisible(message: Message): boolean {
   );
 }
 
-/** Puts the instruction in front of the system message; twice is the same as once. */
+/** Puts the instruction in front of the system message; idempotent. */
 function withInstruction(messages: readonly Message[], instruction: string): readonly Message[] {
   const [first, ...rest] = messages;
   if (first?.role !== "system") {
@@ -208,7 +208,7 @@ function declareXmlTools(tools: readonly ToolSpec[], systemPrompt: string): Mess
   return [declaringMessage(m`${xmlDeclaration(lines)}${after}`)];
 }
 
-/** The declaration that Qwen3.5 and Nemotron share, around their own way to write functions. */
+/** The declaration that Qwen3.5 and Nemotron share, around their own notation of functions. */
 export function xmlDeclaration(functions: string): ReturnType<typeof m> {
   return m`# Tools
 

@@ -6,7 +6,7 @@ const m = markupOf([]);
 
 /**
  * Plain text for base models: `User: ...`, `Assistant: ...`. It has no marks, so a text with `\n\nUser:` in it
- * reads as another turn; never use it with texts of others in conversations of several turns.
+ * is parsed as another turn; never use it with untrusted texts in conversations of several turns.
  */
 export const roleColon: ChatFormat = {
   name: "role_colon",

@@ -11,7 +11,7 @@ export function jsonCall(call: ToolCall): Markup {
   return m`<tool_call>\n${body}\n</tool_call>`;
 }
 
-/** `<tool_call>` with one tag per argument; other values than texts as Python prints them, or as JSON. */
+/** `<tool_call>` with one tag per argument; values other than strings in Python's notation, or as JSON. */
 export function xmlCall(call: ToolCall, scalars: "python" | "json"): Markup {
   const parameters = [...argumentsOf(call)].map(
     ([key, value]) => `<parameter=${key}>\n${valueText(value, scalars)}\n</parameter>\n`,

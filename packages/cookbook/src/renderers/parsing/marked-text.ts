@@ -1,13 +1,13 @@
 import type { RendererTokenizer } from "../renderer.js";
 
-// Sampled tokens are read as a text in which every token that is a mark stands as a sign of its own, a
+// Sampled tokens are parsed as a text in which every mark is replaced by a sign of its own, a
 // non-character of Unicode. So a mark is never mistaken for text that spells it, and patterns can be written
 // over the text as a whole.
 
 const firstSign = 0xfdd0;
 const signs = /[\ufdd0-\ufdef]/g;
 
-/** The signs of a format's marks, with one tokenizer. */
+/** The signs of a format's marks for one tokenizer. */
 export class MarkSigns {
   readonly #marks: readonly string[];
   readonly #indexOfId = new Map<number, number>();
@@ -17,13 +17,13 @@ export class MarkSigns {
     this.#marks = marks;
     for (const [index, mark] of marks.entries()) {
       const id = idOf(mark);
-      // A mark that is no token of this tokenizer can only be spelled.
+      // A mark that is not a token of this tokenizer can only be spelled.
       this.#signOf.set(mark, id === undefined ? mark : String.fromCharCode(firstSign + index));
       if (id !== undefined) this.#indexOfId.set(id, index);
     }
   }
 
-  /** How a mark stands in a marked text. */
+  /** The sign of a mark in a marked text. */
   sign(mark: string): string {
     return this.#signOf.get(mark) ?? mark;
   }
@@ -41,7 +41,7 @@ export class MarkSigns {
         const text = decoder.push(id);
         const index = this.#indexOfId.get(id);
         if (index === undefined) return clean(text);
-        // What was held back of a character before the mark comes with it.
+        // A held-back partial character before the mark is emitted with it.
         const before = text.slice(0, text.length - this.#marks[index]!.length);
         return clean(before) + String.fromCharCode(firstSign + index);
       },
@@ -58,7 +58,7 @@ export class MarkSigns {
   }
 }
 
-/** No text has a use for non-characters; one that a model wrote must not be taken for a mark. */
+/** Texts do not need non-characters; one that a model wrote must not be mistaken for a mark. */
 function clean(text: string): string {
   return text.replaceAll(signs, "\ufffd");
 }

@@ -3,7 +3,7 @@ import { argumentsOf } from "../check-messages.js";
 import type { ToolCall } from "../message.js";
 import type { ReadCall } from "./tool-calls.js";
 
-/** A call as Python writes it, `name(key="value")`, with values as Python or as JSON has them. */
+/** A call in Python's notation, `name(key="value")`, with values in Python's notation or JSON. */
 export function pythonCall(call: ToolCall, values: "python" | "json"): string {
   const text = (value: JsonValue): string =>
     values === "json" || typeof value === "string" ? writeJson(value) : pythonText(value);
@@ -11,7 +11,7 @@ export function pythonCall(call: ToolCall, values: "python" | "json"): string {
   return `${call.function.name}(${given.join(", ")})`;
 }
 
-/** Reads calls as Python writes them, in a list or each on its own line. */
+/** Parses calls in Python's notation, in a list or one per line. */
 export function readPythonCalls(body: string): readonly ReadCall[] {
   const text = body.trim();
   const isList = text.startsWith("[") && text.endsWith("]");
@@ -35,7 +35,7 @@ const words: Readonly<Record<string, JsonValue>> = {
   null: null,
 };
 
-/** Reads Python's literals one after the other. */
+/** Parses Python's literals one after the other. */
 class Reader {
   readonly #text: string;
   #at = 0;

@@ -3,7 +3,7 @@ import type { RendererTokenizer, Termination } from "../renderer.js";
 import type { MarkSigns } from "./marked-text.js";
 import type { ResponseReader } from "./response-reader.js";
 
-/** What reading needs of a format and a tokenizer. */
+/** Parts of a format and a tokenizer that parsing needs. */
 export interface ReadingContext {
   readonly reader: ResponseReader;
   readonly signs: MarkSigns;
@@ -12,17 +12,17 @@ export interface ReadingContext {
   readonly stopIds: ReadonlySet<number>;
 }
 
-/** How an answer is read. */
+/** Options of parsing an answer. */
 export interface ReadingOptions {
-  /** Reads blocks even without a stop token. */
+  /** Parse blocks even without a stop token. */
   readonly always: boolean;
-  /** Takes a think block that was cut off for reasoning instead of text. */
+  /** Treat a think block that was cut off as reasoning instead of text. */
   readonly endsThinking: boolean;
 }
 
 /**
- * Reads an answer whose tokens are all known. Without a stop token its boundary is unknown, and so is
- * whether its blocks are whole: then the content is the plain text, unless it is to be read anyway.
+ * Parses a complete answer. Without a stop token its boundary is unknown, and so is
+ * whether its blocks are complete: then the content is the plain text, unless parsing is forced.
  */
 export function readResponse(
   context: ReadingContext,

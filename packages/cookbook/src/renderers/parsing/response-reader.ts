@@ -1,9 +1,9 @@
 import type { Message } from "../message.js";
 import type { MarkSigns } from "./marked-text.js";
 
-/** How a format's answers are read. */
+/** Rules for parsing a format's answers. */
 export interface ResponseReader {
-  /** What a prompt writes of a think block before the answer begins, such as `<think>\n`. */
+  /** The prompt's part of a think block, such as `<think>\n`. */
   readonly openThinking?: string;
   /** The tags of reasoning, for streaming; a format without them cannot be streamed. */
   readonly thinkTags?: readonly [open: string, close: string];

@@ -2,12 +2,12 @@ import type { ParsedResponse, StreamEvent, StreamingParser } from "../renderer.j
 import { readResponse, type ReadingContext } from "./read-response.js";
 
 /**
- * Reads an answer while it is sampled.
+ * Parses an answer while it is sampled.
  *
  * - One header comes first, with the first text; deltas carry only what is new.
  * - Entering and leaving a think block each add one to the index of the content.
- * - The beginning of a tag is held back until it is known not to be one.
- * - What follows the stop token is ignored.
+ * - The beginning of a tag is held back until it turns out not to be one.
+ * - Tokens after the stop token are ignored.
  */
 export class StreamingReader implements StreamingParser {
   readonly #context: ReadingContext;
@@ -19,7 +19,7 @@ export class StreamingReader implements StreamingParser {
   #index = 0;
   #isFinished = false;
   #hasHeader = false;
-  /** What the prompt wrote of a think block; a model that opens the block itself does not need it. */
+  /** The prompt's part of a think block; not needed if the model opens the block itself. */
   readonly #opening: readonly number[];
   readonly #held: number[] = [];
   #isOpened = false;
@@ -56,7 +56,7 @@ export class StreamingReader implements StreamingParser {
     return { ...readResponse(this.#context, this.#tokens, options), events };
   }
 
-  /** Holds the first tokens for as long as they are those of the block that the prompt has opened. */
+  /** Holds the first tokens back as long as they match the block that the prompt has opened. */
   #open(id: number, events: StreamEvent[]): void {
     this.#held.push(id);
     const isSame = id === this.#opening[this.#held.length - 1];
@@ -108,7 +108,7 @@ export class StreamingReader implements StreamingParser {
   }
 }
 
-/** Length of the longest end of a text that a tag may begin with. */
+/** Length of the longest suffix of a text that may begin a tag. */
 function heldBack(text: string, tag: string): number {
   for (let length = Math.min(text.length, tag.length - 1); length > 0; length--) {
     if (text.endsWith(tag.slice(0, length))) return length;

@@ -4,13 +4,13 @@ import type { MarkSigns } from "./marked-text.js";
 import { findUnterminated, partsOf, splitBlocks, type Block } from "./think-blocks.js";
 import { callFields, readJsonCall, readXmlCall, type ReadCall } from "./tool-calls.js";
 
-/** How answers with `<think>` and `<tool_call>` blocks are framed. */
+/** Framing of answers with `<think>` and `<tool_call>` blocks. */
 export interface TaggedAnswers {
-  /** What is framing around reasoning and not part of it: nothing, newlines, or all blanks. */
+  /** The framing to strip around reasoning: nothing, newlines, or all blanks. */
   readonly frame: "none" | "lines" | "trim";
-  /** What stands between reasoning and text. @default "" */
+  /** The text between reasoning and answer. @default "" */
   readonly afterThinking?: string;
-  /** What stands between text and the first call. */
+  /** The text between answer and first call. */
   readonly beforeCalls: string;
   /** The body of a call. */
   readonly calls: "json" | "xml";
@@ -18,7 +18,7 @@ export interface TaggedAnswers {
 
 const callTags = ["<tool_call>", "</tool_call>"] as const;
 
-/** Reads an answer in which reasoning and calls stand in tags, anywhere between text. */
+/** Parses an answer with reasoning and calls in tags, anywhere between text. */
 export function readTagged(text: string, signs: MarkSigns, answers: TaggedAnswers): Message {
   const blocks = splitBlocks(text, signs, callTags);
   const dangling = findUnterminated(text, signs, [callTags]);
@@ -41,7 +41,7 @@ function readParts(
   return partsOf(withoutSeparators(unframed, answers), signs);
 }
 
-/** Takes off the newlines that frame reasoning; a block without any is one that did not reason. */
+/** Strips the newlines that frame reasoning; a block without any has no reasoning. */
 function unframe(blocks: readonly Block[], answers: TaggedAnswers): Block[] {
   let isBehindBlock = false;
   let isBehindThinking = false;
@@ -62,7 +62,7 @@ function unframe(blocks: readonly Block[], answers: TaggedAnswers): Block[] {
   });
 }
 
-/** Takes off what stands between text and calls; nothing stays of a text that was only that. */
+/** Strips separators between text and calls; a text of separators only becomes empty. */
 function withoutSeparators(blocks: readonly Block[], answers: TaggedAnswers): Block[] {
   return blocks.flatMap((block, index): Block[] => {
     if (block.type !== "text") return block.text === "" ? [] : [block];

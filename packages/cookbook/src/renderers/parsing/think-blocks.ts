@@ -6,7 +6,7 @@ export type Block =
   | { readonly type: "text" | "thinking"; readonly text: string }
   | { readonly type: "call"; readonly text: string; readonly raw: string };
 
-/** Cuts an answer at its think blocks and tool calls; undefined when it has neither. */
+/** Splits an answer at its think blocks and tool calls; undefined when it has neither. */
 export function splitBlocks(
   text: string,
   signs: MarkSigns,
@@ -43,7 +43,7 @@ export function partsOf(blocks: readonly Block[], signs: MarkSigns): ContentPart
 /** Longest excerpt of a model's text in an error. */
 const longestExcerpt = 16_384;
 
-/** A tool block that was opened and never closed, of the first pair of tags for which there is one. */
+/** An unterminated tool block of the first pair of tags that has one. */
 export function findUnterminated(
   text: string,
   signs: MarkSigns,

@@ -2,15 +2,15 @@ import { pythonStrip } from "@tinker-ts/hub";
 import { parseJson, writeJson, type JsonValue } from "../json-text.js";
 import type { ToolCall, UnparsedToolCall } from "../message.js";
 
-/** A call, or what could not be read as one. */
+/** A call, or a call that could not be parsed. */
 export type ReadCall = ToolCall | UnparsedToolCall;
 
-/** Whether a call could be read. */
+/** Whether a call could be parsed. */
 export function isToolCall(call: ReadCall): call is ToolCall {
   return "function" in call;
 }
 
-/** Reads `{"name": ..., "arguments": {...}}`. */
+/** Parses `{"name": ..., "arguments": {...}}`. */
 export function readJsonCall(body: string, rawText: string): ReadCall {
   let value: JsonValue;
   try {
@@ -28,7 +28,7 @@ export function readJsonCall(body: string, rawText: string): ReadCall {
   };
 }
 
-/** Reads `<function=NAME><parameter=KEY>VALUE</parameter></function>`. */
+/** Parses `<function=NAME><parameter=KEY>VALUE</parameter></function>`. */
 export function readXmlCall(body: string, rawText: string): ReadCall {
   const refuse = (error: string): UnparsedToolCall => ({ rawText, error });
   const text = pythonStrip(body);
@@ -57,7 +57,7 @@ export function readXmlCall(body: string, rawText: string): ReadCall {
   return { id: null, function: { name, arguments: writeJson(args) } };
 }
 
-/** A call whose arguments stand in the answer as they are. */
+/** A call with arguments in plain JSON. */
 export function readPlainCall(
   call: { readonly id: string | null; readonly name: string; readonly arguments: string },
   rawText: string,
@@ -70,7 +70,7 @@ export function readPlainCall(
   return { id: call.id, function: { name: call.name, arguments: call.arguments } };
 }
 
-/** The fields of a message for calls that were read. */
+/** The fields of a message for parsed calls. */
 export function callFields(calls: readonly ReadCall[]): {
   toolCalls?: ToolCall[];
   unparsedToolCalls?: UnparsedToolCall[];
@@ -83,7 +83,7 @@ export function callFields(calls: readonly ReadCall[]): {
   };
 }
 
-/** A value as JSON where it is JSON; a text that reads as a number comes back as one. */
+/** A value as JSON if it is JSON; a text that looks like a number becomes one. */
 function jsonOrText(text: string): JsonValue {
   try {
     return parseJson(text);

@@ -10,19 +10,20 @@ import type { ModelInputLike } from "../../types/model-input.js";
 import { isExtended } from "../../types/sampling-extensions.js";
 import type { GetSamplerResponse, SampleResponse } from "../../types/sampling.js";
 import { bounded } from "../bounded.js";
-import { completeRetryConfig, type RetryConfig } from "../retry-config.js";
+import { completeRetryConfig, type RetryConfig } from "./retry-handler.js";
 import {
-  SamplingClient,
   type ComputeLogprobsOptions,
   type SampleOptions,
+  SamplingClient,
   type StreamOptions,
 } from "../sampling-client.js";
 import { runStream } from "./run-stream.js";
-import { checkSampleCall } from "./sample-call.js";
+import { checkSampleCall, checkScores, type KnownTokenizer, withExtras } from "./sample-call.js";
 import { SampleStream, TokenQueue } from "./sample-stream.js";
 import { Sampler } from "./sampler.js";
-import { checkScores, withExtras, type KnownTokenizer } from "./sequence-extras.js";
 import { samplerHandle, transferState, type SamplingClientState } from "./transfer-state.js";
+import { checkSamplingSource, type SamplingSource } from "../sampling-source.js";
+import { readSwitch } from "../../runtime/environment.js";
 
 /** Samples at a server. */
 export class RemoteSamplingClient extends SamplingClient {
@@ -173,4 +174,43 @@ export class RemoteSamplingClient extends SamplingClient {
     const operation = new Operation(name, this.samplingSessionId, this.#session.runtime);
     return ApiFuture.start(operation, options, this.#session, work);
   }
+}
+
+/** A client for a sampler of a session, in this thread or in the side thread as asked for. */
+export async function makeSamplingClient(
+  session: Session,
+  samplingSessionId: string,
+  retryConfig: RetryConfig | undefined,
+  tokenizer: KnownTokenizer = {},
+): Promise<SamplingClient> {
+  session.join();
+  const client = new RemoteSamplingClient(session, samplingSessionId, retryConfig, { tokenizer });
+  const { plan, runtime } = session;
+  // What answers inside this thread cannot be asked from another one; only an explicit wish is refused.
+  const isAsked =
+    plan.options.sideThread ??
+    (!session.parts.isInside && readSwitch(runtime.env, "TINKER_SUBPROCESS_SAMPLING", false));
+  if (!isAsked) return client;
+  const { SideSamplingClient } = await import("../side-thread/side-sampling-client.js");
+  return new SideSamplingClient(client, session, tokenizer);
+}
+
+/** Opens a sampler at the server. */
+export async function createSamplingSession(
+  session: Session,
+  source: SamplingSource,
+  options: OperationOptions & { readonly retryConfig?: RetryConfig | undefined },
+): Promise<SamplingClient> {
+  checkSamplingSource(source);
+  completeRetryConfig(options.retryConfig);
+  const request = {
+    sessionId: session.sessionId,
+    samplingSessionSeqId: session.nextSamplingSessionSeqId(),
+    baseModel: source.baseModel && session.parts.nameModel(source.baseModel),
+    modelPath: source.modelPath,
+  };
+  const { samplingSessionId } = await bounded("createSamplingClient", options, session, (signal) =>
+    session.api.call("createSamplingSession", request, { signal }),
+  );
+  return makeSamplingClient(session, samplingSessionId, options.retryConfig);
 }

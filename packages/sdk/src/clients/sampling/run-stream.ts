@@ -13,10 +13,9 @@ import { readTopLogprobs } from "../../types/sampling-extensions.js";
 import type { SampleResponse, TokenLogprob } from "../../types/sampling.js";
 import { decodeJson } from "../../wire/json-codec.js";
 import { routes } from "../../wire/routes.js";
-import type { SampleCall } from "./sample-call.js";
+import { checkScores, type SampleCall, withExtras } from "./sample-call.js";
 import type { SampledToken, TokenQueue } from "./sample-stream.js";
 import type { Sampler } from "./sampler.js";
-import { checkScores, withExtras } from "./sequence-extras.js";
 
 /** Statuses of servers without the endpoint. */
 const cannotStream = new Set([404, 405, 501]);

@@ -1,13 +1,15 @@
 import { ArgumentError } from "../../errors/argument-error.js";
 import { checkOptions } from "../../errors/check-options.js";
 import { ModelInput } from "../../types/model-input.js";
-import { withExtensions } from "../../types/sampling-extensions.js";
-import type { SamplingParams } from "../../types/sampling.js";
+import { liftTopLogprobs, withExtensions } from "../../types/sampling-extensions.js";
+import type { SampleResponse, SamplingParams } from "../../types/sampling.js";
 import { TensorData } from "../../types/tensor-data.js";
 import { checkSamplingParams } from "../../types/validate.js";
-import { operationOptions } from "../../futures/operation.js";
+import { type Operation, operationOptions } from "../../futures/operation.js";
 import { samplingSource } from "../sampling-source.js";
 import { sampleOptions, type SampleOptions } from "../sampling-client.js";
+import type { Tokenizer } from "@tinker-ts/hub";
+import { ResultError } from "../../errors/request-failed-error.js";
 
 const knownOptions = [samplingSource, sampleOptions, operationOptions];
 
@@ -135,4 +137,50 @@ function readPrompt(value: SampleOptions["prompt"]): ModelInput {
   } catch (error) {
     throw ArgumentError.within("prompt", error);
   }
+}
+
+/** Refuses an answer without a requested part: servers ignore options that they do not support. */
+export function checkScores(
+  call: SampleCall,
+  response: SampleResponse,
+  { status }: Operation,
+): SampleResponse {
+  const missing = [
+    call.targetPromptLogprobs && !response.targetPromptLogprobs && "targetPromptLogprobs",
+    call.promptAltTokensK && !response.promptAltTokens && "promptAltTokensK",
+    call.topkSampleLogprobs &&
+      response.sequences.some(({ topkLogprobs }) => !topkLogprobs) &&
+      "topkSampleLogprobs",
+  ].find((name) => typeof name === "string");
+  if (missing === undefined) return response;
+  throw new ResultError(
+    status.requestIds.at(-1) ?? "",
+    `The answer lacks what ${missing} asks for; the server may be older than this option.`,
+  );
+}
+
+/** The tokenizer of a model once it has been loaded, shared by the clients of that model. */
+export interface KnownTokenizer {
+  current?: Tokenizer;
+}
+
+/**
+ * Gives sequences their `text` and `topLogprobs`. Most who train never read the text, so that it is decoded
+ * when it is read, and what walks over all fields (JSON, copies, messages to threads) does not.
+ */
+export function withExtras(
+  response: SampleResponse,
+  given: Tokenizer | null | undefined,
+  known?: KnownTokenizer,
+): SampleResponse {
+  const tokenizer = given === undefined ? known?.current : given;
+  for (const sequence of response.sequences) {
+    if (sequence.unknownFields) liftTopLogprobs(sequence);
+    if (!tokenizer) continue;
+    let text: string | undefined;
+    Object.defineProperty(sequence, "text", {
+      get: () => (text ??= tokenizer.decode(sequence.tokens, { skipSpecialTokens: true })),
+    });
+  }
+  return response;
 }

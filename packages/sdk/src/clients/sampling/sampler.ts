@@ -10,12 +10,16 @@ import { QueueStateLog } from "../../session/queue-state-log.js";
 import type { Headers, HttpResponse } from "../../transport/message.js";
 import type { SampleResponse } from "../../types/sampling.js";
 import { estimatePromptBytes } from "../byte-estimate.js";
-import { completeRetryConfig, type CompleteRetryConfig } from "../retry-config.js";
-import { retryHandlerFor, type RetryHandler } from "./retry-handler.js";
+import {
+  completeRetryConfig,
+  type CompleteRetryConfig,
+  type RetryHandler,
+  retryHandlerFor,
+} from "./retry-handler.js";
 import { SampleBodies } from "./sample-body.js";
 import type { SampleCall } from "./sample-call.js";
 
-export { checkScores, withExtras } from "./sequence-extras.js";
+export { checkScores, withExtras } from "./sample-call.js";
 
 const sampleHeaders = { "x-tinker-sampling-backpressure": "1" };
 

@@ -7,7 +7,7 @@ import type { Session } from "../../session/session.js";
 import { noTelemetry } from "../../telemetry/sink.js";
 import { localBaseUrl } from "../../transport/base-url.js";
 import { accessHeaders } from "../../transport/default-headers.js";
-import type { CompleteRetryConfig, RetryConfig } from "../retry-config.js";
+import type { CompleteRetryConfig, RetryConfig } from "./retry-handler.js";
 
 /** A sampling client as plain data: can be posted to a worker. Holds the credential; keep it secret. */
 export interface SamplingClientState {

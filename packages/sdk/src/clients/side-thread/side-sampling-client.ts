@@ -13,9 +13,8 @@ import {
   type SampleOptions,
   type StreamOptions,
 } from "../sampling-client.js";
-import { checkSampleCall } from "../sampling/sample-call.js";
+import { checkSampleCall, type KnownTokenizer, withExtras } from "../sampling/sample-call.js";
 import type { SampleStream } from "../sampling/sample-stream.js";
-import { withExtras, type KnownTokenizer } from "../sampling/sequence-extras.js";
 import type { SamplingClientState } from "../sampling/transfer-state.js";
 import type { SideCall } from "./messages.js";
 import { sharedSideThread, type SideThread } from "./side-thread.js";

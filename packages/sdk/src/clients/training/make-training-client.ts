@@ -16,7 +16,7 @@ import { RemoteTrainingClient } from "./remote-training-client.js";
 // What a session's first client needs is loaded in one piece.
 export { finishSession, openSession } from "../../session/open-session.js";
 export { watchProcessEnd } from "../../session/process-end.js";
-export { createSamplingSession } from "../sampling/make-sampling-client.js";
+export { createSamplingSession } from "../sampling/remote-sampling-client.js";
 
 /**
  * Turns a model that is being made into a client for it. When that fails after the server began, the

@@ -10,8 +10,7 @@ import { holdHeaders, type Acceptance } from "../../transport/api.js";
 import { Datum, type DatumLike } from "../../types/datum.js";
 import { LossFnType, type ForwardBackwardOutput } from "../../types/training.js";
 import { estimateDatumBytes } from "../byte-estimate.js";
-import { combineOutputs } from "./combine-outputs.js";
-import { withLossValue } from "./loss-value.js";
+import { combineOutputs, withLossValue } from "./combine-outputs.js";
 import { sendPass, type Pass } from "./send-pass.js";
 import type { TrainingRun, Turn } from "./training-run.js";
 

@@ -24,10 +24,10 @@ import type {
   SaveWeightsResponse,
 } from "../../types/weights.js";
 import { bounded } from "../bounded.js";
-import { createSamplingSession, makeSamplingClient } from "../sampling/make-sampling-client.js";
-import { completeRetryConfig } from "../retry-config.js";
+import { createSamplingSession, makeSamplingClient } from "../sampling/remote-sampling-client.js";
+import { completeRetryConfig } from "../sampling/retry-handler.js";
 import type { SamplingClient } from "../sampling-client.js";
-import type { KnownTokenizer } from "../sampling/sequence-extras.js";
+import type { KnownTokenizer } from "../sampling/sample-call.js";
 import { TrainingClient } from "../training-client.js";
 import {
   loadStateOptions,

@@ -1,10 +1,10 @@
 import type { StudioNumber, StudioTime } from "./values.js";
 
-/** A checkpoint and what is known of it. */
+/** A checkpoint with its metadata. */
 export interface StudioCheckpoint {
   /** `tinker://RUN/weights/NAME`. */
   readonly path: string;
-  /** The model it is of. */
+  /** The model that it was saved from. */
   readonly model: string;
   /** The run it is shown with. */
   readonly run: string;
@@ -12,13 +12,13 @@ export interface StudioCheckpoint {
   readonly runName: string;
   /** Its name. */
   readonly name: string;
-  /** With an optimizer and to go on from, or to sample from. */
+  /** `training` has the optimizer state; `sampler` is for sampling only. */
   readonly kind: "training" | "sampler";
   /** The base model. */
   readonly baseModel: string;
   /** Rank of the adapter. */
   readonly rank: number;
-  /** Optimizer steps that it had. */
+  /** Optimizer steps before it. */
   readonly step: number | null;
   /** The nll of the last pass before it. */
   readonly nll: StudioNumber | null;
@@ -30,7 +30,7 @@ export interface StudioCheckpoint {
   readonly createdAt: StudioTime;
   /** When it will be deleted; null for never. */
   readonly expiresAt: StudioTime | null;
-  /** The checkpoint that its model began from. */
+  /** The checkpoint that its model was created from. */
   readonly parent: string | null;
   /** Models and samplers that use it now. */
   readonly usedBy: readonly string[];

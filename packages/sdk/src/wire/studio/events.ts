@@ -1,12 +1,12 @@
 import type { StudioLane } from "./machine.js";
 
-/** What of a run has changed: its row, marks and controls; its points; its exhibits; its text log; its checkpoints. */
+/** The changed part of a run: its row, marks and controls; its points; its exhibits; its text log; its checkpoints. */
 export type StudioChange = "run" | "series" | "exhibit" | "log" | "checkpoint";
 
 /**
  * An event of `GET events?topics=…`, a stream of server-sent events: `event` is the kind, `data` the JSON
  * of the rest, `id` the cursor that `Last-Event-ID` continues from. Topics, joined by commas: `runs` (run,
- * checkpoint, session), `run:ID` (series, exhibit, log of that run), `queue`. Events name what has changed, and
+ * checkpoint, session), `run:ID` (series, exhibit, log of that run), `queue`. Events name the change, and
  * the page fetches it. After `reset` the page fetches everything that it shows.
  */
 export type StudioEvent =
@@ -17,7 +17,7 @@ export type StudioEvent =
       readonly reason: string;
     }
   | {
-      /** What of the run has changed. */
+      /** The changed part of the run. */
       readonly kind: StudioChange;
       /** The run's id. */
       readonly run: string;
@@ -35,6 +35,6 @@ export type StudioEvent =
       readonly kind: "session";
       /** The session. */
       readonly id: string;
-      /** What became of it. */
+      /** Its new state. */
       readonly change: "opened" | "closed";
     };

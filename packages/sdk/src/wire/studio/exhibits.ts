@@ -1,6 +1,6 @@
 import type { StudioNumber, StudioTime } from "./values.js";
 
-/** What an exhibit is: an example trained on, a rollout, an answer of the playground. */
+/** The kinds of exhibits: a training example, a rollout, an answer of the playground. */
 export type StudioExhibitKind = "datum" | "rollout" | "sample";
 
 /** One exhibit of a list; without its tokens and texts. */
@@ -11,7 +11,7 @@ export interface StudioExhibit {
   readonly run: string;
   /** The step. */
   readonly step: number;
-  /** What it is. */
+  /** Its kind. */
   readonly kind: StudioExhibitKind;
   /** `train`, or the name of an evaluation. */
   readonly split: string;
@@ -23,17 +23,17 @@ export interface StudioExhibit {
   readonly reward: StudioNumber | null;
   /** Advantage over its group. */
   readonly advantage: StudioNumber | null;
-  /** Mean of −logprob of what is trained on (datum) or was sampled. */
+  /** Mean of −logprob of trained tokens (datum) or sampled ones. */
   readonly nll: StudioNumber | null;
-  /** Tokens altogether. */
+  /** Total number of tokens. */
   readonly tokenCount: number;
   /** Tokens with a weight, or sampled ones. */
   readonly trainedCount: number;
-  /** Why sampling ended. */
+  /** The stop reason of sampling. */
   readonly stopReason: string | null;
   /** The beginning of its text. */
   readonly preview: string;
-  /** When. */
+  /** When it was recorded. */
   readonly at: StudioTime;
 }
 
@@ -41,13 +41,13 @@ export interface StudioExhibit {
 export interface StudioExhibits {
   /** The exhibits of this page. */
   readonly exhibits: readonly StudioExhibit[];
-  /** Asks for the next ones; null at the end. */
+  /** Cursor of the next page; null at the end. */
   readonly cursor: string | null;
   /** Steps with exhibits of this kind. */
   readonly steps: readonly number[];
   /** Splits with exhibits of this kind. */
   readonly splits: readonly string[];
-  /** Of how many of this step some were kept; null where unknown. */
+  /** Number of examples of this step before sampling; null if unknown. */
   readonly seen: number | null;
 }
 
@@ -55,27 +55,27 @@ export interface StudioExhibits {
 export interface StudioExhibitDetail extends StudioExhibit {
   /** The first token of `tokens`. */
   readonly from: number;
-  /** A page of tokens (4,000 unless asked otherwise). */
+  /** A page of tokens (4,000 by default). */
   readonly tokens: StudioTokens;
   /** All of its text, as decoded; null when it is longer than 1 MB. */
   readonly text: string | null;
-  /** The conversation, where it was logged as one. */
+  /** The conversation, if it was logged as one. */
   readonly messages: readonly StudioMessage[] | null;
-  /** Metrics of it alone. */
+  /** Its own metrics. */
   readonly metrics: Readonly<Record<string, number | string | boolean>>;
-  /** What its environment had to say. */
+  /** Log lines of its environment. */
   readonly logs: readonly string[];
   /** Weights that it came from: a model's id, a checkpoint's path or a base model. */
   readonly weights: string | null;
-  /** Role tags and other special tokens that are trained on, by place in the whole sequence. */
+  /** Role tags and other special tokens that are trained, by position in the whole sequence. */
   readonly warnings: readonly string[];
-  /** Everything as it was kept. */
+  /** The stored record. */
   readonly raw: unknown;
 }
 
-/** Body of `POST samples`: answers of the playground, to be kept with the runs that they concern. */
+/** Body of `POST samples`: answers of the playground, to be stored with their runs. */
 export interface StudioSamples {
-  /** What was answered to one prompt, by each of the weights that were asked. */
+  /** The answers to one prompt, per weights. */
   readonly answers: readonly {
     /** A base model's name or a checkpoint's path. */
     readonly weights: string;
@@ -92,7 +92,7 @@ export interface StudioSamples {
 
 /** Answer of `POST samples`. */
 export interface StudioKept {
-  /** How many were kept: none with `--capture off`, nor of a base model alone. */
+  /** Number of stored answers: none with `--capture off`, nor of a base model alone. */
   readonly kept: number;
 }
 
@@ -104,15 +104,15 @@ export interface StudioMessage {
   readonly content: string;
 }
 
-/** Tokens in columns of one length; a column that is not known is null. */
+/** Tokens in columns of one length; an unknown column is null. */
 export interface StudioTokens {
   /** Ids. */
   readonly ids: readonly number[];
-  /** What each adds to the text; joined they are the text. */
+  /** The text of each token; joined they are the whole text. */
   readonly pieces: readonly string[];
   /** Whether it is a special token, such as a role tag. */
   readonly isSpecial: readonly boolean[];
-  /** Weight in the loss; null where a token is context. */
+  /** Weight in the loss; null for context. */
   readonly weight: readonly (number | null)[] | null;
   /** Logprob of the trainer. */
   readonly logprob: readonly (StudioNumber | null)[] | null;
@@ -120,6 +120,6 @@ export interface StudioTokens {
   readonly samplerLogprob: readonly (StudioNumber | null)[] | null;
   /** Advantage. */
   readonly advantage: readonly (StudioNumber | null)[] | null;
-  /** Entropy of what could have come, where it was logged or can be told. */
+  /** Entropy of the distribution, if it was logged or can be computed. */
   readonly entropy: readonly (StudioNumber | null)[] | null;
 }

@@ -7,21 +7,21 @@ export interface StudioLane {
   readonly model: string;
   /** Its run. */
   readonly run: string;
-  /** What people call that. */
+  /** The name of the run. */
   readonly runName: string;
-  /** What runs now. */
+  /** The running request. */
   readonly running: {
     readonly kind: string;
     readonly seq: number | null;
     readonly since: StudioTime;
   } | null;
-  /** Requests that wait. */
+  /** Number of waiting requests. */
   readonly waiting: number;
   /** When the oldest of them was accepted. */
   readonly oldestAt: StudioTime | null;
-  /** Why it waits, as pollers are told; null while it runs. */
+  /** The reason for waiting, as in responses to polls; null while it runs. */
   readonly note: { readonly state: string; readonly reason: string | null } | null;
-  /** Whether it is held here. */
+  /** Whether it is paused in the studio. */
   readonly isPaused: boolean;
   /** Whether it is in memory. */
   readonly isLive: boolean;
@@ -37,17 +37,17 @@ export interface StudioSession {
   readonly tags: readonly string[];
   /** When it began. */
   readonly createdAt: StudioTime;
-  /** Last sign of life. */
+  /** Last seen. */
   readonly lastSeenAt: StudioTime;
   /** Its models. */
   readonly models: readonly string[];
 }
 
-/** Work of one slot of time. */
+/** Work in one time slot. */
 export interface StudioSlot {
   /** Its beginning. */
   readonly at: StudioTime;
-  /** Milliseconds that requests which ended in it had waited. */
+  /** Milliseconds of waiting, of requests that ended in it. */
   readonly waitMs: number;
   /** Milliseconds of training. */
   readonly trainingMs: number;
@@ -63,12 +63,12 @@ export interface StudioSlot {
 export interface StudioMachine {
   /** Now. */
   readonly at: StudioTime;
-  /** Since when the server runs. */
+  /** When the server started. */
   readonly startedAt: StudioTime;
   /** The engine. */
   readonly engine: {
     readonly threads: number;
-    /** What it computes on and why; null before it has started, with the first model. */
+    /** The device and the reason for it; null until the engine starts with the first model. */
     readonly device: { readonly name: "cpu" | "gpu"; readonly reason: string } | null;
     /** Shares of the last minute, from 0 to 1. */
     readonly training: number;
@@ -85,7 +85,7 @@ export interface StudioMachine {
   readonly disk: {
     readonly freeBytes: number;
     readonly totalBytes: number;
-    /** Whether work is about to be lost for lack of room. */
+    /** Whether free space is critically low. */
     readonly isNearlyFull: boolean;
     /** What could be deleted, largest first. */
     readonly largest: readonly { readonly what: string; readonly sizeBytes: number }[];
@@ -106,7 +106,7 @@ export interface StudioMachine {
   readonly models: readonly { readonly name: string; readonly isLoaded: boolean }[];
   /** The last ten minutes in slots of ten seconds. */
   readonly timeline: readonly StudioSlot[];
-  /** What the studio itself keeps. */
+  /** Data stored by the studio itself. */
   readonly kept: {
     readonly seriesBytes: number;
     readonly maxSeriesBytes: number;
@@ -116,7 +116,7 @@ export interface StudioMachine {
   };
 }
 
-/** `GET usage?from&to`: what was used, by day, run and model; adds up to billing. */
+/** `GET usage?from&to`: usage by day, run and model; adds up to billing. */
 export interface StudioUsage {
   /** One row per day, run and base model. */
   readonly rows: readonly {

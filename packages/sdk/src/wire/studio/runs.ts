@@ -3,7 +3,7 @@ import type { StudioExhibitKind } from "./exhibits.js";
 import type { StudioControls } from "./steering.js";
 import type { StudioNumber, StudioTime } from "./values.js";
 
-/** What a run is doing. */
+/** The status of a run. */
 export type StudioStatus =
   | "running"
   | "paused"
@@ -13,10 +13,10 @@ export type StudioStatus =
   | "stopped"
   | "unloaded";
 
-/** Where a run is known from: the server's own recording, a logger, a folder of files. */
+/** The source of a run: the server's own recording, a logger, a folder of files. */
 export type StudioSource = "server" | "log" | "folder";
 
-/** What is known of one metric without reading its points. */
+/** Summary of one metric. */
 export interface StudioSummary {
   /** The key that it was logged under. */
   readonly key: string;
@@ -26,11 +26,11 @@ export interface StudioSummary {
   readonly last: StudioNumber;
   /** Mean of the last values with a half-life of ten steps. */
   readonly smoothedLast: StudioNumber;
-  /** Least finite value; null without one. */
+  /** Smallest finite value; null without one. */
   readonly min: number | null;
   /** Largest finite value; null without one. */
   readonly max: number | null;
-  /** Points that are not finite. */
+  /** Number of non-finite points. */
   readonly nonFinite: number;
 }
 
@@ -38,13 +38,13 @@ export interface StudioSummary {
 export interface StudioRun {
   /** Its id: a model's id for `server`; contains `:`, so encode it in paths. */
   readonly id: string;
-  /** What people call it. */
+  /** Its display name. */
   readonly name: string;
-  /** Where it is known from. */
+  /** Its source. */
   readonly source: StudioSource;
-  /** What is done: told by the losses and the configuration. */
+  /** The kind of training, inferred from losses and configuration. */
   readonly kind: "supervised" | "rl" | "preference" | "unknown";
-  /** Runs that belong together. */
+  /** The group of related runs. */
   readonly group: string | null;
   /** Labels. */
   readonly tags: readonly string[];
@@ -52,15 +52,15 @@ export interface StudioRun {
   readonly baseModel: string | null;
   /** Rank of the adapter, where known. */
   readonly rank: number | null;
-  /** What it is doing. */
+  /** Its status. */
   readonly status: StudioStatus;
-  /** Why, in the server's own words. */
+  /** The reason for the status, by the server. */
   readonly statusReason: string | null;
   /** Optimizer steps done, or the last logged step. */
   readonly step: number;
-  /** How far it is, from 0 to 1, where the loop tells. */
+  /** Progress from 0 to 1, if the loop reports it. */
   readonly progress: number | null;
-  /** The loss per token that was trained on. */
+  /** The loss per trained token. */
   readonly nll: StudioSummary | null;
   /** The reward of the rollouts. */
   readonly reward: StudioSummary | null;
@@ -70,19 +70,19 @@ export interface StudioRun {
   readonly curve: readonly (number | null)[];
   /** Models that belong to it. */
   readonly models: readonly string[];
-  /** The checkpoint that it began from: `tinker://…`. */
+  /** The checkpoint that it was created from: `tinker://…`. */
   readonly parent: string | null;
-  /** Which start of the program this is, from 1. */
+  /** Number of the program's start, from 1. */
   readonly attempt: number;
-  /** Records that its logger had to drop. */
+  /** Records dropped by its logger. */
   readonly dropped: number;
-  /** Stays on top, and is kept when room is made. */
+  /** Pinned runs stay on top and are not removed to free space. */
   readonly isPinned: boolean;
-  /** When it was put away; null when it was not. */
+  /** When it was archived; null if it is not. */
   readonly archivedAt: StudioTime | null;
-  /** When it began. */
+  /** When it was created. */
   readonly createdAt: StudioTime;
-  /** When something happened last. */
+  /** When it last changed. */
   readonly updatedAt: StudioTime;
 }
 
@@ -90,7 +90,7 @@ export interface StudioRun {
 export interface StudioRuns {
   /** The runs of this page. */
   readonly runs: readonly StudioRun[];
-  /** Asks for the next ones; null at the end. */
+  /** Cursor of the next page; null at the end. */
   readonly cursor: string | null;
 }
 
@@ -98,25 +98,25 @@ export interface StudioRuns {
 export interface StudioSeriesInfo {
   /** Its name. */
   readonly key: string;
-  /** Who wrote it: the server itself or a logger. */
+  /** Its writer: the server itself or a logger. */
   readonly by: "server" | "log";
   /** Points of all attempts. */
   readonly count: number;
   /** The last x. */
   readonly lastX: number;
-  /** First, last, least and largest value. */
+  /** First, last, smallest and largest value. */
   readonly summary: StudioSummary;
 }
 
-/** Something that happened at a step. */
+/** An event at a step. */
 export interface StudioMark {
   /** The step. */
   readonly x: number;
-  /** When. */
+  /** When it happened. */
   readonly at: StudioTime;
-  /** What kind of thing. */
+  /** The kind of event. */
   readonly kind: "failed" | "checkpoint" | "loaded" | "attempt" | "paused" | "resumed" | "stopped";
-  /** What happened, in words. */
+  /** Description of the event. */
   readonly text: string;
   /** The request that failed or the path of the checkpoint. */
   readonly subject: string | null;
@@ -124,27 +124,27 @@ export interface StudioMark {
 
 /** `GET runs/{id}`: one run with everything but points and exhibits. */
 export interface StudioRunDetail extends StudioRun {
-  /** What it was configured with: nested as it was given; `_` keys are the logger's own. */
+  /** The configuration, nested as it was logged; `_` keys are the logger's own. */
   readonly config: unknown;
   /** Every series it has. */
   readonly series: readonly StudioSeriesInfo[];
-  /** What happened at which step. */
+  /** Events by step. */
   readonly marks: readonly StudioMark[];
   /** Its checkpoints, oldest first. */
   readonly checkpoints: readonly StudioCheckpoint[];
   /** Steps that have exhibits, by kind, in order. */
   readonly exhibitSteps: Readonly<Record<StudioExhibitKind, readonly number[]>>;
-  /** What a person has asked its loop for. */
+  /** Control values requested for its loop. */
   readonly controls: StudioControls;
-  /** Whether a logger listens to controls. */
+  /** Whether a logger reads controls. */
   readonly hasControls: boolean;
-  /** Whether its lane is held. */
+  /** Whether its queue is paused. */
   readonly isPaused: boolean;
   /** Names of the files that can be fetched (`GET runs/{id}/files/{name}`). */
   readonly files: readonly StudioFile[];
-  /** Where its folder is, where there is one. */
+  /** The path of its folder, if there is one. */
   readonly folder: string | null;
-  /** Names under which earlier attempts ended, for the tooltip. */
+  /** The first x of each attempt, for the tooltip. */
   readonly attempts: readonly { readonly attempt: number; readonly firstX: number }[];
 }
 

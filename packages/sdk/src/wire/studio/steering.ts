@@ -1,22 +1,22 @@
-/** What a loop is asked for; it decides when to follow and logs what it did. */
+/** Values requested of a loop; it decides when to apply them, and logs it. */
 export interface StudioControls {
   /** Grows with every change. */
   readonly version: number;
   /** Stop after this step and save. */
   readonly stop: boolean;
-  /** Whatever the loop has agreed to read, such as a learning rate. */
+  /** Other values that the loop reads, such as a learning rate. */
   readonly values: Readonly<Record<string, string | number | boolean>>;
 }
 
-/** Body of `POST runs/{id}/controls`; null takes a value back. */
+/** Body of `POST runs/{id}/controls`; null removes a value. */
 export interface StudioSetControls {
-  /** What to ask for. */
+  /** The values to request. */
   readonly values: Readonly<Record<string, string | number | boolean | null>>;
 }
 
 /** Body of `POST runs/{id}/stop`. */
 export interface StudioStop {
-  /** `save` asks the loop; `now` unloads the models, and the loop gets an error that says so. */
+  /** `save` asks the loop; `now` unloads the models, and the loop gets an error. */
   readonly how: "save" | "now";
 }
 
@@ -28,21 +28,21 @@ export interface StudioSave {
    */
   readonly name?: string;
   /**
-   * What is saved.
+   * The kind of checkpoint.
    * @default "training"
    */
   readonly kind?: "training" | "sampler";
-  /** The model, where the run has several. */
+  /** The model, if the run has several. */
   readonly model?: string;
 }
 
 /** Answer of `POST runs/{id}/save`, when it is done. */
 export interface StudioSaved {
-  /** Where it is. */
+  /** Its path. */
   readonly path: string;
 }
 
-/** Body of `POST runs/{id}/label`; what is absent stays. */
+/** Body of `POST runs/{id}/label`; absent fields do not change. */
 export interface StudioLabel {
   /** At most 200 characters. */
   readonly name?: string;
@@ -50,8 +50,8 @@ export interface StudioLabel {
   readonly group?: string | null;
   /** All of them. */
   readonly tags?: readonly string[];
-  /** On top, and kept. */
+  /** Whether it is pinned. */
   readonly isPinned?: boolean;
-  /** Put away, or not. */
+  /** Whether it is archived. */
   readonly isArchived?: boolean;
 }

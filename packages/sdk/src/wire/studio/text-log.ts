@@ -4,9 +4,9 @@ import type { StudioTime } from "./values.js";
 export interface StudioLogLine {
   /** Its number, from 0. */
   readonly n: number;
-  /** When, where known. */
+  /** When it was written, if known. */
   readonly at: StudioTime | null;
-  /** How much it matters. */
+  /** Its level. */
   readonly level: "info" | "warning" | "error";
   /** The line. */
   readonly text: string;
@@ -16,11 +16,11 @@ export interface StudioLogLine {
 export interface StudioLog {
   /** In order. */
   readonly lines: readonly StudioLogLine[];
-  /** The number that the next line will have. */
+  /** The number of the next line. */
   readonly next: number;
 }
 
-/** `GET runs/{id}/spans?from&to`: where the time of steps went. */
+/** `GET runs/{id}/spans?from&to`: the time spans of steps. */
 export interface StudioSpans {
   /** In order. */
   readonly steps: readonly {

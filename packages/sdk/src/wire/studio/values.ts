@@ -1,4 +1,4 @@
-/** A number, or the word for one that JSON cannot say. */
+/** A number, or the name of one that JSON cannot express. */
 export type StudioNumber = number | "NaN" | "Infinity" | "-Infinity";
 
 /** Milliseconds since 1970. */
@@ -6,8 +6,8 @@ export type StudioTime = number;
 
 /** The body of an answer that is an error. */
 export interface StudioError {
-  /** What is wrong and the way out. */
+  /** The problem and how to fix it. */
   readonly error: string;
-  /** A word for programs. */
+  /** A stable code for programs. */
   readonly code: string;
 }

@@ -1,4 +1,4 @@
-/** A view that somebody has named. */
+/** A named view. */
 export interface StudioView {
   /** Its id. */
   readonly id: string;

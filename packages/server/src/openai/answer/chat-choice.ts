@@ -5,7 +5,7 @@ import type { SectionEvent } from "../sections/section-event.js";
 import { SectionReader, type SectionOptions } from "../sections/section-reader.js";
 import { ChoiceText, type EndRules } from "./choice-text.js";
 
-/** A call, or more of one, as it is told. */
+/** A tool call, or a delta of one. */
 export interface CallDelta {
   readonly index: number;
   readonly id?: string;
@@ -13,7 +13,7 @@ export interface CallDelta {
   readonly function: { readonly name?: string; readonly arguments: string };
 }
 
-/** What an answer has more than before. */
+/** The delta of an answer. */
 export type ChatDelta =
   | { readonly kind: "content" | "reasoning"; readonly text: string }
   | { readonly kind: "call"; readonly call: CallDelta };
@@ -25,17 +25,17 @@ export interface FinishedCall {
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
-/** Why an answer ended. */
+/** The finish reason of an answer. */
 export type FinishReason = "stop" | "length" | "tool_calls";
 
-/** How one answer is read. */
+/** Options of parsing one answer. */
 export interface ChatChoiceOptions {
   readonly tokenizer: Tokenizer;
   readonly ends: EndRules;
   readonly sections: SectionOptions;
   /** Only the first call counts when false. */
   readonly isParallel: boolean;
-  /** A call that was demanded by its name ends an answer as a text does. */
+  /** A call of a named tool ends an answer like a text does. */
   readonly isNamed: boolean;
 }
 
@@ -45,7 +45,7 @@ interface OpenCall {
   arguments: string;
 }
 
-/** One answer in the making: from tokens to deltas, and to the whole message in the end. */
+/** One answer in progress: from tokens to deltas, and finally to the complete message. */
 export class ChatChoice {
   readonly #options: ChatChoiceOptions;
   readonly #text: ChoiceText;
@@ -94,7 +94,7 @@ export class ChatChoice {
     }));
   }
 
-  /** Adds a token; returns what is certain now. */
+  /** Adds a token; returns the new delta. */
   push(token: number): readonly ChatDelta[] {
     const wasThinking = this.#sections.isThinking;
     this.#count += 1;
@@ -103,20 +103,20 @@ export class ChatChoice {
     return this.#takeDeltas();
   }
 
-  /** Ends the answer; returns what was held back. */
+  /** Ends the answer; returns the held-back delta. */
   finish(): readonly ChatDelta[] {
     this.#sections.push(this.#text.finish());
     this.#sections.end();
     return this.#takeDeltas();
   }
 
-  /** Why it ended, from why the engine stopped. */
+  /** The finish reason, from the engine's stop reason. */
   finishReason(stopReason: StopReason): FinishReason {
     if (stopReason === "length") return "length";
     return this.#calls.length > 0 && !this.#options.isNamed ? "tool_calls" : "stop";
   }
 
-  /** The whole message. */
+  /** The complete message. */
   message(): object {
     const { calls } = this;
     return {

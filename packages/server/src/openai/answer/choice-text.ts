@@ -3,7 +3,7 @@ import { StopCutter } from "../sections/stop-cutter.js";
 
 /** Where the text of a choice ends. */
 export interface EndRules {
-  /** Tokens at which the model ends, and those that were asked for. */
+  /** Tokens at which the model ends, and the requested stop tokens. */
   readonly modelEnds: readonly number[];
   readonly stopTokenIds: readonly number[];
   readonly stop: readonly string[];
@@ -12,7 +12,7 @@ export interface EndRules {
   readonly minTokens: number;
 }
 
-/** Turns the tokens of one choice into text that ends exactly where it should. */
+/** Turns the tokens of one choice into text, cut exactly at the stop text or token. */
 export class ChoiceText {
   readonly #decoder: IncrementalDecoder;
   readonly #cutter: StopCutter;
@@ -29,18 +29,18 @@ export class ChoiceText {
     this.#ends = new Set([...(rules.ignoresEos ? [] : rules.modelEnds), ...rules.stopTokenIds]);
   }
 
-  /** The stop text or token that ended it; null where the model ended by itself or had to. */
+  /** The stop text or token that ended it; null if the model ended otherwise. */
   get stopReason(): string | number | null {
     return this.#stopReason;
   }
 
-  /** Adds a token and returns the text that is certain now. */
+  /** Adds a token and returns the text that is final now. */
   push(token: number): string {
     this.#count += 1;
     if (this.#isOver) return "";
     const mayStop = this.#count >= this.#rules.minTokens;
     if (mayStop && this.#ends.has(token)) {
-      // The mark of the end is no text.
+      // The end token is not text.
       const rest = this.finish();
       this.#isOver = true;
       if (!this.#rules.modelEnds.includes(token)) this.#stopReason ??= token;

@@ -1,23 +1,23 @@
 import type { ApiError } from "../../errors/api-error.js";
 import type { Clock } from "../../time/clock.js";
 
-/** Sends one event; the name is left out where a protocol has none. */
+/** Sends one event; the name is left out if the protocol has none. */
 export type SendEvent = (data: unknown, name?: string) => void;
 
-/** How a stream of events is kept. */
+/** Options of a stream of events. */
 export interface EventStreamOptions {
   readonly signal: AbortSignal;
-  /** Told of the work, which may go on when the answer has begun. */
+  /** Called with the work, which may continue after the response has started. */
   readonly streaming: (work: Promise<unknown>) => void;
   readonly clock: Clock;
-  /** A stream with nothing to say says so this often. */
+  /** Interval of pings in an idle stream. */
   readonly pingMs: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** What a failure on the way looks like to the client. */
+  /** Converts a failure to the client's form. */
   readonly tellError: (error: unknown) => ApiError;
-  /** Told of a failure after the beginning, to put it into an event. */
+  /** Called on a failure after the response has started, to send it as an event. */
   readonly errorEvent: (error: ApiError, send: SendEvent) => void;
-  /** Stands at the end of every stream. */
+  /** The last line of every stream. */
   readonly lastLine: string;
 }
 
@@ -30,10 +30,10 @@ const streamHeaders = {
 /**
  * Answers with server-sent events while `work` runs.
  *
- * - The answer begins with the first event, so that what fails before is an ordinary error. Whoever waits
- *   longer than a ping gets the beginning and comments meanwhile.
+ * - The response starts with the first event, so that an earlier failure is an ordinary error. A client that waits
+ *   longer than a ping gets the headers and comments meanwhile.
  * - What is sent in one turn of the event loop goes out together.
- * - Nothing is pushed to a reader that does not read; what is kept for it is no more than its answer.
+ * - Nothing is pushed to a client that does not read; its buffer holds no more than its response.
  * - Hanging up stops the work.
  */
 export async function eventStream(
@@ -83,7 +83,7 @@ export async function eventStream(
   options.streaming(finished);
   await Promise.race([begun, finished]);
   finished.catch(() => {
-    // It was told by the race.
+    // The race has reported it.
   });
   const body = new ReadableStream<Uint8Array>(
     {

@@ -1,24 +1,24 @@
 import type { TokenEvent } from "@tinker-ts/engine";
 import type { Tokenizer } from "@tinker-ts/hub";
 
-/** A token that was generated, as far as answers tell of it. */
+/** A generated token with its log-probabilities. */
 export type GeneratedToken = Pick<TokenEvent, "token" | "logprob" | "top">;
 
 /** JSON has no infinity. */
 const leastLogprob = -9999;
 
-/** Tells of tokens in the ways of the two kinds of answers. */
+/** Formats tokens for the two kinds of responses. */
 export class LogprobWriter {
   readonly #tokenizer: Tokenizer;
   readonly #namesById: boolean;
 
-  /** `namesById` calls tokens by their ids instead of their texts. */
+  /** `namesById` names tokens by their ids instead of their texts. */
   constructor(tokenizer: Tokenizer, namesById: boolean) {
     this.#tokenizer = tokenizer;
     this.#namesById = namesById;
   }
 
-  /** What a token is called. */
+  /** The name of a token. */
   nameOf(token: number): string {
     return this.#namesById ? `token_id:${token}` : this.#tokenizer.tokenText(token);
   }

@@ -2,7 +2,7 @@ import type { SampleResult } from "@tinker-ts/engine";
 import type { Tokenizer } from "@tinker-ts/hub";
 import { bounded } from "./logprobs.js";
 
-/** Log-probabilities of a prompt as vLLM tells them: by id, the first position null. */
+/** Log-probabilities of a prompt in vLLM's format: by id, the first position null. */
 export function promptLogprobs(
   tokenizer: Tokenizer,
   prompt: Int32Array,

@@ -1,4 +1,4 @@
-/** What a request took, in the words of the API. */
+/** The usage of a request in the API's format. */
 export function usageOf(counts: {
   readonly prompt: number;
   readonly cached: number;

@@ -7,23 +7,23 @@ import type { ResponseFormat } from "../request/response-format.js";
 import type { ToolFields } from "../request/tools.js";
 import type { AnswerFormat } from "../sections/answer-format.js";
 
-/** Where an answer begins. */
+/** State of thoughts at the start of an answer. */
 export interface AnswerStart {
   readonly format: AnswerFormat;
   /** Whether the prompt has opened thoughts. */
   readonly startsThinking: boolean;
-  /** Whether the model may begin with thoughts by itself. */
+  /** Whether the model may begin with thoughts. */
   readonly mayThink: boolean;
 }
 
-/** What a request demands of an answer. */
+/** The request's options that constrain an answer. */
 export interface Demand {
   readonly start: AnswerStart;
   readonly format: ResponseFormat;
   readonly tools: ToolFields;
 }
 
-/** What an answer must look like, if that was asked: JSON, a schema, a call of a tool; after its thoughts. */
+/** The requested form of an answer, after its thoughts: JSON, a schema or a tool call. */
 export async function answerConstraint(
   grammars: Grammars,
   owner: string,

@@ -14,7 +14,7 @@ import { readTools, type ToolFields } from "./tools.js";
 export interface ChatRequest extends SamplingFields, ToolFields {
   readonly model: string;
   readonly messages: readonly TemplateMessage[];
-  /** null: as much as there is room for. */
+  /** null: as many as fit. */
   readonly maxTokens: number | null;
   readonly logprobs: boolean;
   readonly topLogprobs: number;

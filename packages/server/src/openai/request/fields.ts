@@ -8,14 +8,14 @@ export interface JsonObject {
   readonly [key: string]: Json;
 }
 
-/** Whether a value is an object and no list. */
+/** Whether a value is an object and not a list. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /**
- * Reads the fields of an object and refuses what has the wrong type or lies outside its bounds, by its path.
- * `null` counts as absent; fields that nobody reads are ignored.
+ * Reads the fields of an object and rejects values of a wrong type or out of range, by path.
+ * `null` counts as absent; unused fields are ignored.
  */
 export class Fields {
   readonly json: JsonObject;

@@ -28,7 +28,7 @@ function readMessage(fields: Fields): TemplateMessage {
   const name = fields.string("name");
   const toolCallId = fields.string("tool_call_id");
   const message = {
-    // What developers say is what used to be called a system message.
+    // `developer` is the newer name of `system`.
     role: role === "developer" ? "system" : role,
     content: readContent(fields, role),
     ...(name === undefined ? {} : { name }),
@@ -93,7 +93,7 @@ function readCalls(fields: Fields): readonly object[] {
   });
 }
 
-/** Templates want an object; what cannot be read as one stays the text that it is. */
+/** Templates want an object; other texts stay unchanged. */
 export function parsedArguments(given: Json | undefined): Json {
   if (typeof given !== "string") return given ?? {};
   if (given.trim() === "") return {};

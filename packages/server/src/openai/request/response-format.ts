@@ -1,7 +1,7 @@
 import { invalid } from "../openai-error.js";
 import type { Fields, Json } from "./fields.js";
 
-/** What the content of an answer must be. */
+/** The required content of an answer. */
 export type ResponseFormat =
   | { readonly type: "text" }
   | { readonly type: "json_object" }

@@ -1,7 +1,7 @@
 import { invalid, unsupported } from "../openai-error.js";
 import type { Fields } from "./fields.js";
 
-/** What both kinds of requests say about how to sample. */
+/** Sampling options of both kinds of requests. */
 export interface SamplingFields {
   readonly temperature: number;
   readonly topP: number;
@@ -34,7 +34,7 @@ const maxTopLogprobs = 20;
 const maxBiases = 16_384;
 const maxListedTokens = 4096;
 
-/** What would change the meaning of an answer and is not done here. */
+/** Unsupported fields that would change the meaning of an answer. */
 const refused: Readonly<Record<string, string>> = {
   functions: "is not supported; use tools",
   function_call: "is not supported; use tool_choice",
@@ -62,7 +62,7 @@ export function refuseUnsupported(fields: Fields): void {
   }
 }
 
-/** Reads what says how to sample. */
+/** Reads the sampling options. */
 export function readSampling(fields: Fields): SamplingFields {
   const stream = fields.boolean("stream") ?? false;
   const streamOptions = fields.object("stream_options");
@@ -100,7 +100,7 @@ export function readSampling(fields: Fields): SamplingFields {
   };
 }
 
-/** The most tokens that may come: the first of these fields that is there. */
+/** The maximum number of tokens: the first of these fields that is set. */
 export function readMaxTokens(
   fields: Fields,
   names: readonly string[],

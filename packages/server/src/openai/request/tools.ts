@@ -10,10 +10,10 @@ export interface Tool {
   readonly json: JsonObject;
 }
 
-/** Whether and what the model calls. */
+/** The choice of tools. */
 export type ToolChoice = "none" | "auto" | "required" | { readonly name: string };
 
-/** What a request says about tools. */
+/** The tools of a request. */
 export interface ToolFields {
   readonly tools: readonly Tool[];
   readonly choice: ToolChoice;
@@ -21,7 +21,7 @@ export interface ToolFields {
   readonly isParallel: boolean;
 }
 
-/** Reads tools and how they are chosen. */
+/** Reads tools and the choice of tools. */
 export function readTools(fields: Fields): ToolFields {
   const tools = (fields.list("tools") ?? []).map((json, index) => {
     const path = `tools[${index}]`;

@@ -11,12 +11,12 @@ interface OpenItem {
   readonly index: number;
   readonly callId: string;
   readonly name: string;
-  /** Which call it is, for calls. */
+  /** The index of the call, for calls. */
   readonly call: number;
   text: string;
 }
 
-/** Turns the deltas of an answer into the items of a response, with the events that tell of them. */
+/** Turns the deltas of an answer into the items of a response, with their events. */
 export class OutputItems {
   readonly #send: SendItemEvent;
   readonly #done: JsonObject[] = [];
@@ -26,7 +26,7 @@ export class OutputItems {
     this.#send = send;
   }
 
-  /** Items that are whole. */
+  /** Complete items. */
   get items(): readonly JsonObject[] {
     return this.#done;
   }
@@ -44,7 +44,7 @@ export class OutputItems {
     if (called.arguments !== "") this.#text(open, called.arguments);
   }
 
-  /** Ends the item at hand. */
+  /** Ends the current item. */
   end(status: "completed" | "incomplete"): void {
     const open = this.#open;
     if (open === null) return;

@@ -2,16 +2,16 @@ import { invalid, unsupported } from "../openai-error.js";
 import { Fields, isObject, type Json, type JsonObject } from "../request/fields.js";
 import type { RecentItems } from "./recent-items.js";
 
-/** A request in the words of the responses API. */
+/** A request of the responses API. */
 export interface ResponsesRequest {
   /** The same as a chat completion. */
   readonly chat: JsonObject;
-  /** What the answer repeats of the request. */
+  /** Fields of the request that the response repeats. */
   readonly repeated: JsonObject;
   readonly stream: boolean;
 }
 
-/** What needs a memory of earlier requests, or something that runs elsewhere. */
+/** Unsupported fields: they need stored requests or external services. */
 const refused: Readonly<Record<string, string>> = {
   previous_response_id: "is not supported: nothing is stored; send the whole input",
   conversation: "is not supported: nothing is stored; send the whole input",
@@ -126,7 +126,7 @@ function readInput(fields: Fields, recent: RecentItems, owner: string): JsonObje
   return reader.messages();
 }
 
-/** Puts items together to messages: thoughts, text and calls of one turn belong to one. */
+/** Combines items to messages: thoughts, text and calls of one turn belong to one. */
 class InputReader {
   readonly #messages: JsonObject[] = [];
   #turn: Record<string, Json> | null = null;

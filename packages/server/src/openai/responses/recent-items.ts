@@ -1,14 +1,14 @@
 import type { Json, JsonObject } from "../request/fields.js";
 
-/** Items of all owners that are remembered; the longest unused go first. */
+/** Items of all owners that are cached; the least recently used are evicted first. */
 const maxItems = 10_000;
 
 /** Characters that they may have together. */
 const maxChars = 64 << 20;
 
 /**
- * Remembers what was answered of late, because some clients send references to it instead of it. Nothing of
- * it outlives the process; who needs more sends the items themselves.
+ * Caches recent items, because some clients send references to them instead of the items. Nothing
+ * survives a restart; clients that need more send the items themselves.
  */
 export class RecentItems {
   readonly #items = new Map<string, { readonly item: JsonObject; readonly length: number }>();

@@ -12,7 +12,7 @@ import { OutputItems, type SendItemEvent } from "./output-items.js";
 import { readResponsesRequest, type ResponsesRequest } from "./read-responses.js";
 import type { RecentItems } from "./recent-items.js";
 
-/** Answers a request of the responses API: the same work as a chat completion, told in items. */
+/** Answers a request of the responses API: a chat completion in the form of items. */
 export async function response(
   parts: OpenAiParts,
   recent: RecentItems,
@@ -52,7 +52,7 @@ export async function response(
   );
 }
 
-/** One request on its way. */
+/** One request in progress. */
 class ResponseWork {
   readonly #parts: OpenAiParts;
   readonly #recent: RecentItems;
@@ -77,7 +77,7 @@ class ResponseWork {
     this.#head = { id, object: "response", created_at: created };
   }
 
-  /** Samples the answer, tells of it as it comes, and returns it whole. */
+  /** Samples the answer, streams its events, and returns it complete. */
   async run(signal: AbortSignal, send: SendItemEvent): Promise<JsonObject> {
     const choice = this.#prepared.newChoice();
     const items = new OutputItems(send);
@@ -135,7 +135,7 @@ class ResponseWork {
   }
 }
 
-/** Puts the log-probabilities of all tokens to the text of an answer. */
+/** Adds the log-probabilities of all tokens to the text of an answer. */
 function withLogprobs(item: JsonObject, entries: readonly object[]): JsonObject {
   if (entries.length === 0 || item["type"] !== "message") return item;
   const content = (item["content"] as readonly JsonObject[]).map((part) => ({

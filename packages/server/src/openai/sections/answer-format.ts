@@ -1,12 +1,12 @@
 import type { CallFormat, ThinkingMarks } from "../../structure/answer-grammar.js";
 
-/** How a model writes, as far as its template shows. */
+/** A model's notation of thoughts and calls, inferred from its template. */
 export interface AnswerFormat {
   readonly calls: CallFormat;
   readonly thinking: ThinkingMarks | null;
 }
 
-/** Tells from a template how the model writes; `hasToken` knows its vocabulary. */
+/** Infers the notation from a template; `hasToken` checks the vocabulary. */
 export function answerFormat(template: string, hasToken: (token: string) => boolean): AnswerFormat {
   const has = (mark: string): boolean => template.includes(mark) || hasToken(mark);
   const thinking = has("<think>")

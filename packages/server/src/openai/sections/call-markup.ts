@@ -6,12 +6,12 @@ const functionEnd = "</function>";
 const parameterStart = "<parameter=";
 const parameterEnd = "</parameter>";
 
-/** What tells the types of a tool's arguments; undefined when there is no such tool. */
+/** The schema of a tool's arguments; undefined if there is no such tool. */
 export type ParametersOf = (name: string) => JsonObject | null | undefined;
 
 /**
  * Reads one call written as tags, `<function=name><parameter=key>value</parameter></function>`. Values are
- * text; the tool's schema says what they mean. Each is passed on as JSON when it is whole.
+ * text; the tool's schema gives their types. Each is passed on as JSON when it is complete.
  */
 export class CallMarkup {
   readonly #parametersOf: ParametersOf;
@@ -29,17 +29,17 @@ export class CallMarkup {
     return this.#state;
   }
 
-  /** All that came, for a call that is none. */
+  /** The text read so far, for text that is not a call. */
   get text(): string {
     return this.#text;
   }
 
-  /** Whether the caller has been told of the call already. */
+  /** Whether the call has been reported to the caller. */
   get wasTold(): boolean {
     return this.#name !== null;
   }
 
-  /** Takes what belongs to the call; the rest is the text behind it. */
+  /** Consumes the text of the call and returns the rest. */
   push(text: string, emit: (event: SectionEvent) => void): string {
     this.#text += text;
     this.#rest += text;
@@ -47,7 +47,7 @@ export class CallMarkup {
     return this.#state === "open" ? "" : this.#rest;
   }
 
-  /** Does what can be done with what has come; false when more must come first. */
+  /** Processes the pending text; false if more is needed. */
   #step(emit: (event: SectionEvent) => void): boolean {
     const rest = this.#rest.trimStart();
     if (this.#name === null) return this.#readName(rest, emit);

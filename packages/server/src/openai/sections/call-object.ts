@@ -1,12 +1,12 @@
 import type { SectionEvent } from "./section-event.js";
 
-/** What has become of a text that may be a call. */
+/** The state of a text that may be a call. */
 export type CallState =
-  /** Not yet whole. */
+  /** Not complete yet. */
   | "open"
-  /** Whole. */
+  /** Complete. */
   | "done"
-  /** It is no call. */
+  /** Not a call. */
   | "failed";
 
 /** Longest beginning of a call before its name is known. */
@@ -16,8 +16,8 @@ const maxHead = 100_000;
  * Reads one call written as a JSON object, `{"name": …, "arguments": {…}}`, character by character.
  *
  * As soon as the name is known and the arguments are an object, they are passed on exactly as the model
- * writes them. A scanner that knows strings, escapes and depth finds their end; nothing is ever parsed and
- * written anew.
+ * writes them. A scanner of strings, escapes and depth finds their end; nothing is ever parsed and
+ * serialized again.
  */
 export class CallObject {
   readonly #isTool: (name: string) => boolean;
@@ -26,7 +26,7 @@ export class CallObject {
   #depth = 0;
   #inString = false;
   #isEscaped = false;
-  /** Where the token at hand began: a key, or the value of one. */
+  /** The start of the current token: a key, or the value of one. */
   #start = -1;
   #key: string | null = null;
   #expectsKey = false;
@@ -40,12 +40,12 @@ export class CallObject {
   #isNamed = false;
   #head = "";
 
-  /** `isTool` says whether a name is that of a tool; others are no calls. */
+  /** `isTool` checks whether a name is that of a tool; others are not calls. */
   constructor(isTool: (name: string) => boolean) {
     this.#isTool = isTool;
   }
 
-  /** A call whose name stood before it, so that only the arguments are to come; `head` is what stood there. */
+  /** A call with its name before it, so that only the arguments follow; `head` is that text. */
   static named(name: string, head: string, isTool: (name: string) => boolean): CallObject {
     const call = new CallObject(isTool);
     call.#isNamed = true;
@@ -61,17 +61,17 @@ export class CallObject {
     return this.#state;
   }
 
-  /** All that came, for a call that is none. */
+  /** The text read so far, for text that is not a call. */
   get text(): string {
     return this.#head + this.#text;
   }
 
-  /** Whether the caller has been told of the call already. */
+  /** Whether the call has been reported to the caller. */
   get wasTold(): boolean {
     return this.#wasTold;
   }
 
-  /** Takes what belongs to the call; the rest is the text behind it. */
+  /** Consumes the text of the call and returns the rest. */
   push(text: string, emit: (event: SectionEvent) => void): string {
     let taken = 0;
     while (taken < text.length && this.#state === "open") {
@@ -151,7 +151,7 @@ export class CallObject {
     if (this.#state === "open") this.#state = this.#name === null ? "failed" : "done";
   }
 
-  /** A value of the call itself is whole. */
+  /** Ends a top-level value of the call. */
   #endValue(end = this.#text.length - 1): void {
     if (this.#start >= 0 && !this.#expectsKey) {
       const value = this.#text.slice(this.#start, end).trim();
@@ -166,7 +166,7 @@ export class CallObject {
     this.#expectsKey = true;
   }
 
-  /** Tells of a call whose arguments could not be passed on while they came. */
+  /** Reports a call with arguments that could not be streamed. */
   #tellAll(emit: (event: SectionEvent) => void): void {
     if (this.#wasTold || this.#name === null) return;
     this.#wasTold = true;

@@ -5,12 +5,12 @@ import { CallObject } from "./call-object.js";
 import type { SectionEvent } from "./section-event.js";
 import { overlap } from "./stop-cutter.js";
 
-/** What a reader of sections looks for. */
+/** Options of a section reader. */
 export interface SectionOptions {
   readonly format: AnswerFormat;
-  /** Whether thoughts are told apart from the answer. */
+  /** Whether thoughts are separated from the answer. */
   readonly separatesReasoning: boolean;
-  /** Whether the prompt has opened the thoughts already. */
+  /** Whether the prompt has opened the thoughts. */
   readonly startsThinking: boolean;
   /** Tools that may be called; without any, calls are text. */
   readonly tools: readonly Tool[];
@@ -30,11 +30,11 @@ const argumentsMark = "[ARGS]";
  * - `start`: only white space so far; thoughts may begin.
  * - `thinking`: until their closing mark.
  * - `content`: until the mark that opens a call.
- * - `call`: a call is being read; what turns out to be none is given back as content.
- * - `tail`: behind a call, until its closing mark.
+ * - `call`: a call is being read; text that turns out not to be one becomes content.
+ * - `tail`: after a call, until its closing mark.
  *
- * Held back is only what may be the beginning of a mark, and white space that may stand before one.
- * Streamed and whole answers go through here alike.
+ * Only a possible beginning of a mark is held back, and white space before it.
+ * Streamed and complete answers use the same reader.
  */
 export class SectionReader {
   readonly #options: SectionOptions;
@@ -42,11 +42,11 @@ export class SectionReader {
   #state: "start" | "thinking" | "content" | "call" | "tail" = "start";
   #held = "";
   #call: Call | null = null;
-  /** What stood before the call at hand and belongs to it. */
+  /** Text before the current call that belongs to it. */
   #callPrefix = "";
   #isInList = false;
   #hasThoughts = false;
-  /** White space behind thoughts and between calls is not content. */
+  /** White space after thoughts and between calls is not content. */
   #skipsSpace = false;
   /** Whether a call may begin without a mark. */
   #mayBeBare: boolean;
@@ -58,7 +58,7 @@ export class SectionReader {
     if (options.startsThinking && options.separatesReasoning) this.#state = "thinking";
   }
 
-  /** Whether what comes next belongs to the thoughts. */
+  /** Whether the next text belongs to the thoughts. */
   get isThinking(): boolean {
     return this.#state === "thinking";
   }
@@ -69,7 +69,7 @@ export class SectionReader {
     while (this.#held !== "" && this.#step()) continue;
   }
 
-  /** Ends the text: what was held back is told as what it is. */
+  /** Ends the text and emits the held-back part. */
   end(): void {
     if (this.#call !== null) {
       const call = this.#call;
@@ -82,7 +82,7 @@ export class SectionReader {
     this.#held = "";
   }
 
-  /** Does what can be done with what is held; false when more must come first. */
+  /** Processes the pending text; false if more is needed. */
   #step(): boolean {
     switch (this.#state) {
       case "start":
@@ -185,7 +185,7 @@ export class SectionReader {
     if (call.state === "open") return false;
     this.#call = null;
     if (call.state === "failed") {
-      // A call that the caller knows of already cannot be taken back.
+      // A call that has been reported cannot be undone.
       if (!call.wasTold) {
         this.#content(this.#callPrefix + call.text);
         if (call instanceof CallMarkup) this.#held = "";
@@ -200,7 +200,7 @@ export class SectionReader {
     return this.#held !== "";
   }
 
-  /** Decides by its first characters how a call is written; false when more must come first. */
+  /** Detects the notation of a call by its first characters; false if more is needed. */
   #startCall(): boolean {
     const text = this.#held.trimStart();
     if (text === "") {
@@ -316,7 +316,7 @@ export class SectionReader {
   }
 }
 
-/** White space at the end, together with what may be the beginning of a mark behind it. */
+/** White space at the end, together with a possible beginning of a mark after it. */
 function trailingSpace(text: string, mark: string): number {
   const keep = overlap(text, mark);
   const before = text.slice(0, text.length - keep);

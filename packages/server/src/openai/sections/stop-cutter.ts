@@ -1,4 +1,4 @@
-/** Text that is certain, and the stop text that ended it. */
+/** Final text, and the stop text that ended it. */
 export interface CutText {
   readonly text: string;
   /** The stop text that was found; null while there is none. */
@@ -8,7 +8,7 @@ export interface CutText {
 /**
  * Ends a growing text exactly before the first of some stop texts.
  *
- * Held back is only what may be the beginning of one. Of two that are found at once, the one that begins
+ * Only a possible beginning of one is held back. Of two matches at once, the one that begins
  * first wins, then the longer.
  */
 export class StopCutter {
@@ -21,7 +21,7 @@ export class StopCutter {
     this.#keepsStop = keepsStop;
   }
 
-  /** Adds text; while it `mayStop` not yet, stop texts are text like any other. */
+  /** Adds text; until `mayStop`, stop texts are ordinary text. */
   push(text: string, mayStop: boolean): CutText {
     if (this.#stops.length === 0) return { text, stop: null };
     const all = this.#held + text;
@@ -36,7 +36,7 @@ export class StopCutter {
     return { text: all.slice(0, all.length - heldLength), stop: null };
   }
 
-  /** Gives what was held back, since nothing more comes. */
+  /** Ends the text and returns the held-back part. */
   flush(): string {
     const held = this.#held;
     this.#held = "";
@@ -57,13 +57,13 @@ export class StopCutter {
     return best;
   }
 
-  /** Length of the longest end of a text that a stop text begins with. */
+  /** Length of the longest suffix of a text that is a prefix of a stop text. */
   #possibleStart(text: string): number {
     return Math.max(0, ...this.#stops.map((stop) => overlap(text, stop)));
   }
 }
 
-/** Length of the longest end of a text that is a beginning of a mark, but not all of it. */
+/** Length of the longest suffix of a text that is a proper prefix of a mark. */
 export function overlap(text: string, mark: string): number {
   for (let length = Math.min(text.length, mark.length - 1); length > 0; length--) {
     if (mark.startsWith(text.slice(text.length - length))) return length;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Datum } from "../../types/datum.js";
 import { TensorData } from "../../types/tensor-data.js";
 import type { LossFnType } from "../../types/training.js";
-import { withLossValue } from "./loss-value.js";
+import { withLossValue } from "./combine-outputs.js";
 
 const output = (logprobs: number[], metrics: Record<string, number> = {}) => ({
   lossFnOutputType: "scalar",
