@@ -75,6 +75,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
       "futures",
       "tokenizers",
       "checkpoints",
+      "run-log",
     ],
     "run-log": ["errors", "wire"],
     "index.ts": ["errors", "types", "clients"],

@@ -204,7 +204,7 @@ describe("checkpoint save", () => {
   it("says which models there are", async () => {
     const { code, err } = await server.run(["checkpoint", "save", "-o", "x.json", "-m", "gpt"]);
     expect(code).toBe(1);
-    expect(err).toContain('"gpt" is not served here; there are qwen3');
+    expect(err).toContain('"gpt" is not served here; models of this server: qwen3');
   });
 });
 

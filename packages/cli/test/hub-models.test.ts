@@ -45,7 +45,10 @@ const lines = (text: string) => text.trimEnd().split("\n");
 
 it.each([
   ["/nosuch", /"\/nosuch" is neither a folder that exists nor an id of the hub/],
-  ["tinker-ts/sprot", /"tinker-ts\/sprot" is not served here; there are tinker-ts\/sprout/],
+  [
+    "tinker-ts/sprot",
+    /"tinker-ts\/sprot" is not served here; models of this server: tinker-ts\/sprout/,
+  ],
   ["some/tniy", /The hub does not have the model some\/tniy.*In the cache: some\/tiny\.\n$/],
 ])("says in one line that %s is no model", async (name, message) => {
   const env = { TINKER_BASE_URL: "local:", TINKER_TS_DATA_DIR: path.join(folder, "data") };

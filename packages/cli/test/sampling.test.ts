@@ -129,7 +129,7 @@ describe("sample", () => {
       "--prompt-file: nowhere.txt cannot be read",
     ],
     [["-m", baseModel, "-p", "x", "--output", "nowhere/x"], "nowhere does not exist"],
-    [["-m", "gpt", "-p", "x"], '"gpt" is not served here; there are qwen3, chatty'],
+    [["-m", "gpt", "-p", "x"], '"gpt" is not served here; models of this server: qwen3, chatty'],
     [["-m", "tinker://nobody/weights/x", "-p", "x"], "nobody"],
     [["-m", baseModel, "-p", "x".repeat(2000)], "512"],
   ])("refuses %j", async (options, message) => {

@@ -322,6 +322,87 @@ describe("small data", () => {
   });
 });
 
+describe("an option that is needed", () => {
+  const missing = (loop: string, name: string, run: () => Promise<unknown>) =>
+    it(`${loop} without ${name} is refused`, async () => {
+      await expect((async () => run())()).rejects.toThrow(`${name}: is missing`);
+    });
+  const given = { service: {} as never, model, folder: "nowhere" };
+  const data = [{ prompt: "a", completion: "b" }];
+  missing("train", "data", () => train(given as never));
+  missing("train", "folder", () => train({ ...given, data, folder: undefined as never }));
+  missing("train", "service", () => train({ ...given, data, service: undefined as never }));
+  missing("training by rewards", "dataset", () => trainByRewards(given as never));
+  missing("training on preferences", "data", () => trainOnPreferences(given as never));
+  missing("distillation", "datasets", () => trainOnPolicy(given as never));
+  missing("evaluate", "task", () => evaluate({} as never));
+
+  it("that names a checkpoint as the model is refused with the option that takes it", async () => {
+    await expect(train(sft({ model: "tinker://x/weights/y" }))).rejects.toThrow(
+      "model: tinker://x/weights/y is a checkpoint; pass it as loadCheckpointPath",
+    );
+  });
+
+  it("that says what to do with a run is refused when it is misspelt", async () => {
+    await expect(train(sft({ ifExists: "overwrite" as never }))).rejects.toThrow(
+      'ifExists: must be "resume", "delete", "fail" or "new"',
+    );
+  });
+
+  it("that is no teacher is refused by its place", async () => {
+    const datasets = [{ prompts: ["a"], teacher: { baseModel: model } as never }];
+    await expect(
+      trainOnPolicy({ ...given, service: place.service, datasets, maxTokens: 4 }),
+    ).rejects.toThrow("datasets[0].teacher: must be a sampling client");
+  });
+
+  it("that returns no groups is refused by its batch", async () => {
+    const dataset = { length: 2, batch: () => [] };
+    await expect(
+      trainByRewards({
+        ...given,
+        service: place.service,
+        folder: place.file(`run-${runs++}`),
+        dataset,
+        maxTokens: 4,
+        learningRate: 1e-3,
+      }),
+    ).rejects.toThrow("dataset.batch(0): must return a list with at least one group");
+  });
+});
+
+describe("weights to start from", () => {
+  it("may be the folder of a run: its last checkpoint", async () => {
+    const first = await train(sft());
+    const result = await train(sft({ loadCheckpointPath: first.folder }));
+    expect(result.status).toBe("completed");
+    const { config } = await readRunFolder(result.folder);
+    expect(config).toMatchObject({ load_checkpoint_path: first.checkpoint?.statePath });
+  });
+
+  it("of a run's folder are found by the client too", async () => {
+    const { folder, checkpoint } = await train(sft());
+    const { service } = place;
+    const options = { prompt: [1, 2, 3], samplingParams: { maxTokens: 4, seed: 1 } };
+    const tokens = async (modelPath: string): Promise<number[]> => {
+      const sampling = await service.createSamplingClient({ modelPath });
+      return [...(await sampling.sample(options)).sequences[0]!.tokens];
+    };
+    expect(await tokens(folder)).toEqual(await tokens(checkpoint!.samplerPath!));
+    const training = await service.createTrainingClientFromState(folder);
+    expect((await training.getInfo()).loraRank).toBe(4);
+    await expect(
+      service.createSamplingClient({ baseModel: "tinker://x/weights/y" }),
+    ).rejects.toThrow("baseModel: tinker://x/weights/y are saved weights; pass them as modelPath");
+  });
+
+  it("that are no path and no folder of a run are refused", async () => {
+    await expect(train(sft({ loadCheckpointPath: "runs/none" }))).rejects.toThrow(
+      'loadCheckpointPath: "runs/none" must start with tinker:// or be the folder of a run',
+    );
+  });
+});
+
 describe("an unknown option is refused with the nearest name", () => {
   const unknown = (name: string): never => ({ [name]: 3 }) as never;
 

@@ -50,9 +50,17 @@ describe("addressing", () => {
     expect(await tokensOf({ samplingSessionId: await sampler(path), seqId: 0 })).toEqual(fromPath);
   });
 
+  it("reaches a checkpoint of a session's first run without the number of the run", async () => {
+    const model = await app.model(sessionId, { seed: 11 });
+    expect(model).toBe(`${sessionId}:train:0`);
+    const path = await savedSampler(model, 1, "a");
+    const short = `tinker://${sessionId}/sampler_weights/a`;
+    expect(await tokensOf({ modelPath: short })).toEqual(await tokensOf({ modelPath: path }));
+  });
+
   it.each([
     [{}, 400, "needs sampling_session_id, model_path or base_model"],
-    [{ baseModel: "gpt-9" }, 400, "is not served here; there are toy"],
+    [{ baseModel: "gpt-9" }, 400, "is not served here; models of this server: toy"],
     [{ modelPath: "tinker://x/sampler_weights/y" }, 404, "does not exist or is not yours"],
     [{ modelPath: "/etc/passwd" }, 400, "is not a checkpoint path"],
     [{ samplingSessionId: "nope", seqId: 0 }, 404, "sampling session nope"],

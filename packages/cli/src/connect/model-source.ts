@@ -44,21 +44,15 @@ async function checkpointOf(
   cwd: string,
   kind: WeightsKind,
 ): Promise<string | undefined> {
+  if (given.startsWith("tinker://")) return undefined;
   const folder = path.resolve(cwd, given);
-  const has = (name: string): boolean => existsSync(path.join(folder, name));
-  if (has("adapter_config.json")) {
+  if (!existsSync(folder)) return undefined;
+  if (existsSync(path.join(folder, "adapter_config.json"))) {
     throw new CliError(
       `${given} is a folder with a PEFT adapter, which a server must import first.`,
       `Run 'tinker-ts checkpoint import ${given}', and pass the path that it prints.`,
     );
   }
-  if (!has("checkpoints.jsonl") && !has("metrics.jsonl")) return undefined;
-  const { readRunFolder } = await import("tinker-ts/run-log");
-  const { checkpoints } = await readRunFolder(folder);
-  const row = checkpoints.findLast((one) => one[kind] !== undefined);
-  if (row) return row[kind];
-  throw new CliError(
-    `${given} is the folder of a run without a checkpoint.`,
-    "Resume the run, or pass a base model or a checkpoint.",
-  );
+  const { checkpointOfRun } = await import("tinker-ts/run-log");
+  return checkpointOfRun(folder, kind);
 }

@@ -179,6 +179,10 @@ export async function onPolicyRun(given: OnPolicyOptions): Promise<RlTrainOption
   const { coefficient, discount, maxTokens = 1024 } = options;
   const { learningRate = defaultLearningRate(model, { share: 0.4, otherwise: 1e-4 }) } = options;
   if (datasets.length === 0) throw new ArgumentError("datasets", "must hold at least one");
+  for (const [index, { prompts }] of datasets.entries()) {
+    if (Array.isArray(prompts) && prompts.length > 0) continue;
+    throw new ArgumentError(`datasets[${index}].prompts`, "must hold at least one prompt");
+  }
   const batchOf = ({ groupsPerBatch, prompts }: TeacherDataset): number =>
     groupsPerBatch ?? Math.min(32, prompts.length);
   const perEpoch = datasets.map((one) => Math.floor(one.prompts.length / batchOf(one)));
@@ -196,7 +200,7 @@ export async function onPolicyRun(given: OnPolicyOptions): Promise<RlTrainOption
       throw new ArgumentError(place, `has ${length} tokens; maxPromptTokens is ${maxPromptTokens}`);
     }
     return {
-      teacher: toTeacher(dataset.teacher),
+      teacher: toTeacher(dataset.teacher, `datasets[${index}].teacher`),
       promptOf: teacherPrompts(prompts, dataset.teacherMessages, renderer),
       groups: groupDataset(
         prompts,

@@ -6,7 +6,10 @@ import type { OnPolicyOptions } from "./on-policy.js";
 import type { PromptDistillationOptions } from "./prompt-distillation.js";
 import type { SdftOptions } from "./sdft.js";
 
-const { dataset: _dataset, adjusters: _adjusters, advantages, loss, ...played } = rlOptionNames;
+const { dataset: _dataset, adjusters: _adjusters, advantages, loss, ...options } = rlOptionNames;
+/** With defaults of their own. */
+const { data: _data, ...fromAnswers } = trainOptionNames;
+const played = { ...options, maxTokens: true, learningRate: true } as const;
 
 /** The names of the options of each kind of distillation. */
 export const distillOptionNames: {
@@ -18,7 +21,7 @@ export const distillOptionNames: {
   "on-policy": {
     ...played,
     loss,
-    datasets: true,
+    datasets: "needed",
     renderer: true,
     groupSize: true,
     numEpochs: true,
@@ -29,7 +32,7 @@ export const distillOptionNames: {
   sdft: {
     ...played,
     advantages,
-    demonstrations: true,
+    demonstrations: "needed",
     teacher: true,
     teacherSyncEvery: true,
     teacherMessages: true,
@@ -43,9 +46,9 @@ export const distillOptionNames: {
     maxContextLength: true,
   },
   prompt: {
-    ...trainOptionNames,
-    instruction: true,
-    queries: true,
+    ...fromAnswers,
+    instruction: "needed",
+    queries: "needed",
     teacher: true,
     samplesPerQuery: true,
     temperature: true,
@@ -55,7 +58,7 @@ export const distillOptionNames: {
   },
   "off-policy": {
     ...trainOptionNames,
-    teacher: true,
+    teacher: "needed",
     numTeacherTargets: true,
     teacherConcurrency: true,
     keepsAnswers: true,

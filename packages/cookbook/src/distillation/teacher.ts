@@ -35,6 +35,12 @@ export function samplingTeacher(client: SamplingClient): Teacher {
 }
 
 /** A teacher, given as one or as a client to sample from. */
-export function toTeacher(given: Teacher | SamplingClient): Teacher {
-  return "computeLogprobs" in given ? samplingTeacher(given) : given;
+export function toTeacher(given: Teacher | SamplingClient, field = "teacher"): Teacher {
+  const { computeLogprobs, logprobs } = (given ?? {}) as Partial<SamplingClient & Teacher>;
+  if (typeof computeLogprobs === "function") return samplingTeacher(given as SamplingClient);
+  if (typeof logprobs === "function") return given as Teacher;
+  throw new ArgumentError(
+    field,
+    "must be a sampling client (await service.createSamplingClient(...)) or an object with logprobs()",
+  );
 }

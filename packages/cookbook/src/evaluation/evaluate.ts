@@ -78,6 +78,9 @@ interface NamedExample {
  */
 export async function evaluate(options: EvaluateOptions): Promise<EvalResult> {
   checkOptions(options, [optionNames]);
+  for (const name of ["task", "sampling", "renderer"] as const) {
+    if (options[name] === undefined) throw new ArgumentError(name, "is missing");
+  }
   const { task, numSamples = 1, concurrency = 64, folder, signal, onProgress } = options;
   const { maxExamples = task.examples.length } = options;
   if (task.examples.length === 0) throw new ArgumentError("task", `${task.name} has no examples`);

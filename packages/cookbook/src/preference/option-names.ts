@@ -14,7 +14,7 @@ export const preferenceOptionNames: OptionNames<
 /** The names of the options of a reward model. */
 export const rewardOptionNames: OptionNames<RewardModelOptions> = {
   ...loopOptionNames,
-  data: true,
+  data: "needed",
   map: true,
   evalData: true,
   testSize: true,

@@ -167,7 +167,7 @@ interface Candidate extends Placed {
 export async function preparePreferences(
   options: PreparePreferencesOptions,
 ): Promise<PreparedPreferences> {
-  checkOptionNames(options, preferenceOptionNames);
+  checkOptionNames(options, { ...preferenceOptionNames, folder: true });
   const { data, evalData, testSize = 0, seed = 0, service, model, signal } = options;
   if (evalData !== undefined && testSize > 0) {
     throw new ArgumentError("testSize", "choose evalData or testSize");

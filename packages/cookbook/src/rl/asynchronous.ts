@@ -5,7 +5,7 @@ import type { Policy } from "./policy.js";
 import { prepareBatch } from "./batch-update.js";
 import type { RlRun } from "./rl-run.js";
 import { samplingTimes, type Progress } from "./synchronous.js";
-import type { RlDataset, RlMode } from "./train-options.js";
+import { groupsOf, type RlDataset, type RlMode } from "./train-options.js";
 import type { EnvironmentGroup, Numbers } from "./types.js";
 
 type AsynchronousMode = Extract<RlMode, { readonly kind: "asynchronous" }>;
@@ -259,7 +259,7 @@ class NumberedGroups {
       if (this.#batchIndex + 1 >= this.#dataset.length) return undefined;
       this.#first += this.#batch.length;
       this.#batchIndex++;
-      this.#batch = await this.#dataset.batch(this.#batchIndex);
+      this.#batch = await groupsOf(this.#dataset, this.#batchIndex);
     }
     return this.#batch[id - this.#first];
   }

@@ -4,11 +4,11 @@ import type { RlTrainOptions } from "./train-options.js";
 /** The names of the options of training by rewards. */
 export const rlOptionNames: OptionNames<RlTrainOptions> = {
   ...runOptionNames,
-  dataset: true,
-  maxTokens: true,
+  dataset: "needed",
+  maxTokens: "needed",
   temperature: true,
   contextWindow: true,
-  learningRate: true,
+  learningRate: "needed",
   mode: true,
   loss: true,
   advantages: true,

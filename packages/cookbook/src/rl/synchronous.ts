@@ -5,6 +5,7 @@ import { type BatchUpdate, prepareBatch, type PreparedBatch } from "./batch-upda
 import type { PlayedGroup } from "./play-groups.js";
 import { mergeMetrics } from "./metrics.js";
 import type { RlRun } from "./rl-run.js";
+import { groupsOf } from "./train-options.js";
 import type { EnvironmentGroup, Numbers, TrajectoryGroup } from "./types.js";
 
 /** The progress of a run, and the state of its mode. */
@@ -32,7 +33,7 @@ export async function trainBatches(run: RlRun, start: Progress): Promise<Progres
     keeper.beforeStep({ step, batch: step }, { tokens, logged: Promise.resolve(), extra: {} });
     try {
       const found = await spans.span("eval", () => run.evaluateBefore(step));
-      const groups = await options.dataset.batch(step);
+      const groups = await groupsOf(options.dataset, step);
       const batch = await trainBatch(run, step, groups, spans);
       const posted = await spans.span("post_kl", () => run.postKl(batch.update.data));
       run.finishStep(

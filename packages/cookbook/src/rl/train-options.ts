@@ -23,6 +23,16 @@ export interface RlDataset {
   batch(index: number): readonly EnvironmentGroup[] | Promise<readonly EnvironmentGroup[]>;
 }
 
+/** The groups of a batch; a dataset of the program may return anything. */
+export async function groupsOf(
+  dataset: RlDataset,
+  index: number,
+): Promise<readonly EnvironmentGroup[]> {
+  const groups: unknown = await dataset.batch(index);
+  if (Array.isArray(groups) && groups.length > 0) return groups as readonly EnvironmentGroup[];
+  throw new ArgumentError(`dataset.batch(${index})`, "must return a list with at least one group");
+}
+
 /** When groups are played and when the model is updated. */
 export type RlMode =
   /** All groups of a batch are played, then trained. */

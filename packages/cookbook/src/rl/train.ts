@@ -17,6 +17,7 @@ import {
   functionsOf,
   toRlConfig,
   type CompleteRlOptions,
+  groupsOf,
   type RlTrainOptions,
 } from "./train-options.js";
 
@@ -80,7 +81,7 @@ async function countSteps({ dataset, mode, maxSteps }: CompleteRlOptions): Promi
   if (mode.kind !== "asynchronous") return Math.min(dataset.length, most);
   let groups = 0;
   for (let index = 0; index < dataset.length; index++)
-    groups += (await dataset.batch(index)).length;
+    groups += (await groupsOf(dataset, index)).length;
   return Math.min(Math.ceil(groups / mode.groupsPerBatch), most);
 }
 

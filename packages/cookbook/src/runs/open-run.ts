@@ -1,5 +1,11 @@
-import type { TrainingClient } from "tinker-ts";
-import { readRunFolder, RunLog, type CheckpointRow, type Line } from "tinker-ts/run-log";
+import { ArgumentError, type TrainingClient } from "tinker-ts";
+import {
+  readRunFolder,
+  RunLog,
+  savedWeights,
+  type CheckpointRow,
+  type Line,
+} from "tinker-ts/run-log";
 import { CheckpointKeeper } from "./checkpoint-keeper.js";
 import { checkSameSettings, withNulls } from "./compare-settings.js";
 import { openTraining } from "./open-training.js";
@@ -129,13 +135,24 @@ export async function withRun<T>(
   }
 }
 
+const waysOut: readonly unknown[] = ["resume", "delete", "fail", "new", undefined];
+
 /**
- * The options with the folder of the run: with `ifExists: "new"` the first free one of FOLDER, FOLDER-2, FOLDER-3.
- * Every loop calls this first, because settings and other files name the folder too.
+ * The options with the paths of the run: with `ifExists: "new"` the first free folder of FOLDER, FOLDER-2, FOLDER-3, and
+ * the last checkpoint where `loadCheckpointPath` is the folder of a run.
+ * Every loop calls this first, because settings and other files name them too.
  */
-export async function inRunFolder<O extends Pick<RunOptions, "folder" | "ifExists">>(
-  options: O,
-): Promise<O> {
+export async function inRunFolder<
+  O extends Pick<RunOptions, "folder" | "ifExists" | "loadCheckpointPath">,
+>(given: O): Promise<O> {
+  if (!waysOut.includes(given.ifExists)) {
+    throw new ArgumentError("ifExists", 'must be "resume", "delete", "fail" or "new"');
+  }
+  const { loadCheckpointPath: start } = given;
+  const options =
+    start === undefined
+      ? given
+      : { ...given, loadCheckpointPath: await savedWeights(start, "loadCheckpointPath") };
   if (options.ifExists !== "new") return options;
   let { folder } = options;
   for (let number = 2; (await readRunFolder(folder)).attempts > 0; number++) {

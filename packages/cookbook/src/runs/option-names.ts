@@ -1,14 +1,16 @@
-import { checkOptions } from "tinker-ts";
+import { ArgumentError, checkOptions } from "tinker-ts";
 import type { RunOptions } from "./run-options.js";
 
-/** The names of options, checked by the compiler against their type. */
-export type OptionNames<T> = Readonly<Record<keyof T, true>>;
+/** The names of options and which of them are needed, checked by the compiler against their type. */
+export type OptionNames<T> = {
+  readonly [K in keyof T]-?: object extends Pick<T, K> ? true : "needed";
+};
 
 /** The names of the options of every loop. */
 export const runOptionNames: OptionNames<RunOptions> = {
-  service: true,
-  model: true,
-  folder: true,
+  service: "needed",
+  model: "needed",
+  folder: "needed",
   ifExists: true,
   recipeName: true,
   loadCheckpointPath: true,
@@ -30,15 +32,31 @@ export const runOptionNames: OptionNames<RunOptions> = {
   asyncPeriodicSaves: true,
 };
 
-/** Refuses unknown options and names the nearest known one. */
-export function checkOptionNames(options: object, names: Readonly<Record<string, true>>): void {
+/** Refuses unknown options, names the nearest known one, and refuses that a needed one is missing. */
+export function checkOptionNames(
+  options: object,
+  names: Readonly<Record<string, true | "needed">>,
+): void {
   checkOptions(options, [names]);
+  const given = new Map(Object.entries(options));
+  for (const [name, kind] of Object.entries(names)) {
+    if (kind === "needed" && given.get(name) === undefined) {
+      throw new ArgumentError(name, "is missing");
+    }
+  }
+  const model = given.get("model");
+  if (typeof model === "string" && model.startsWith("tinker://")) {
+    throw new ArgumentError(
+      "model",
+      `${model} is a checkpoint; pass it as loadCheckpointPath, and the name of its base model as model`,
+    );
+  }
 }
 
 /** The options with these names, for a loop inside another one. */
 export function pickOptions<O extends object, K extends string>(
   options: O,
-  names: Readonly<Record<K, true>>,
+  names: Readonly<Record<K, true | "needed">>,
 ): Pick<O, K & keyof O> {
   const entries = Object.entries(options).filter(([name]) => Object.hasOwn(names, name));
   return Object.fromEntries(entries) as Pick<O, K & keyof O>;

@@ -18,8 +18,8 @@ export const loopOptionNames: OptionNames<BatchLoopOptions> = {
 
 /** The names of the options that prepare conversations. */
 export const dataOptionNames: OptionNames<DataOptions> = {
-  model: true,
-  data: true,
+  model: "needed",
+  data: "needed",
   evalData: true,
   testSize: true,
   renderer: true,

@@ -65,7 +65,7 @@ export interface PrepareDataOptions extends DataOptions {
  * first request to the server.
  */
 export async function prepareData(options: PrepareDataOptions): Promise<PreparedData> {
-  checkOptionNames(options, trainOptionNames);
+  checkOptionNames(options, { ...trainOptionNames, folder: true });
   const { data, evalData, testSize = 0, seed = 0, service, model, signal } = options;
   if (evalData !== undefined && testSize > 0) {
     throw new ArgumentError("testSize", "choose evalData or testSize");

@@ -3,7 +3,7 @@ import { ArgumentError } from "../errors/argument-error.js";
 
 /** The fields of `SamplingSource`. */
 export const samplingSource = {
-  /** The path of saved weights (`tinker://...`). */
+  /** The path of saved weights (`tinker://...`), or the folder of a run: its last checkpoint. */
   modelPath: option<string>(),
   /** The name of a base model. */
   baseModel: option<string>(),
@@ -23,7 +23,21 @@ export function checkSamplingSource({ modelPath, baseModel }: SamplingSource): v
       "pass modelPath or baseModel, not both: saved weights know their base model",
     );
   }
+  if (baseModel?.startsWith("tinker://")) {
+    throw new ArgumentError("baseModel", `${baseModel} are saved weights; pass them as modelPath`);
+  }
   if (modelPath && !modelPath.startsWith("tinker://")) {
     throw new ArgumentError("modelPath", `${JSON.stringify(modelPath)} must start with tinker://`);
   }
+}
+
+/** The path of saved weights; the folder of a run means its last checkpoint. */
+export async function weightsPath(
+  given: string,
+  field: string,
+  kind: "statePath" | "samplerPath",
+): Promise<string> {
+  if (typeof given === "string" && given.startsWith("tinker://")) return given;
+  const { savedWeights } = await import("../run-log/saved-weights.js");
+  return savedWeights(given, field, kind);
 }

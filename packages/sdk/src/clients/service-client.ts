@@ -38,7 +38,12 @@ import {
 import { RestClient } from "./rest-client.js";
 import { completeRetryConfig } from "./sampling/retry-handler.js";
 import type { SampleOptions, SamplingClient } from "./sampling-client.js";
-import { checkSamplingSource, samplingSource, type SamplingSource } from "./sampling-source.js";
+import {
+  checkSamplingSource,
+  samplingSource,
+  weightsPath,
+  type SamplingSource,
+} from "./sampling-source.js";
 import { checkSampleCall } from "./sampling/sample-call.js";
 import { serviceOptions, type ServiceClientOptions } from "./service-options.js";
 import { SharedOpening } from "./shared-opening.js";
@@ -153,7 +158,7 @@ export class ServiceClient implements AsyncDisposable {
     );
   }
 
-  /** Goes on training from a checkpoint; the optimizer starts anew. */
+  /** Continues training from a checkpoint, or from the last one in the folder of a run; the optimizer starts anew. */
   createTrainingClientFromState(
     path: string,
     options: CreateFromStateOptions = {},
@@ -172,11 +177,14 @@ export class ServiceClient implements AsyncDisposable {
   /** A client that samples from saved weights or a base model. */
   async createSamplingClient(options: CreateSamplingClientOptions): Promise<SamplingClient> {
     checkOptions(options, [samplingSource, samplingClientOptions, operationOptions]);
-    checkSamplingSource(options);
-    const { retryConfig } = options;
+    const { modelPath, retryConfig } = options;
+    const source = modelPath
+      ? { ...options, modelPath: await weightsPath(modelPath, "modelPath", "samplerPath") }
+      : options;
+    checkSamplingSource(source);
     completeRetryConfig(retryConfig);
     return this.#inSession("createSamplingClient", options, ({ session, makers }, signal) =>
-      makers.createSamplingSession(session, options, { signal, retryConfig }),
+      makers.createSamplingSession(session, source, { signal, retryConfig }),
     );
   }
 
@@ -297,11 +305,11 @@ export class ServiceClient implements AsyncDisposable {
   }
 
   async #createFromState(
-    path: string,
+    given: string,
     optimizer: boolean,
     options: CreateFromStateOptions,
   ): Promise<TrainingClient> {
-    checkTinkerPath(path);
+    const path = await weightsPath(given, "path", "statePath");
     checkOptions(options, [fromStateOptions, operationOptions]);
     const { baseModel, userMetadata, weightsAccessToken } = options;
     const model = { path, optimizer, baseModel, userMetadata, weightsAccessToken };

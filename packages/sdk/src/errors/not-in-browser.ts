@@ -26,6 +26,7 @@ export const loadTokenizerFrom = refusing(
 );
 export const loadModelTokenizer = loadTokenizerFrom;
 
+export const savedWeights = refusing("folders of runs", "pass a path that starts with tinker://");
 export const downloadCheckpointTo = refusing(
   "files",
   "use getCheckpointArchiveUrl and fetch the address",

@@ -19,4 +19,5 @@ export type {
   RunSink,
   TextLevel,
 } from "./run-record.js";
+export { checkpointOfRun, savedWeights, type WeightsKind } from "./saved-weights.js";
 export { ServiceSink, type LogPort, type ServiceSinkOptions } from "./service-sink.js";

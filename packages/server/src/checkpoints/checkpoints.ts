@@ -167,7 +167,10 @@ export class Checkpoints {
 
   #current(runId: string, type: CheckpointKind, name: string): CheckpointRecord | undefined {
     const { store, clock } = this.#parts;
-    const found = store.checkpoints.get(runId, type, name);
+    // A session's first run may go without its number.
+    const found =
+      store.checkpoints.get(runId, type, name) ??
+      store.checkpoints.get(`${runId}:train:0`, type, name);
     const isExpired = found?.expiresAt != null && found.expiresAt <= clock.now();
     return isExpired ? undefined : found;
   }

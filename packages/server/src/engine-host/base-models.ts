@@ -78,10 +78,14 @@ export class BaseModels {
     if (this.#options.allowAnyModel && !isOurs && /[\w.]\/|\/[\w.]/.test(name)) {
       return /^\.{0,2}\//.test(name) || existsSync(name) ? path.resolve(name) : name;
     }
-    const known = this.names.length === 0 ? "none is set up" : `there are ${this.names.join(", ")}`;
-    throw new ApiError(400, `base_model: ${JSON.stringify(name)} is not served here; ${known}`, {
-      code: "model_not_found",
-    });
+    const known = this.names.length === 0 ? "none" : this.names.join(", ");
+    throw new ApiError(
+      400,
+      `base_model: ${JSON.stringify(name)} is not served here; models of this server: ${known}`,
+      {
+        code: "model_not_found",
+      },
+    );
   }
 
   /** Finds a model and reads its configuration; downloads it from the hub if necessary. */
@@ -189,7 +193,7 @@ export class BaseModels {
       signal: this.#stopping.signal,
     });
     const tokenizerId = isFromHub ? location : path.resolve(folder);
-    const found = { name, folder, tokenizerId, ...(await kit.readFacts(folder)) };
+    const found = { name, folder, tokenizerId, ...(await readFacts(kit, folder)) };
     this.#known.set(name, found);
     return found;
   }
@@ -274,6 +278,17 @@ async function findModel(
     throw isUnreachable
       ? new ApiError(424, error.message, { code: "hub_unreachable", cause: error })
       : new ApiError(400, error.message, { code: "model_not_found", cause: error });
+  }
+}
+
+/** Reads a model's configuration; the caller named a model that does not load, and the message names one that does. */
+async function readFacts(kit: EngineKit, folder: string): ReturnType<EngineKit["readFacts"]> {
+  try {
+    return await kit.readFacts(folder);
+  } catch (error) {
+    if (!(error instanceof Error) || !["EngineError", "HubError"].includes(error.name)) throw error;
+    const code = "code" in error ? String(error.code) : "unsupported_model";
+    throw new ApiError(400, error.message, { code, cause: error });
   }
 }
 
