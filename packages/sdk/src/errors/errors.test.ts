@@ -33,7 +33,7 @@ describe("status errors", () => {
     expect(error.isUserError).toBe(isUser);
   });
 
-  it("say what the body says", () => {
+  it("have the message of the body", () => {
     expect(statusError(409, { body: { error: "taken" } }).message).toBe(
       'Error code: 409 - {"error":"taken"}',
     );
@@ -44,7 +44,7 @@ describe("status errors", () => {
   });
 });
 
-describe("whose fault it is", () => {
+describe("the category of an error", () => {
   it("is found along the chain of causes, also when the chain is a circle", () => {
     const user = new RequestFailedError("bad", { requestId: "r", category: "user" });
     expect(isUserError(new ResultError("r", "x", { cause: new Error("y", { cause: user }) }))).toBe(
@@ -63,7 +63,7 @@ describe("whose fault it is", () => {
   });
 });
 
-it("every error is a TinkerError with a code and says whether to retry", () => {
+it("every error is a TinkerError with a code and a retry flag", () => {
   expect(new APITimeoutError()).toMatchObject({ code: "timeout", isRetryable: true });
   expect(new RequestExpiredError("r")).toMatchObject({
     code: "request_expired",
