@@ -163,15 +163,15 @@ describe("a run", () => {
   });
 
   it("reports to progress and other sinks", async () => {
-    const steps: number[] = [];
+    const logged: number[] = [];
     const kinds = new Set<string>();
     await train(
       options({
-        onProgress: ({ step }) => steps.push(step),
+        onProgress: ({ step }) => logged.push(step),
         sinks: [{ log: ({ kind }) => kinds.add(kind) }],
       }),
     );
-    expect(steps).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    expect(logged).toEqual([0, 1, 2, 3, 4, 5, 6]);
     expect([...kinds].toSorted()).toEqual([
       "checkpoint",
       "close",
