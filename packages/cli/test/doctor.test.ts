@@ -42,15 +42,15 @@ async function examine(
   ...options: readonly string[]
 ): Promise<{ code: number; checks: Map<string, Check> }> {
   const dataDir = path.join(folder, "data");
-  const surroundings = { env: { TINKER_TS_DATA_DIR: dataDir, ...env } };
-  const { code, out } = await runCommand(["doctor", "--json", ...options], surroundings);
+  const context = { env: { TINKER_TS_DATA_DIR: dataDir, ...env } };
+  const { code, out } = await runCommand(["doctor", "--json", ...options], context);
   const { checks } = JSON.parse(out) as { checks: Check[] };
   return { code, checks: new Map(checks.map((check) => [check.check, check])) };
 }
 
-it("finds nothing wrong where all is well", async () => {
+it("reports no problem in a working setup", async () => {
   const { code, checks } = await examine({ TINKER_BASE_URL: server.url, TINKER_API_KEY: key });
-  // What is told of a GPU depends on the machine.
+  // The findings about a GPU depend on the machine.
   const others = [...checks.values()].filter(({ check }) => !check.startsWith("GPU"));
   expect(others.length).toBeLessThan(checks.size);
   expect(others.map(({ check }) => check)).toEqual([
@@ -70,7 +70,7 @@ it("finds nothing wrong where all is well", async () => {
   expect(code).toBe(0);
 });
 
-it("says what the processor makes of int8 weights, and what a model takes in memory", async () => {
+it("reports int8 support of the processor, and a model's memory", async () => {
   const { code, checks } = await examine({}, "--model", modelFolder);
   expect(checks.get("Engine")?.finding).toMatch(
     /int8 weights: (.* as in 32 bits, int16 activations in (two digits of 8|three digits of 7) bits|.* 32 bits)/,
@@ -87,7 +87,7 @@ it("says what the processor makes of int8 weights, and what a model takes in mem
   expect(missing.code).toBe(1);
 });
 
-it("tells what a server could not account for, and how to bring it back", async () => {
+it("reports files in lost-and-found, and how to restore them", async () => {
   const dataDir = path.join(folder, "lossy");
   const found = path.join(dataDir, "lost-and-found/checkpoints/0123abcd");
   mkdirSync(found, { recursive: true });
@@ -100,20 +100,20 @@ it("tells what a server could not account for, and how to bring it back", async 
   expect(code).toBe(0);
 });
 
-it("is content without a server, and says how to choose one", async () => {
+it("accepts a missing server, and explains how to choose one", async () => {
   const { code, checks } = await examine({});
   expect(code).toBe(0);
   expect(checks.get("Server")).toMatchObject({ state: "skipped" });
 });
 
-it("looks at the engine in this process", async () => {
+it("checks the engine in this process", async () => {
   const { code, checks } = await examine({ TINKER_BASE_URL: "local:" });
   expect(checks.get("Server")?.finding).toMatch(/^the engine in this process, \d+ models?$/);
   expect(checks.get("Key")?.finding).toBe("none is needed");
   expect(code).toBe(0);
 });
 
-it("says that an older server speaks JSON only", async () => {
+it("reports that an older server supports JSON only", async () => {
   const older = await startLimited(server.url, ["/api/v1/client/config"]);
   const { code, checks } = await examine({ TINKER_BASE_URL: older.url, TINKER_API_KEY: key });
   await older.stop();
@@ -121,7 +121,7 @@ it("says that an older server speaks JSON only", async () => {
   expect(code).toBe(0);
 });
 
-it("says that nobody listens", async () => {
+it("reports an address without a listener", async () => {
   const { code, checks } = await examine({ TINKER_BASE_URL: "http://127.0.0.1:9" });
   expect(checks.get("Server")).toMatchObject({
     state: "broken",
@@ -130,7 +130,7 @@ it("says that nobody listens", async () => {
   expect(code).toBe(1);
 });
 
-it("says that the key is not taken", async () => {
+it("reports a rejected key", async () => {
   const env = { TINKER_BASE_URL: server.url, TINKER_API_KEY: "tml-wrong" };
   const { code, checks } = await examine(env);
   expect(checks.get("Server")?.state).toBe("ok");
@@ -141,7 +141,7 @@ it("says that the key is not taken", async () => {
   expect(code).toBe(1);
 });
 
-it("says that something else listens there", async () => {
+it("reports another kind of server", async () => {
   const other = createServer((_, response) => void response.writeHead(404).end("hello"));
   await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
@@ -152,7 +152,7 @@ it("says that something else listens there", async () => {
   expect(code).toBe(1);
 });
 
-it("says that the data directory cannot be written to", async () => {
+it("reports a data directory that is not writable", async () => {
   writeFileSync(path.join(folder, "file"), "");
   const { code, checks } = await examine({ TINKER_TS_DATA_DIR: path.join(folder, "file/data") });
   expect(checks.get("Disk")).toMatchObject({
@@ -162,7 +162,7 @@ it("says that the data directory cannot be written to", async () => {
   expect(code).toBe(1);
 });
 
-it("prints a table and the ways out", async () => {
+it("prints a table and suggestions", async () => {
   const args = ["doctor", "--base-url", "http://127.0.0.1:9"];
   const { code, out } = await runCommand(args, { env: { TINKER_TS_DATA_DIR: folder } });
   expect(code).toBe(1);

@@ -42,7 +42,7 @@ describe("status errors", () => {
   });
 });
 
-describe("whose fault it is", () => {
+describe("the category of an error", () => {
   it("is found along the chain of causes, also when the chain is a circle", () => {
     const user = new RequestFailedError("bad", { requestId: "r", category: "user" });
     expect(isUserError(new ResultError("r", "x", { cause: new Error("y", { cause: user }) }))).toBe(
@@ -61,7 +61,7 @@ describe("whose fault it is", () => {
   });
 });
 
-it("every error is a TinkerError with a code and says whether to retry", () => {
+it("every error is a TinkerError with a code and a retry flag", () => {
   expect(new APITimeoutError()).toMatchObject({ code: "timeout", isRetryable: true });
   expect(new RequestExpiredError("r")).toMatchObject({
     code: "request_expired",
