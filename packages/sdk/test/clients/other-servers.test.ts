@@ -11,7 +11,9 @@ const warnings = (service: FakeService) =>
 const model = { baseModel: "m", rank: 8 };
 
 describe("SkyRL", () => {
-  it("is said to ignore which layers are trained, but not the seed", async ({ service }) => {
+  it("warns that the choice of trained layers is ignored, but not the seed", async ({
+    service,
+  }) => {
     skyrl(service);
     const client = service.client();
     await client.createLoraTrainingClient({ ...model, seed: 3 });
@@ -23,7 +25,7 @@ describe("SkyRL", () => {
     ]);
   });
 
-  it("is said not to clip, although it reports a norm", async ({ service }) => {
+  it("warns that gradients are not clipped although it reports a norm", async ({ service }) => {
     skyrl(service);
     const training = await service.client().createLoraTrainingClient(model);
     await training.optimStep({ learningRate: 1e-4 });
@@ -130,7 +132,7 @@ describe("prompt logprobs that do not come back", () => {
 });
 
 describe("OpenRL", () => {
-  it("is said to have one rank, and to ignore parameters of samples", async ({ service }) => {
+  it("warns that the rank is fixed and parameters of samples are ignored", async ({ service }) => {
     openRl(service);
     const client = service.client();
     await client.createLoraTrainingClient({ ...model, seed: 1 });
@@ -147,7 +149,7 @@ describe("OpenRL", () => {
     expect(warnings(service)).toEqual(["OpenRL ignores seed, topP of samplingParams"]);
   });
 
-  it("ends samples at a limit of its own, which is said once", async ({ service }) => {
+  it("ends samples at its own limit, with one warning", async ({ service }) => {
     openRl(service);
     const sampling = await service.client().createSamplingClient({ baseModel: "m" });
     await sampling.sample({ prompt: [1] });
@@ -169,7 +171,7 @@ describe("OpenRL", () => {
 });
 
 describe("Miles", () => {
-  it("is said to take nothing but the rank of an adapter", async ({ service }) => {
+  it("warns that only the rank of an adapter is taken", async ({ service }) => {
     miles(service);
     const client = service.client();
     await client.createLoraTrainingClient({ ...model, seed: 1, trainAttn: false });
@@ -214,7 +216,7 @@ describe("tinker-cloud", () => {
     );
   });
 
-  it("clipping without any norm among the metrics is said to be uncertain", async ({ service }) => {
+  it("warns that clipping is uncertain when the metrics have no norm", async ({ service }) => {
     tinkerCloud(service);
     const training = await service.client().createLoraTrainingClient(model);
     await training.optimStep({ gradClipNorm: 0.5 });
