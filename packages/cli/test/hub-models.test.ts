@@ -47,7 +47,7 @@ it.each([
   ["/nosuch", /"\/nosuch" is neither a folder that exists nor an id of the hub/],
   ["tinker-ts/sprot", /"tinker-ts\/sprot" is not served here; there are tinker-ts\/sprout/],
   ["some/tniy", /The hub does not have the model some\/tniy.*In the cache: some\/tiny\.\n$/],
-])("says in one line that %s is no model", async (name, message) => {
+])("reports in one line that %s is not a model", async (name, message) => {
   const env = { TINKER_BASE_URL: "local:", TINKER_TS_DATA_DIR: path.join(folder, "data") };
   const asked = hub.seen.length;
   const { code, out, err } = await runCommand(["chat", "-m", name], { env, input: "hi\n" });
