@@ -1,31 +1,84 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { root } from "./support/source-graph.js";
 
 /*
  * Words that mark an odd sentence here: programs return, report, send, show and log; they do not tell or hear. The
- * folders are those that were read through; more are added as they are.
+ * folders and pages are those that were read through; more are added as they are.
  */
-const folders = ["packages/sdk/src", "packages/cli/src", "packages/cookbook/src"];
+const packages = ["sdk", "hub", "engine", "studio", "cookbook", "cli"];
+/** Folders of the server; in them comments only were read. */
+const serverFolders =
+  "auth checkpoints engine-host handlers log metrics openai rest structure".split(" ");
+const unreadPages =
+  /^(clients|configuration|engine|glossary|install|migration|models|parity|quickstart|server)\.md$|^tutorial\//;
 const odd =
   /\b(tells?|told|telling|hears?|heard|whose|whoever|stands? for|lets? go of|nobody|somebody|as it were|is said|what is said|surroundings|wayOut|(one|those) who|to be had|was promised|says whether)\b/i;
 
-/** Lines in which such a word is the right one. */
-const allowed: readonly string[] = ['"Tell me'];
+/** Lines in which such a word is the right one: prompts, and a template of a model's makers. */
+const allowed: readonly string[] = ['"Tell me', "do not tell the user"];
 
-/** Folders that were not read yet, and the page's types of the studio, which change with the page. */
-const excluded = /wire\/studio|^doctor\/|^renderers\/|^hyperparameters\//;
+interface SourceFile {
+  readonly name: string;
+  readonly text: string;
+}
 
-it.each(folders)("%s uses the words of the field", (folder) => {
-  const files = readdirSync(path.join(root, folder), { recursive: true, encoding: "utf8" })
-    .filter((name) => /\.tsx?$/.test(name) && !name.includes(".test."))
-    .filter((name) => !excluded.test(name.replaceAll(path.sep, "/")));
-  expect(files.length).toBeGreaterThan(10);
-  const lines = files.flatMap((name) =>
-    readFileSync(path.join(root, folder, name), "utf8")
-      .split("\n")
-      .flatMap((line, index) => (odd.test(line) ? [`${name}:${index + 1}: ${line.trim()}`] : [])),
+function filesOf(folder: string, isChecked: (name: string) => boolean): readonly SourceFile[] {
+  const names = readdirSync(path.join(root, folder), { recursive: true, encoding: "utf8" })
+    .map((name) => name.replaceAll(path.sep, "/"))
+    .filter((name) => !/(^|\/)(node_modules|fixtures)\//.test(name) && isChecked(name));
+  expect(names.length).toBeGreaterThan(0);
+  return names.map((name) => ({
+    name,
+    text: readFileSync(path.join(root, folder, name), "utf8"),
+  }));
+}
+
+function linesOf(files: readonly SourceFile[]): readonly string[] {
+  return files.flatMap(({ name, text }) =>
+    text.split("\n").map((line, index) => `${name}:${index + 1}: ${line.trim()}`),
   );
-  expect(lines.filter((line) => !allowed.some((text) => line.includes(text)))).toEqual([]);
+}
+
+function oddLines(lines: readonly string[]): readonly string[] {
+  return lines.filter((line) => odd.test(line) && !allowed.some((text) => line.includes(text)));
+}
+
+const isSource = (name: string): boolean => /\.tsx?$/.test(name) && !name.includes(".test.");
+
+describe("the words of the field are used", () => {
+  it.each(packages)("in the source of %s", (name) => {
+    expect(oddLines(linesOf(filesOf(`packages/${name}/src`, isSource)))).toEqual([]);
+  });
+
+  it.each(serverFolders)("in the comments of the server's %s", (name) => {
+    const lines = linesOf(filesOf(`packages/server/src/${name}`, isSource));
+    expect(oddLines(lines.filter((line) => /: (\/\*\*|\*|\/\/)/.test(line)))).toEqual([]);
+  });
+
+  it("in the docs", () => {
+    const isRead = (name: string): boolean => name.endsWith(".md") && !unreadPages.test(name);
+    expect(oddLines(linesOf(filesOf("docs", isRead)))).toEqual([]);
+  });
+});
+
+/** A text followed by a function: the titles of tests, and of groups of tests. */
+const titlePattern =
+  /\(\s*("(?:[^"\\\n]|\\.)*"|`[^`]*`),\s*(?:\{[^{}]*\},\s*)?(?:async )?(?:\(|[a-z]+ =>)/g;
+
+describe.each(packages)("test titles of %s", (name) => {
+  const isTest = (file: string): boolean => /^(src|test)\/.*\.test\.tsx?$/.test(file);
+  const titles = filesOf(`packages/${name}`, isTest).flatMap((file) =>
+    [...file.text.matchAll(titlePattern)].map(([, title]) => `${file.name}: ${title}`),
+  );
+
+  it("use the words of the field", () => {
+    expect(titles.length).toBeGreaterThan(10);
+    expect(oddLines(titles)).toEqual([]);
+  });
+
+  it("have no numbers of a checklist", () => {
+    expect(titles.filter((line) => /: ["`]\d+(, \d+)*: /.test(line))).toEqual([]);
+  });
 });

@@ -50,7 +50,7 @@ describe("checkpoint import", () => {
     expect((await training.getInfo()).loraRank).toBe(4);
   });
 
-  it("takes the base model and the name from the adapter's folder", async () => {
+  it("reads the base model and the name from the adapter's folder", async () => {
     const folder = path.join(server.folder, "my adapter");
     cpSync(adapterFolder, folder, { recursive: true });
     const file = path.join(folder, "adapter_config.json");
@@ -79,7 +79,7 @@ describe("checkpoint import", () => {
     expect(err).toContain(message);
   });
 
-  it("says why the server refused an adapter that does not fit", async () => {
+  it("reports the server's reason for refusing an adapter", async () => {
     const llama = path.resolve(adapterFolder, "../../llama/adapter");
     const { code, err } = await server.run([
       "checkpoint",
@@ -93,7 +93,7 @@ describe("checkpoint import", () => {
   });
 });
 
-describe("checkpoint import of what a server could not account for", () => {
+describe("checkpoint import from lost-and-found", () => {
   let folder: string;
   beforeAll(async () => {
     // As kill -9 leaves the directory, without the log that has the last commits.
@@ -111,7 +111,7 @@ describe("checkpoint import of what a server could not account for", () => {
     folder = path.join(found, name!);
   });
 
-  it("brings the checkpoint back, with its optimizer", async () => {
+  it("restores the checkpoint, with its optimizer", async () => {
     const { tinker_path: back, base_model: base } = await server.json<{
       tinker_path: string;
       base_model: string;
@@ -126,7 +126,7 @@ describe("checkpoint import of what a server could not account for", () => {
     expect(await next(back)).toEqual(await next(trained));
   });
 
-  it("refuses one of which a file is damaged, by its name", async () => {
+  it("names the damaged file of a refused checkpoint", async () => {
     const damaged = path.join(server.folder, "damaged");
     cpSync(folder, damaged, { recursive: true });
     const file = path.join(damaged, "optimizer.safetensors");
@@ -138,7 +138,7 @@ describe("checkpoint import of what a server could not account for", () => {
     expect(err).toContain("optimizer.safetensors");
   });
 
-  it("takes the layout of the Tinker service too", async () => {
+  it("reads the layout of the Tinker service too", async () => {
     const options = ["--output", "service", "--layout", "tinker", "--base-model", modelFolder];
     expect(await server.run(["checkpoint", "export", trained, ...options])).toMatchObject({
       code: 0,
@@ -180,7 +180,7 @@ describe("checkpoint export", () => {
     expect(await server.run([...args, "--force"])).toMatchObject({ code: 0 });
   });
 
-  it("has the matrices of the Hugging Face model, which may be several of the service's", async () => {
+  it("has the matrices of the Hugging Face model, which may be fused", async () => {
     const fixture = path.resolve(modelFolder, "../../qwen3_5");
     const model = ["--base-model", path.join(fixture, "model")];
     const source = path.join(fixture, "adapter");
@@ -195,7 +195,7 @@ describe("checkpoint export", () => {
     }
   });
 
-  it("leaves the unembedding out when asked to", async () => {
+  it("leaves the unembedding out on request", async () => {
     const options = ["--output", "without", "--no-unembed", "--base-model", modelFolder];
     const { out } = await server.run(["checkpoint", "export", adapterFolder, ...options]);
     expect(out).toMatch(/^Targets .*q_proj/m);
@@ -203,7 +203,7 @@ describe("checkpoint export", () => {
     expect(targets).not.toContain("lm_head");
   });
 
-  it("needs no server for a folder, and finds the model under the name the server has for it", async () => {
+  it("needs no server for a folder, and finds the model under the server's name for it", async () => {
     const alone = { env: { TINKER_BASE_URL: undefined } };
     const options = ["--base-model", modelFolder, "-o", "alone"];
     const folder = await server.run(["checkpoint", "export", adapterFolder, ...options], alone);
@@ -215,7 +215,7 @@ describe("checkpoint export", () => {
     });
   });
 
-  it("says how to name a base model that cannot be found", async () => {
+  it("explains how to name a base model that is not found", async () => {
     const env = { HF_HUB_OFFLINE: "1" };
     const { code, err } = await server.run(["checkpoint", "export", trained, "-o", "x"], { env });
     expect(code).toBe(1);
@@ -247,7 +247,7 @@ describe("checkpoint merge", () => {
     expect(await readModelConfig(destination)).toMatchObject({ vocabSize: 310 });
   });
 
-  it("does not touch a folder that is there", async () => {
+  it("does not touch an existing folder", async () => {
     mkdirSync(path.join(server.folder, "taken"));
     writeFileSync(path.join(server.folder, "taken/mine"), "");
     const options = ["--output", "taken", "--base-model", modelFolder];

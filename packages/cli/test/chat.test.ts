@@ -53,7 +53,7 @@ function open(name: string, url = server.url): PtyProcess {
 }
 
 describe("commands of a conversation", () => {
-  it("/help lists them, and a misspelt one is not said to the model", async () => {
+  it("/help lists them, and a misspelt one is not sent to the model", async () => {
     const { code, out, err } = await talk("/help", "/rest", "/save");
     expect({ code, out }).toEqual({ code: 0, out: "" });
     for (const word of ["/help", "/system [TEXT]", "/reset", "/save FILE", "/exit", "Ctrl-C"])
@@ -62,13 +62,13 @@ describe("commands of a conversation", () => {
     expect(err).toContain("Write /save FILE.jsonl.");
   });
 
-  it("says a path to the model", async () => {
+  it("sends a path to the model", async () => {
     const { out, err } = await talk("/etc/hosts");
     expect(out).not.toBe("");
     expect(err).not.toContain("No such command");
   });
 
-  it("/system does what --system does, survives /reset, and is taken away without a text", async () => {
+  it("/system works like --system, survives /reset, and is removed without a text", async () => {
     const said = async (...lines: string[]): Promise<string> => (await talk(...lines)).out;
     const plain = await said("Hi");
     const option = (await server.run([...order, "--system", "Be brief."], { input: "Hi\n" })).out;
@@ -97,7 +97,7 @@ describe("commands of a conversation", () => {
     expect(await server.json(train)).toMatchObject({ rows: 2 });
   });
 
-  it("says why a conversation cannot be saved, and goes on", async () => {
+  it("reports why a conversation cannot be saved, and continues", async () => {
     const { code, out, err } = await talk("Hi", "/save nowhere/talks.jsonl", "/reset", "Hi");
     expect(code).toBe(0);
     expect(err).toMatch(/^Error: .*nowhere/m);
@@ -109,13 +109,13 @@ describe("a model that may think", () => {
   const say = (model: string) =>
     server.run(["chat", "-m", model, "--temperature", "0", "--max-tokens", "8"], { input: "Hi\n" });
 
-  it("is announced with what its prompts have it do", async () => {
+  it("is announced with its mode", async () => {
     expect((await say("thinker")).err).toContain("thinker, which thinks before it answers.");
     expect((await say("answerer")).err).toContain("answerer, which answers without thinking.");
     expect((await say("chatty")).err).toContain("Talking to chatty. ");
   });
 
-  it("is said to have no answer when it thinks until the limit", async () => {
+  it("is reported without an answer when it thinks until the limit", async () => {
     expect((await say("thinker")).err).toContain(
       "There is no answer: the model thought until --max-tokens 8 ended it.",
     );
@@ -124,7 +124,7 @@ describe("a model that may think", () => {
 });
 
 describe("chat on a terminal", () => {
-  it("Ctrl-C stops the answer and frees the server, and only at the prompt ends the program", async () => {
+  it("Ctrl-C stops the answer and frees the server, and ends the program only at the prompt", async () => {
     const holding = await startHolding(server.url);
     try {
       const terminal = open("stopped", holding.url);
@@ -159,7 +159,7 @@ describe("chat on a terminal", () => {
     }
   });
 
-  it("edits lines, completes commands, and remembers what was typed in the next conversation", async () => {
+  it("edits lines, completes commands, and keeps the history for the next conversation", async () => {
     const first = open("remembered");
     await first.sees(/Talking to chatty[^]*> /);
     for (const [keys, shown] of [

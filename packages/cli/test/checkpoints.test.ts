@@ -55,7 +55,7 @@ describe("checkpoint list", () => {
     });
   });
 
-  it("can be bound to a run", async () => {
+  it("can be limited to a run", async () => {
     const list = ["checkpoint", "list", "--run-id", training.modelId];
     expect(await server.json(list)).toMatchObject({ run_id: training.modelId });
     const { out } = await server.run(list);
@@ -65,7 +65,7 @@ describe("checkpoint list", () => {
     );
   });
 
-  it("fits a screen of 80 columns, and shows whole paths when asked or piped", async () => {
+  it("fits a screen of 80 columns, and shows whole paths on request or piped", async () => {
     const narrow = await server.run(["checkpoint", "list"], { columns: 80 });
     const lines = narrow.out.trimEnd().split("\n");
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
@@ -99,7 +99,7 @@ describe("checkpoint info", () => {
     expect(out).toMatch(/^LoRA +Yes \(Rank 4\)$/m);
   });
 
-  it("ends with 1 where there is none", async () => {
+  it("ends with 1 if there is none", async () => {
     const missing = `tinker://${training.modelId}/weights/nothing`;
     const { code, err } = await server.run(["checkpoint", "info", missing]);
     expect(code).toBe(1);
@@ -107,7 +107,7 @@ describe("checkpoint info", () => {
   });
 });
 
-describe("a path that is none is refused before anything is asked", () => {
+describe("an invalid path is refused before any request", () => {
   const commands = ["info", "publish", "unpublish", "delete", "download", "push-hf"];
   it.each([...commands.map((command) => [command]), ["set-ttl", "--remove"]])(
     "checkpoint %s",
@@ -169,7 +169,7 @@ describe("checkpoint set-ttl", () => {
 });
 
 describe("checkpoint save", () => {
-  it("saves a fresh adapter and writes down where", async () => {
+  it("saves a fresh adapter and prints its path", async () => {
     const options = ["--model", baseModel, "--rank", "2", "--seed", "7", "-o", "saved.json"];
     const json = await server.json<{ weights_path: string }>(["checkpoint", "save", ...options]);
     expect(json).toMatchObject({
@@ -201,7 +201,7 @@ describe("checkpoint save", () => {
     expect(err).toContain(message);
   });
 
-  it("says which models there are", async () => {
+  it("lists the models", async () => {
     const { code, err } = await server.run(["checkpoint", "save", "-o", "x.json", "-m", "gpt"]);
     expect(code).toBe(1);
     expect(err).toContain('"gpt" is not served here; models of this server: qwen3');
@@ -226,7 +226,7 @@ describe("checkpoint download", () => {
     ]);
   });
 
-  it("does not touch a folder that is there, unless told to", async () => {
+  it("does not touch an existing folder without --force", async () => {
     const folder = path.join(server.folder, `${training.modelId}_sampler_weights_sampler`);
     mkdirSync(folder);
     writeFileSync(path.join(folder, "mine"), "");
@@ -261,7 +261,7 @@ describe("checkpoint delete", () => {
     return { runId: fresh.modelId, paths };
   }
 
-  it("asks first; everything but yes leaves all as it is", async () => {
+  it("asks first; everything but yes changes nothing", async () => {
     const { runId, paths } = await freshRun();
     for (const input of ["n\n", "\n", "maybe\n"]) {
       const result = await server.run(["checkpoint", "delete", paths[0]!], { input });
@@ -273,7 +273,7 @@ describe("checkpoint delete", () => {
     expect(await pathsOf(runId)).toEqual(paths);
   });
 
-  it("ends with 1 when nobody can answer", async () => {
+  it("ends with 1 without a terminal to answer", async () => {
     const { runId, paths } = await freshRun();
     const { code, err } = await server.run(["checkpoint", "delete", paths[0]!]);
     expect(code).toBe(1);
@@ -281,7 +281,7 @@ describe("checkpoint delete", () => {
     expect(await pathsOf(runId)).toEqual(paths);
   });
 
-  it("deletes what is named", async () => {
+  it("deletes the named checkpoints", async () => {
     const { runId, paths } = await freshRun();
     const [first, second, third] = paths;
     const result = await server.run(["checkpoint", "delete", first!, second!], { input: "yes\n" });
@@ -290,7 +290,7 @@ describe("checkpoint delete", () => {
     expect(await pathsOf(runId)).toEqual([third]);
   });
 
-  it("goes on after one that cannot be deleted, and tells of it", async () => {
+  it("continues after one that cannot be deleted, and reports it", async () => {
     const { runId, paths } = await freshRun();
     const missing = `tinker://${runId}/weights/nothing`;
     const args = ["checkpoint", "delete", missing, paths[0]!, "-y"];

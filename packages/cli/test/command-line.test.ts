@@ -54,7 +54,7 @@ describe("help", () => {
     expect(out.split(/\s+/)).toEqual(wide.out.split(/\s+/));
   });
 
-  it("does not need the rest of the line to be right", async () => {
+  it("does not depend on the rest of the line", async () => {
     const { code, out } = await runCommand(["checkpoint", "info", "--nonsense", "--help"]);
     expect(code).toBe(0);
     expect(out).toContain("Usage: tinker-ts checkpoint info");
@@ -69,13 +69,13 @@ describe("help", () => {
     },
   );
 
-  it("names an option once where a command has its own of that name", async () => {
+  it("lists an option once if a command has its own of that name", async () => {
     const { out } = await runCommand(["serve", "--help"]);
     expect(out.match(/--api-key KEY/g)).toHaveLength(1);
   });
 });
 
-describe("usage errors end with 2, say which word is wrong, and do nothing", () => {
+describe("usage errors end with 2, name the wrong word, and do nothing", () => {
   it.each([
     [["frobnicate"], "No such command 'frobnicate'. Commands: "],
     [["modles"], "No such command 'modles'. Did you mean models?"],
@@ -145,7 +145,7 @@ it.each([[["version"]], [["--version"]]])("%j prints name and version", async (a
 });
 
 describe("without a server", () => {
-  it("says how to get one, and that the embedded engine needs none", async () => {
+  it("explains how to start one, and that the embedded engine needs none", async () => {
     const { code, out, err } = await runCommand(["run", "list"]);
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err).toMatch(/^Error: No server and no API key are set\.$/m);
@@ -154,7 +154,7 @@ describe("without a server", () => {
     }
   });
 
-  it("says at once that nobody listens there", async () => {
+  it("fails at once if the address has no listener", async () => {
     const { code, err } = await runCommand(["models", "--base-url", "http://127.0.0.1:9"]);
     expect(code).toBe(1);
     expect(err).toMatch(/^Error: Connection failed\nCannot reach http:\/\/127\.0\.0\.1:9: /);
@@ -170,14 +170,14 @@ describe("without a server", () => {
     },
   );
 
-  it("shows where an error comes from with --debug, and only then", async () => {
+  it("shows the stack of an error only with --debug", async () => {
     const args = ["models", "--base-url", "http://127.0.0.1:9"];
     expect((await runCommand(args)).err).not.toContain("    at ");
     expect((await runCommand([...args, "--debug"])).err).toContain("    at ");
   });
 });
 
-it("a command that is interrupted ends with 130 and says nothing", async () => {
+it("a command that is interrupted ends with 130 and prints nothing", async () => {
   const args = ["models", "--base-url", "http://127.0.0.1:9"];
   const result = await runCommand(args, { signal: AbortSignal.abort() });
   expect(result).toEqual({ code: 130, out: "", err: "" });

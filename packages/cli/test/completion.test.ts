@@ -16,7 +16,7 @@ let server: LiveServer;
 let checkpoint: string;
 let runId: string;
 let folder: string;
-/** What shells run in: the program on the path, and a server. */
+/** The environment of shells: the program on the path, and a server. */
 let env: Record<string, string>;
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What may stand in place of the last word; "files" first where the name of a file may. */
+/** The completions of the last word; "files" first if file names are allowed. */
 async function offers(...words: string[]): Promise<string[]> {
   const { code, out, err } = await server.run(["completion", "bash", "--", ...words]);
   expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -48,20 +48,20 @@ async function offers(...words: string[]): Promise<string[]> {
   return kind === "files" ? ["files", ...lines] : lines;
 }
 
-describe("what is offered", () => {
-  it("is commands, at every level", async () => {
+describe("completions", () => {
+  it("include commands, at every level", async () => {
     expect(await offers("ch")).toEqual(["chat", "checkpoint"]);
     expect(await offers("--json", "checkpoint", "p")).toEqual(["publish", "push-hf"]);
     expect(await offers("nonsense", "")).toEqual([]);
   });
 
-  it("is options that were not given, behind other options too", async () => {
+  it("include options that were not given, also after other options", async () => {
     expect(await offers("--format", "json", "run", "list", "--l")).toEqual(["--limit"]);
     expect(await offers("checkpoint", "delete", "--run-id", "x", "--r")).toEqual([]);
     expect(await offers("--qu")).toEqual(["--quiet"]);
   });
 
-  it("is the values of an option or an argument", async () => {
+  it("include the values of an option or an argument", async () => {
     expect(await offers("--format", "")).toEqual(["table", "json"]);
     expect(await offers("run", "list", "-f", "j")).toEqual(["json"]);
     expect(await offers("run", "list", "--format=j")).toEqual(["--format=json"]);
@@ -70,7 +70,7 @@ describe("what is offered", () => {
     expect(await offers("sample", "--prompt-file", "")).toEqual(["files"]);
   });
 
-  it("is models, runs, checkpoints and sessions of the server", async () => {
+  it("include models, runs, checkpoints and sessions of the server", async () => {
     expect(await offers("chat", "--model", "q")).toEqual(["files", baseModel]);
     expect(await offers("chat", "-m", "tinker:")).toEqual(["files", checkpoint]);
     expect(await offers("run", "info", "")).toEqual([runId]);
@@ -79,7 +79,7 @@ describe("what is offered", () => {
     expect(await offers("session", "info", "")).toHaveLength(1);
   });
 
-  it("comes from the server that the line names", async () => {
+  it("come from the server that the line names", async () => {
     const line = ["completion", "bash", "--", "run", "info", "--base-url", server.url, ""];
     expect((await runCommand(line)).out).toBe(`words\n${runId}\n`);
     expect((await runCommand(["completion", "bash", "--", "run", "info", ""])).out).toBe("words\n");
@@ -98,7 +98,7 @@ describe("a server that cannot be reached", () => {
 
   const silentUrl = (): string => `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
   it.each([
-    ["nobody listens", () => ({ TINKER_BASE_URL: "http://127.0.0.1:1" })],
+    ["no listener", () => ({ TINKER_BASE_URL: "http://127.0.0.1:1" })],
     ["it never answers", () => ({ TINKER_BASE_URL: silentUrl() })],
     ["its address is none", () => ({ TINKER_BASE_URL: "nonsense" })],
     [
@@ -108,10 +108,10 @@ describe("a server that cannot be reached", () => {
     ],
   ])("costs the values and nothing else when %s", (_, settings) => {
     const line = ["completion", "zsh", "--", "run", "info", ""];
-    const surroundings = { ...env, ...settings() };
+    const context = { ...env, ...settings() };
     // The process ends, too: the shell waits for that.
     const { status, stdout, stderr } = spawnSync(path.join(folder, "bin/tinker-ts"), line, {
-      env: surroundings,
+      env: context,
       encoding: "utf8",
       timeout: 15_000,
     });
@@ -119,7 +119,7 @@ describe("a server that cannot be reached", () => {
   });
 });
 
-/** Lines that are begun, and what the tabulator makes of them. */
+/** Partial lines with their completion. */
 const begun = (): [string, string][] => [
   ["checkp", "checkpoint"],
   ["checkpoint info tinker:", `checkpoint info ${checkpoint}`],
@@ -129,7 +129,7 @@ const begun = (): [string, string][] => [
   ["eval answ", "eval answers.jsonl"],
 ];
 
-/** Types lines into a shell with these settings; what became of them is echoed by the shell itself. */
+/** Types lines into a shell with these settings; the shell itself echoes the result. */
 async function completes(command: string, args: string[], settings: string): Promise<void> {
   const rc = path.join(folder, command === "zsh" ? ".zshrc" : ".bashrc");
   writeFileSync(rc, `${settings}\nPS1='ready> '\n`);

@@ -67,7 +67,7 @@ it("names tensors that are missing, unknown or of another shape", async () => {
   }
 });
 
-it("refuses a model that does not load by its name, with one that does", async () => {
+it("names an alternative to a model that does not load", async () => {
   const config = { architectures: ["Qwen3MoeForCausalLM"], model_type: "qwen3_moe" };
   const found = await findingsOf(folderOf("experts", config, {}));
   expect(found.get("Model")).toMatchObject({
@@ -77,7 +77,7 @@ it("refuses a model that does not load by its name, with one that does", async (
   expect([...found.keys()].filter((check) => check.startsWith("Memory"))).toEqual([]);
 });
 
-it("says when there is no template, and when it cannot be rendered", async () => {
+it("reports a missing template, and one that cannot be rendered", async () => {
   const { config, tensors } = qwen!;
   const none = await findingsOf(folderOf("none", config, tensors));
   expect(none.get("Chat template")?.finding).toMatch(/^none/);

@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-it("fetches a model of the hub for the engine in this process, and says so", async () => {
+it("downloads a model of the hub for the engine in this process, with a message", async () => {
   const env = { TINKER_BASE_URL: "local:", TINKER_TS_DATA_DIR: path.join(folder, "data") };
   const order = ["sample", "-m", "some/tiny", "-p", "Hello", "--max-tokens", "4"];
   const first = await runCommand(order, { env });
@@ -60,10 +60,10 @@ it.each([
   expect(hub.seen.length - asked).toBeLessThanOrEqual(2);
 });
 
-it("says in one line that the hub cannot be reached", async () => {
-  const nobody = await FakeHub.start();
-  vi.stubEnv("HF_ENDPOINT", nobody.endpoint);
-  await nobody.stop();
+it("reports an unreachable hub in one line", async () => {
+  const stopped = await FakeHub.start();
+  vi.stubEnv("HF_ENDPOINT", stopped.endpoint);
+  await stopped.stop();
   const env = { TINKER_BASE_URL: "local:", TINKER_TS_DATA_DIR: path.join(folder, "data") };
   const { code, err } = await runCommand(["chat", "-m", "some/other"], { env, input: "hi\n" });
   vi.stubEnv("HF_ENDPOINT", hub.endpoint);
@@ -72,7 +72,7 @@ it("says in one line that the hub cannot be reached", async () => {
   expect(err).toMatch(/The hub cannot be reached: .*refused|ECONNREFUSED/i);
 });
 
-it("finds a folder again from elsewhere: it is kept by its whole path", async () => {
+it("finds a folder from another working directory, by its absolute path", async () => {
   const env = { TINKER_BASE_URL: "local:", TINKER_TS_DATA_DIR: path.join(folder, "relative") };
   const relative = `./${path.relative(process.cwd(), modelFolder)}`;
   const order = ["sample", "-m", relative, "-p", "Hello", "--max-tokens", "2"];

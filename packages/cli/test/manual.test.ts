@@ -28,7 +28,7 @@ async function leaves(
   return (await Promise.all(below)).flat();
 }
 
-it("has a section for every command, which names every option of it", async () => {
+it("has a section for every command with all of its options", async () => {
   const missing = (await leaves(commandTree)).flatMap(({ words, flags }) => {
     const section = sections.get(words);
     if (section === undefined) return [words];
@@ -42,7 +42,7 @@ it("has no section for a command that does not exist", async () => {
   expect([...sections.keys()].slice(1).filter((words) => !known.includes(words))).toEqual([]);
 });
 
-it("has one name for where a result goes", async () => {
+it("has one option name for output files", async () => {
   const flags = (await leaves(commandTree)).flatMap((command) => command.flags);
   expect(new Set(flags.filter((flag) => flag.startsWith("--out")))).toEqual(new Set(["--output"]));
 });

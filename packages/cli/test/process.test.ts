@@ -68,7 +68,7 @@ describe("streaming in this process", () => {
   it.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],
-  ] as const)("ends with %s as a program does that was told to: %i", async (name, code) => {
+  ] as const)("ends with the usual exit code on %s: %i", async (name, code) => {
     const env = { TINKER_TS_DATA_DIR: path.join(folder, name) };
     const order = ["sample", "-m", modelFolder, "-p", "a", "--max-tokens", "400"];
     const program = start([...order, "--base-url", "local:"], env);
@@ -80,7 +80,7 @@ describe("streaming in this process", () => {
 describe("quickstart", () => {
   const local = ["quickstart", "--base-url", "local:", "--model"];
 
-  it("runs the example with the settings of the command line and ends as it does", async () => {
+  it("runs the example with the settings of the command line and ends with its exit code", async () => {
     const env = { TINKER_TS_DATA_DIR: path.join(folder, "quickstart") };
     const { code, out, err } = await runProcess([...local, "nonsense"], { env });
     expect(code).toBe(1);
@@ -89,7 +89,7 @@ describe("quickstart", () => {
     expect(err.trimEnd().split("\n")).toHaveLength(1);
   });
 
-  it("trains a model of the server where none is named, and says at once when nobody is there", async () => {
+  it("trains a model of the server by default, and fails at once without a server", async () => {
     const live = await LiveServer.start();
     try {
       const program = start(["quickstart", "--base-url", live.url]);
@@ -128,7 +128,7 @@ describe("serve", () => {
     expect(ended.out).toMatch(listening);
   });
 
-  it("closes a session that is silent for as long as it is told", async () => {
+  it("closes a session that is idle for the given time", async () => {
     const server = serve("silent", "--session-timeout", "1");
     const [, url = ""] = await server.sees(listening);
     const post = (endpoint: string, body: object) =>
@@ -143,7 +143,7 @@ describe("serve", () => {
     await expect.poll(() => server.err, { timeout: 60_000 }).toMatch(closed);
   });
 
-  it("names models as they are told to, by their folder, or by their id", async () => {
+  it("names models by the given name, by their folder, or by their id", async () => {
     const models = ["--model", modelFolder, "--model", "some/id", "--model", "other=~/."];
     const server = serve("named", ...models, "--alias", "bot=other");
     const [, url = ""] = await server.sees(listening);
@@ -159,7 +159,7 @@ describe("serve", () => {
     expect(err).toContain(`baseURL ${url}/v1`);
   });
 
-  it("ends with 130 on Ctrl-C, and goes on where it was when it is started again", async () => {
+  it("ends with 130 on Ctrl-C, and resumes when it is started again", async () => {
     const first = serve("again");
     const [, url = ""] = await first.sees(listening);
     const saved = path.join(folder, "saved.json");
@@ -193,7 +193,7 @@ describe("serve", () => {
     await server.kill("SIGTERM").finished;
   });
 
-  it("asks for the key that it was given", async () => {
+  it("requires its key", async () => {
     const server = serve("locked", "--api-key", "tml-first", "--api-key", "tml-second");
     const [, url = ""] = await server.sees(listening);
     const models = ["models", "--base-url", url, "--api-key"];
@@ -204,13 +204,13 @@ describe("serve", () => {
     await server.kill("SIGTERM").finished;
   });
 
-  it("does not let other machines in without a key", async () => {
+  it("does not listen for other machines without a key", async () => {
     const { code, out, err } = await serve("open", "--host", "0.0.0.0").finished;
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err).toContain("--host: 0.0.0.0 can be reached from other machines; set --api-key");
   });
 
-  it("says that the port is taken", async () => {
+  it("reports that the port is taken", async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
     const port = String((other.address() as AddressInfo).port);

@@ -54,7 +54,7 @@ it("uploads the adapter with a card to a private repository of the run's own", a
   expect(config).toMatchObject({ r: 4, base_model_name_or_path: expect.any(String) as string });
 });
 
-it("uploads to the repository and branch that are named", async () => {
+it("uploads to the given repository and branch", async () => {
   const named = ["--repo", "team/adapter", "--revision", "v1", "--commit-message", "First"];
   const { code, out } = await push(...named, "--public", "--no-model-card");
   expect(code).toBe(0);
@@ -72,7 +72,7 @@ it("opens a pull request to the main branch", async () => {
   expect(repo!.commits).toMatchObject([{ branch: "main", isPullRequest: true }]);
 });
 
-it("uploads the files that the patterns choose", async () => {
+it("uploads the files that match the patterns", async () => {
   await push("-r", "one", "--ignore-pattern", "*.md", "--ignore-pattern", "optimizer*");
   expect(hub.repositories.get("somebody/one")!.files("main")).toEqual([
     ...adapterFiles,
@@ -96,7 +96,7 @@ it("may be repeated, but does not overwrite another checkpoint", async () => {
   expect(result.err).toContain(`Error: somebody/same holds another checkpoint: ${checkpoint}`);
 });
 
-it("takes the token from an option, and from where the hub's own tools keep it", async () => {
+it("takes the token from an option, and from the cache of the hub's own tools", async () => {
   const bare = { HF_ENDPOINT: hub.endpoint, HF_HOME: server.folder };
   const args = ["checkpoint", "push-hf", checkpoint, "-r", "mine"];
   const without = await server.run(args, { env: bare });
@@ -106,7 +106,7 @@ it("takes the token from an option, and from where the hub's own tools keep it",
   expect(given).toMatchObject({ code: 0 });
 });
 
-it("says what the hub says when it refuses", async () => {
+it("reports the hub's error", async () => {
   const refused = await push("--hf-token", "hf_wrong", "-r", "team/mine");
   expect(refused.code).toBe(1);
   expect(refused.err).toMatch(/^Error: The hub refused the upload\.\nInvalid credentials/);
@@ -115,7 +115,7 @@ it("says what the hub says when it refuses", async () => {
   expect(odd.err).toContain("must start with 'hf_'");
 });
 
-it("leaves nothing behind", async () => {
+it("leaves no files behind", async () => {
   const temporary = mkdtempSync(path.join(server.folder, "temporary-"));
   vi.stubEnv("TMPDIR", temporary);
   expect(await push("-r", "clean")).toMatchObject({ code: 0 });

@@ -11,14 +11,14 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 describe("recipe", () => {
-  it("lists what there is", async () => {
+  it("lists all recipes", async () => {
     const { recipes } = await server.json<{ recipes: { name: string }[] }>(["recipe", "list"]);
     expect(recipes.map(({ name }) => name)).toContain("sums");
     const { out } = await server.run(["recipe", "list"]);
     expect(out).toMatch(/sums +Careless with sums/);
   });
 
-  it("tells by its exit code that something does not hold, and what", async () => {
+  it("ends with an exit code for a failed check, and names it", async () => {
     const line = ["recipe", "run", "sums", "--model", baseModel, "--max-steps", "1"];
     const { code, out, err } = await server.run([...line, "--output", "short"]);
     expect(err).toMatch(/Before: \d+ % of new sums are right/);
@@ -29,7 +29,7 @@ describe("recipe", () => {
     expect(attempts).toBe(1);
   });
 
-  it("names the recipe that was probably meant", async () => {
+  it("suggests a similar recipe", async () => {
     const { code, err } = await server.run(["recipe", "run", "sum"]);
     expect(err).toBe(
       "Error: There is no recipe 'sum'. Did you mean 'sums'?\nSee them with 'tinker-ts recipe list'.\n",

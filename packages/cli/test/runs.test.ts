@@ -50,20 +50,20 @@ describe("run list", () => {
     });
   });
 
-  it("says how many it does not show", async () => {
+  it("prints the number of hidden runs", async () => {
     const { out } = await server.run(["run", "list", "--limit", "2"]);
     expect(out.split("\n")[0]).toBe("2 training runs (1 more not shown, use --limit to see more)");
     expect((await server.run(["run", "list", "--limit", "0"])).out).toMatch(/^3 training runs\n/);
   });
 
-  it("skips what --offset says", async () => {
+  it("skips --offset runs", async () => {
     const page = await server.json<{ runs: RunJson[] }>(["run", "list", "--offset", "2"]);
     expect(page.runs.map((run) => run.training_run_id)).toEqual([runs[0]!.modelId]);
     const none = await server.run(["run", "list", "--offset", "3"]);
     expect(none).toEqual({ code: 0, out: "No training runs found\n", err: "" });
   });
 
-  it("shows the columns that are asked for", async () => {
+  it("shows the requested columns", async () => {
     const { out } = await server.run(["run", "list", "-c", "model, checkpoint,owner", "--limit=1"]);
     const [, , headers, , row] = out.split("\n");
     expect(headers).toMatch(/^Base Model +Last Checkpoint +Owner$/);
@@ -118,7 +118,7 @@ describe("run info", () => {
 });
 
 describe("session", () => {
-  it("list shows the sessions that can be looked at", async () => {
+  it("list shows the accessible sessions", async () => {
     const { sessions } = await server.json<{ sessions: string[] }>(["session", "list"]);
     expect(sessions).toContain(sessionId);
     const { out } = await server.run(["session", "list", "--limit", "1"]);
@@ -220,7 +220,7 @@ describe("billing usage", () => {
     expect(out).toContain(`${sessionId},`);
   });
 
-  it("refuses two tables on one stream, and dates that are none", async () => {
+  it("refuses two tables on one stream, and invalid dates", async () => {
     const both = await server.run(["billing", "usage", ...window, "--csv=-", "--sessions-csv=-"]);
     expect(both).toMatchObject({ code: 1, out: "" });
     const wrong = await server.run(["billing", "usage", "yesterday", day(1)]);
@@ -230,7 +230,7 @@ describe("billing usage", () => {
 });
 
 describe("models", () => {
-  it("lists what the server trains", async () => {
+  it("lists the server's models", async () => {
     expect(await server.json(["models"])).toEqual({
       supported_models: [{ model_name: baseModel, max_context_length: 512 }],
     });

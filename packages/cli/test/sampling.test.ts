@@ -40,7 +40,7 @@ function sampleJson(...options: string[]): Promise<SampleJson> {
 }
 
 describe("sample", () => {
-  it("prints tokens, logprobs and the reason of the end as JSON", async () => {
+  it("prints tokens, logprobs and the stop reason as JSON", async () => {
     expect(await sampleJson("--model", baseModel, "--prompt", "Hello")).toEqual({
       sequences: [
         {
@@ -103,18 +103,18 @@ describe("sample", () => {
     );
   });
 
-  it("puts the prompt into the chat template when asked to", async () => {
+  it("puts the prompt into the chat template on request", async () => {
     const prompt = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n";
     const wanted = await sampleJson("-m", "chatty", "--prompt", prompt);
     const { sequences } = await sampleJson("-m", "chatty", "--prompt", "Hello", "--chat");
     expect(sequences[0]!.logprobs[0]).toBe(wanted.sequences[0]!.logprobs[0]);
   });
 
-  it("prints tokens as they come", async () => {
+  it("prints tokens as they arrive", async () => {
     const pieces: string[] = [];
     const order = ["sample", "-m", baseModel, "-p", "Hello", "--temperature=0"];
-    const surroundings = { onOut: (text: string) => void pieces.push(text) };
-    const { out } = await server.run([...order, "--max-tokens", "64"], surroundings);
+    const context = { onOut: (text: string) => void pieces.push(text) };
+    const { out } = await server.run([...order, "--max-tokens", "64"], context);
     expect(out).toContain("stop_reason=length");
     expect(pieces.length).toBeGreaterThan(32);
   });
@@ -169,12 +169,12 @@ describe("chat", () => {
     expect((await talk("Again\n")).out).not.toBe(again);
   });
 
-  it("leaves at /exit without reading on", async () => {
+  it("ends at /exit without reading on", async () => {
     const { code, out } = await server.run(order("chatty"), { input: "\n  \n/exit\nHi\n" });
     expect({ code, out }).toEqual({ code: 0, out: "" });
   });
 
-  it("says what the system message says", async () => {
+  it("sends the system message", async () => {
     const plain = await server.run(order("chatty"), { input: "Hi\n" });
     const other = await server.run([...order("chatty"), "--system", "Be brief."], {
       input: "Hi\n",
@@ -191,7 +191,7 @@ describe("chat", () => {
     expect(trained).toMatchObject({ code: 0, err: "" });
   });
 
-  it("goes on after a turn that failed", async () => {
+  it("continues after a failed turn", async () => {
     const input = `${"x".repeat(2000)}\nHi\n`;
     const { code, out, err } = await server.run([...order("chatty"), "--quiet"], { input });
     expect(code).toBe(0);

@@ -35,7 +35,7 @@ const sft = (file: string, folder: string, ...more: readonly string[]): string[]
   );
 
 describe("train sft on a folder that holds a run", () => {
-  it("refuses other data with --resume, says what differs, and how to train anyway", async () => {
+  it("refuses other data with --resume, and reports the difference and how to train anyway", async () => {
     const folder = nextRun();
     const data = write("changing.jsonl", rows("it is fine"));
     expect((await server.run(sft(data, folder))).code).toBe(0);
@@ -52,7 +52,7 @@ describe("train sft on a folder that holds a run", () => {
     expect(replaced).toMatchObject({ status: "completed", warnings: expect.any(Array) });
   });
 
-  it("names the ways out when nothing is chosen", async () => {
+  it("lists the choices when none is given", async () => {
     const folder = nextRun();
     const data = write("same.jsonl", rows("it is fine"));
     await server.run(sft(data, folder));
@@ -63,7 +63,7 @@ describe("train sft on a folder that holds a run", () => {
     expect(both.err).toBe("Error: --resume and --if-exists new exclude each other.\n");
   });
 
-  it("says that nothing was trained when the run had ended", async () => {
+  it("reports that nothing was trained when the run had ended", async () => {
     const folder = nextRun();
     const data = write("ended.jsonl", rows("it is fine"));
     await server.run(sft(data, folder));
@@ -80,7 +80,7 @@ describe("train sft", () => {
     expect(err).toBe("Error: testSize: 4 leaves no row to train on; the number of rows is 4\n");
   });
 
-  it("warns about a rate out of any sense, while it trains and at the end", async () => {
+  it("warns about an absurd learning rate, while it trains and at the end", async () => {
     const data = write("fast.jsonl", rows("it is fine"));
     const { out, err } = await server.run([...sft(data, nextRun()), "--lr", "5"]);
     expect(err).toContain("warning: learning rate 5 is so high");
@@ -93,7 +93,7 @@ describe("train sft", () => {
     expect(out).toMatch(/What next:\n {2}npx tinker-ts chat --model /);
   });
 
-  it("plans as many epochs as it takes, and says so", async () => {
+  it("plans as many epochs as needed, and reports them", async () => {
     const data = write("small.jsonl", rows("it is fine"));
     const line = ["train", "sft", data, "--model", baseModel, "--dry-run"];
     const { out } = await server.run(line);
@@ -130,7 +130,7 @@ describe("a model", () => {
     expect(await server.json(line)).toMatchObject({ status: "completed" });
   });
 
-  it("that is a PEFT folder must be imported, and the error says how", async () => {
+  it("that is a PEFT folder must be imported, and the error explains how", async () => {
     const { code, err } = await server.run(["chat", "-m", adapterFolder]);
     expect(code).toBe(1);
     expect(err).toMatch(/is a folder with a PEFT adapter.*\n.*'tinker-ts checkpoint import /);
@@ -197,7 +197,7 @@ describe("train rl", { timeout: 60_000 }, () => {
     expect(err).toMatch(/Error: The run was ended because every episode of 3 steps/);
   });
 
-  it("says in the preview, while it trains and at the end that rewards are equal", async () => {
+  it("warns about equal rewards in the preview, while it trains and at the end", async () => {
     const { out, err, code } = await server.run(line(module("equal", "() => 1")));
     expect(code).toBe(0);
     expect(out).toMatch(/Warning: all rewards of this group are \S+; a group of equal rewards/);

@@ -22,7 +22,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true, maxRetries: 50 });
 });
 
-/** Ends the server that programs share. */
+/** Stops the server that programs share. */
 function endShared(): void {
   try {
     const note = readFileSync(path.join(folder, "holder.json"), "utf8");
@@ -42,7 +42,7 @@ function start(args: readonly string[], env: Readonly<Record<string, string>> = 
   return program;
 }
 
-it("is named by serve on standard error, opened where its data is held, and served where it is not", async () => {
+it("is printed by serve on standard error, opened on a running server, and served otherwise", async () => {
   const server = start(["serve", "--port", "0"]);
   const [, url = ""] = await server.sees(/^listening on (\S+)\n$/);
   await expect.poll(() => server.err, { timeout: 10_000 }).toContain(`studio ${url}/studio\n`);
@@ -93,7 +93,7 @@ it("stays open while programs train, shows their runs, and folders of logs", asy
   expect(runs.filter(({ id }) => id.startsWith("folder-"))).toHaveLength(1);
 });
 
-it("is found on a port of one's own", async () => {
+it("is found on a custom port", async () => {
   const studio = start(["studio", "--no-open", "--port", "0"]);
   const [, origin = ""] = await studio.sees(/^(http:\S+)\/studio#/);
   const free = await startLimited(origin, []);
@@ -105,7 +105,7 @@ it("is found on a port of one's own", async () => {
   expect((await fetch(`${address}/api/hello`)).status).toBe(200);
 });
 
-it("logs in with the key it has, by a code that is good once", async () => {
+it("logs in with the key it has, by a one-time code", async () => {
   const key = "tml-secret-key";
   const server = start(["serve", "--port", "0", "--api-key", key]);
   const [, url = ""] = await server.sees(/^listening on (\S+)\n$/);
@@ -122,7 +122,7 @@ it("logs in with the key it has, by a code that is good once", async () => {
   expect((await login()).status).toBe(401);
 });
 
-it("logs in with a credential command, and says when the key is not known there", async () => {
+it("logs in with a credential command, and reports an unknown key", async () => {
   const key = "tml-secret-key";
   const server = start(["serve", "--port", "0", "--api-key", key]);
   const [, url = ""] = await server.sees(/^listening on (\S+)\n$/);
@@ -136,7 +136,7 @@ it("logs in with a credential command, and says when the key is not known there"
   expect(keyless).toMatchObject({ code: 0, out: `${url}/studio\n` });
 });
 
-it("names run list and log folders where a server has no studio", async () => {
+it("suggests run list and log folders if a server has no studio", async () => {
   const server = start(["serve", "--port", "0"]);
   const [, url = ""] = await server.sees(/^listening on (\S+)\n$/);
   const limited = await startLimited(url, ["/studio"]);

@@ -29,7 +29,7 @@ const pairs = (): string =>
   write("pairs.jsonl", rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
 
 describe("train dpo", { timeout: 120_000 }, () => {
-  it("shows a pair and what would be trained with --dry-run", async () => {
+  it("shows a pair and the training plan with --dry-run", async () => {
     const line = ["train", "dpo", pairs(), ...settings, "--test-size", "1", "--dry-run"];
     const { code, out } = await server.run(line, { columns: 120 });
     expect(code).toBe(0);
@@ -48,7 +48,7 @@ describe("train dpo", { timeout: 120_000 }, () => {
     });
   });
 
-  it("trains, tells how it goes, and says what next", async () => {
+  it("trains, prints progress and next steps", async () => {
     const folder = nextRun();
     const line = ["train", "dpo", pairs(), ...settings, "--lr", "1e-3", "--batch-size", "2"];
     line.push(
@@ -74,7 +74,7 @@ describe("train dpo", { timeout: 120_000 }, () => {
     expect(again.status).toBe("unchanged");
   });
 
-  it("takes rows of a module, also such that were only liked or not", async () => {
+  it("reads rows of a module, also with labels of single completions", async () => {
     const text = rows
       .map(({ prompt, chosen }, index) =>
         JSON.stringify({ prompt, completion: chosen, label: index > 1 }),
@@ -109,7 +109,7 @@ describe("train dpo", { timeout: 120_000 }, () => {
 describe("train distill", { timeout: 120_000 }, () => {
   const module = fileURLToPath(new URL("support/password-task.mjs", import.meta.url));
 
-  it("shows what is distilled with --dry-run, trains, and goes on", async () => {
+  it("shows the plan with --dry-run, trains, and resumes", async () => {
     const folder = nextRun();
     const line = ["train", "distill", module, ...settings, "--output", folder];
     const dry = await server.run([...line, "--dry-run"], { columns: 120 });
@@ -154,7 +154,7 @@ describe("train distill", { timeout: 120_000 }, () => {
     expect((plan as { estimated_seconds: number }).estimated_seconds).toBeGreaterThan(0);
   });
 
-  it("says what a module must give", async () => {
+  it("reports what a module must export", async () => {
     const other = write("other.mjs", "export default () => ({ teacher: 1 });");
     const { code, err } = await server.run(["train", "distill", other, ...settings]);
     expect(code).not.toBe(0);

@@ -33,7 +33,7 @@ describe("train rl", () => {
     expect(plan).toMatchObject({ steps: 3, groups_per_step: 2, learning_rate: 0.002, loss: "ppo" });
   });
 
-  it("trains, tells how it goes, and says what next", async () => {
+  it("trains, prints progress and next steps", async () => {
     const folder = nextRun();
     const line = ["train", "rl", module, ...settings, "--output", folder, "--base-url", server.url];
     const { code, out, err } = await server.run(line);
@@ -47,7 +47,7 @@ describe("train rl", () => {
     expect(again.status).toBe("unchanged");
   });
 
-  it("plays while it trains when asked to", async () => {
+  it("plays while it trains on request", async () => {
     const folder = nextRun();
     const line = ["train", "rl", module, ...settings, "--output", folder];
     const result = await server.json([
@@ -71,7 +71,7 @@ describe("train rl", () => {
     return file;
   };
 
-  it("states that the learning rate is a guess where none is known", async () => {
+  it("reports that the learning rate is a guess if none is known", async () => {
     const without = write(
       "no-rate.mjs",
       `import task from ${JSON.stringify(module)};
@@ -119,7 +119,7 @@ describe("train rl", () => {
   });
 });
 
-it("a run that is stopped by Ctrl-C in a terminal goes on with the command that it prints", async () => {
+it("a run that is stopped by Ctrl-C in a terminal resumes with the printed command", async () => {
   const env = { TINKER_BASE_URL: server.url, TINKER_API_KEY: "tml-test" };
   const folder = path.join(server.folder, nextRun());
   const line = ["train", "rl", module, ...settings, "--output", folder];

@@ -34,7 +34,7 @@ const lossesOf = async (folder: string): Promise<unknown[]> =>
   );
 
 describe("train sft", () => {
-  it("shows what would be trained, and trains nothing, with --dry-run", async () => {
+  it("shows the plan and trains nothing with --dry-run", async () => {
     const { code, out } = await server.run(
       ["train", "sft", "data.jsonl", ...settings, "--eval", "held-out.jsonl", "--dry-run"],
       { columns: 120 },
@@ -51,7 +51,7 @@ describe("train sft", () => {
     expect(plan).toMatchObject({ rows: 80, steps: 40, batch_size: 2, learning_rate: 0.01 });
   });
 
-  it("trains, tells how it goes, and says what next", async () => {
+  it("trains, prints progress and next steps", async () => {
     const folder = nextRun();
     const { code, out, err } = await server.run(
       ["train", "sft", "data.jsonl", ...settings, "--eval", "held-out.jsonl"].concat([
@@ -73,7 +73,7 @@ describe("train sft", () => {
     expect(evaluated).toMatchObject({ num_examples: 2, num_errors: 0 });
   });
 
-  it("goes on with a run only when asked to, and then from where it was", async () => {
+  it("resumes a run only on request, and then exactly", async () => {
     const folder = nextRun();
     const line = [
       "train",
@@ -127,7 +127,7 @@ describe("train sft", () => {
       /^Error: There is no renderer "nope"\. There are [^\n]+\n$/,
     ],
     [
-      "a model whose rate is not known",
+      "a model without a known rate",
       () => [data, "--lr", "auto"],
       /^Error: [^\n]+choose a learning rate\n$/,
     ],
@@ -156,7 +156,7 @@ describe("train sft", () => {
     expect((await readRunFolder(path.join(server.folder, folder))).attempts).toBe(0);
   });
 
-  it("leaves bad rows out when told to, and names them", async () => {
+  it("skips bad rows on request, and names them", async () => {
     write("some.jsonl", `${row(1)}\n{}\n${row(2)}\n`);
     const { code, err } = await server.run([
       "train",
@@ -172,7 +172,7 @@ describe("train sft", () => {
   });
 });
 
-it("a run that is stopped by Ctrl-C in a terminal goes on through a pipe, with the same losses", async () => {
+it("a run that is stopped by Ctrl-C in a terminal resumes through a pipe, with the same losses", async () => {
   const env = { TINKER_BASE_URL: server.url, TINKER_API_KEY: "tml-test" };
   const calm = nextRun();
   const line = (folder: string): string[] => [
@@ -208,7 +208,7 @@ it("a run that is stopped by Ctrl-C in a terminal goes on through a pipe, with t
 }, 120_000);
 
 describe("eval", () => {
-  it("tells a score with an interval as a table", async () => {
+  it("prints a score with an interval as a table", async () => {
     const { code, out } = await server.run([
       "eval",
       "held-out.jsonl",
@@ -221,7 +221,7 @@ describe("eval", () => {
     expect(out).toMatch(/Score +\d+\.\d % \(95 %: /);
   });
 
-  it("keeps answers in a folder and does not ask again", async () => {
+  it("stores answers in a folder and reuses them", async () => {
     const line = [
       "eval",
       "held-out.jsonl",

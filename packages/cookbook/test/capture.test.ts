@@ -34,7 +34,7 @@ async function post(
 
 const chat = { messages: [{ role: "user", content: "Hello" }], max_tokens: 12 };
 
-it("makes an episode of what was sampled, streamed and not", async () => {
+it("makes an episode of sampled answers, streamed and not", async () => {
   const capture = captureRequests({ fetch: local });
   const whole = await post(capture.fetch, "chat/completions", chat);
   const plain = await post(local, "chat/completions", chat);
@@ -53,7 +53,7 @@ it("makes an episode of what was sampled, streamed and not", async () => {
   await expect(capture.take(1)).rejects.toThrow("no request was captured");
 });
 
-it("joins turns that go on in each other to one datum for training", async () => {
+it("joins continuing turns to one datum for training", async () => {
   const capture = captureRequests({ fetch: local });
   const prompt = [300, 301, 302];
   await post(capture.fetch, "completions", { prompt, max_tokens: 4, ignore_eos: true });
@@ -80,7 +80,7 @@ it("leaves out a failed request that was repeated", async () => {
   expect((await capture.take(1)).transitions).toHaveLength(1);
 });
 
-it("refuses an episode without requests, and one whose last request failed", async () => {
+it("refuses an episode without requests, and one with a failed last request", async () => {
   const capture = captureRequests({ fetch: local });
   await expect(capture.take(1)).rejects.toThrow("no request was captured");
   await post(capture.fetch, "chat/completions", chat);

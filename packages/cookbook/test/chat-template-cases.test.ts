@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest";
 import { toMessage } from "./support/renderer-cases.js";
 import { families, tokenizerOf } from "./support/template-tokenizers.js";
 
-// What the public templates of models make of conversations. Text ends where a model's answer does, or with its prompt.
+// Conversations rendered by the public templates of models. Text ends where a model's answer does, or with its prompt.
 
 interface TemplateCase {
   readonly renderer: string;
@@ -43,7 +43,7 @@ describe.each(renderers)("%s", (name) => {
   const tokenizer = tokenizerOf(name);
 
   it.each(cases.map((entry) => [entry.title, entry] as const))(
-    "writes %s as the model's template does",
+    "writes %s like the model's template",
     async (_, { messages: given, tools, system_prompt: system, text }) => {
       const renderer = await getRenderer(name, tokenizer);
       const prefix = tools ? renderer.createConversationPrefixWithTools(tools, system) : [];
@@ -58,7 +58,7 @@ describe.each(renderers)("%s", (name) => {
     },
   );
 
-  it("reads its own answers back", async () => {
+  it("parses its own answers", async () => {
     const renderer = await getRenderer(name, tokenizer);
     const answers = cases.flatMap(({ messages }) =>
       messages.filter(({ role }) => role === "assistant").map(toMessage),
@@ -69,7 +69,7 @@ describe.each(renderers)("%s", (name) => {
     for (const answer of answers) {
       if (renderer.disablesThinking && typeof answer.content !== "string") continue;
       const whole = renderer.buildSupervisedExample([question, answer]).input.toInts();
-      // An answer that does not reason cannot follow a prompt that begins to.
+      // An answer without reasoning cannot follow a prompt that begins it.
       if (!prompt.every((id, at) => whole[at] === id)) continue;
       const { message, termination } = renderer.parseResponse(whole.slice(prompt.length));
       expect(termination).toBe("stop_sequence");
@@ -79,7 +79,7 @@ describe.each(renderers)("%s", (name) => {
       expect(message.unparsedToolCalls).toBeUndefined();
       compared++;
     }
-    // There are renderers of one case, whose conversation has no answer.
+    // Some renderers have a single case, a conversation without an answer.
     expect(compared > 0 || answers.length === 0).toBe(true);
   });
 });
@@ -88,7 +88,7 @@ describe("olmo3", () => {
   const tokenizer = tokenizerOf("olmo3");
 
   // No public case ends with an answer.
-  it("closes the last answer as its family does", async () => {
+  it("closes the last answer like its family", async () => {
     const renderer = await getRenderer("olmo3", tokenizer);
     const { input } = renderer.buildSupervisedExample([
       { role: "system", content: "S" },
@@ -101,7 +101,7 @@ describe("olmo3", () => {
   });
 });
 
-describe("calls as Python writes them", () => {
+describe("calls in Python's notation", () => {
   it.each([
     [
       `[f(a='it\\'s', b=[1, 2.50, None], c={"k": True})]`,
@@ -124,7 +124,7 @@ describe("calls as Python writes them", () => {
     ).toEqual(wanted);
   });
 
-  it.each(["[f(a=)]", "[f(a=1]", "[1]", "[f(a=what)]", "[]"])("keeps %s as it is", async (text) => {
+  it.each(["[f(a=)]", "[f(a=1]", "[1]", "[f(a=what)]", "[]"])("keeps %s unparsed", async (text) => {
     const renderer = await getRenderer("lfm2", tokenizerOf("lfm2"));
     const answer = `<|tool_call_start|>${text}<|tool_call_end|><|im_end|>`;
     const { message } = renderer.parseResponse(tokenizerOf("lfm2").encode(answer));

@@ -54,7 +54,7 @@ describe("sprout's own template", () => {
     expect(renderer.hasExtensionProperty).toBe(true);
   });
 
-  it("trains what the assistant says, its end included, and nothing else", async () => {
+  it("trains exactly the assistant's text with its end", async () => {
     const renderer = await chatTemplateRenderer(await sproutTokenizer());
     const [example, ...others] = renderer.buildSupervisedExamples(chat, "all_assistant_messages");
     expect(others).toEqual([]);
@@ -98,7 +98,7 @@ describe("sprout's own template", () => {
     expect(renderer.tokenizer.decode(prefilled.toInts())).toMatch(/assistant\nWell$/);
   });
 
-  it("reads an answer back, and says when it was cut off", async () => {
+  it("parses an answer, and reports when it was cut off", async () => {
     const renderer = await chatTemplateRenderer(await sproutTokenizer());
     const { input, weights } = renderer.buildSupervisedExample(chat);
     const answer = input.toInts().filter((_, index) => weights[index] === 1);
@@ -151,14 +151,14 @@ describe("a template that drops earlier reasoning", () => {
     ]);
   });
 
-  it("trains earlier answers as they stand in history when it must be one example", async () => {
+  it("trains earlier answers in their form in history when it must be one example", async () => {
     const renderer = await withTemplate(template, tags);
     const example = renderer.buildSupervisedExample(reasoned, "all_assistant_messages");
     const trained = spans(renderer, example).filter(([weight]) => weight === 1);
     expect(trained.map(([, text]) => text)).toEqual(["2<|im_end|>", "\n</think>\n\n4<|im_end|>"]);
   });
 
-  it("reads reasoning that the prompt began", async () => {
+  it("parses reasoning that the prompt began", async () => {
     const renderer = await withTemplate(template, tags);
     const ids = renderer.tokenizer.encode("easy\n</think>\n\n2<|im_end|>");
     expect(renderer.parseResponse(ids).message).toEqual(reasoned[1]);
@@ -174,7 +174,7 @@ describe("a template that drops earlier reasoning", () => {
   });
 });
 
-it("passes functions to a template that knows them, and refuses where it does not", async () => {
+it("passes functions to a template with tools, and refuses others", async () => {
   const source = `{%- if tools %}{{- '<|im_start|>' + tools | tojson + '<|im_end|>' }}{%- endif %}
 {%- for m in messages %}{{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{%- endfor %}`;
   const renderer = await withTemplate(source);

@@ -16,7 +16,7 @@ import {
 } from "@tinker-ts/cookbook/hyperparameters";
 import { TinkerError, type Datum, type TensorData } from "tinker-ts";
 import { describe, expect, it } from "vitest";
-// What the chunks of a call become is the SDK's business; nothing outside of it calls this.
+// An internal of the SDK: nothing outside of it merges the chunks of a call.
 import { combineOutputs } from "../../sdk/dist/clients/training/combine-outputs.js";
 import { plainChunks, toModelInput, type Chunk } from "./support/fixture-chunks.js";
 import { mended, rlKinds } from "./support/rl-fixture-kinds.js";
@@ -31,7 +31,7 @@ interface Case {
   readonly tags?: readonly string[];
 }
 
-/** How a kind of case is computed; the result has the form of `expected`. */
+/** Computes a kind of case; the result has the form of `expected`. */
 const kinds: Readonly<Record<string, (input: never) => unknown>> = {
   ...rlKinds,
   datum: (input: {
@@ -137,7 +137,7 @@ const { cases } = JSON.parse(
 for (const kind of new Set(cases.map((entry) => entry.kind))) {
   const compute = kinds[kind] as ((input: unknown) => unknown) | undefined;
   if (!compute) {
-    it(`${kind} is a kind of case that is known`, () => expect.fail());
+    it(`${kind} is a known kind of case`, () => expect.fail());
     continue;
   }
   describe(kind, () => {

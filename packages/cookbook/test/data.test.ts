@@ -66,7 +66,7 @@ describe("forms of rows", () => {
     expect(toConversation(row)).toEqual(wanted);
   });
 
-  it("Alpaca's input stands below the instruction, a system text in front", () => {
+  it("Alpaca's input follows the instruction, after a system text", () => {
     const { messages } = toConversation({
       system: "Be brief.",
       instruction: "Add",
@@ -80,7 +80,7 @@ describe("forms of rows", () => {
     ]);
   });
 
-  it("OpenAI's files: weights say which answers are learned, tools and calls are read", () => {
+  it("OpenAI's files: weights select the trained answers, tools and calls are read", () => {
     const { messages, tools } = toConversation({
       messages: [
         { role: "user", content: [{ type: "text", text: "hi" }] },
@@ -164,7 +164,7 @@ describe("files", () => {
     );
   });
 
-  it("rows of the program's own are read the same way, with a mapping of its own", async () => {
+  it("custom rows are read the same way, with a custom mapping", async () => {
     async function* own(): AsyncGenerator<{ q: string; a: string }> {
       yield { q: "x", a: "y" };
       yield { q: "skip", a: "" };
@@ -214,14 +214,14 @@ describe("files", () => {
     await expect(loadConversations(write(name, content))).rejects.toThrow(message);
   });
 
-  it("a file that is not there is one, too", async () => {
+  it("a missing file is an error, too", async () => {
     await expect(loadConversations(path.join(folder, "no.jsonl"))).rejects.toThrow(
       "no.jsonl: no such file",
     );
   });
 });
 
-it("data sets of the hub are read file by file, from the cache where they are", async () => {
+it("data sets of the hub are read file by file, from the cache if present", async () => {
   const home = path.join(folder, "hf");
   const repository = path.join(home, "hub", "datasets--tiny--talks");
   const snapshot = path.join(repository, "snapshots", "a".repeat(40), "data");
@@ -247,7 +247,7 @@ it("data sets of the hub are read file by file, from the cache where they are", 
 });
 
 describe("datums", () => {
-  it("have weights that add up to 1 with the reduction `mean`, whatever is cut", () => {
+  it("have weights that add up to 1 with the reduction `mean`, regardless of cuts", () => {
     fc.assert(
       fc.property(
         fc.array(fc.record({ id: fc.nat(99), weight: fc.constantFrom(0, 0.5, 1) }), {
@@ -272,7 +272,7 @@ describe("datums", () => {
     );
   });
 
-  it("learn what messages say themselves when one of them does, and what tools there are", () => {
+  it("use the flags of messages if there are any, and their tools", () => {
     const renderer = wordRenderer();
     const [datum] = conversationToData(
       {
@@ -322,7 +322,7 @@ describe("batches", () => {
       JSON.stringify(tokensOf(data.batch(epoch, index))),
     );
 
-  it("drop what does not fill a batch, and deal every row out at most once", () => {
+  it("drop rows that do not fill a batch, and use every row at most once", () => {
     const data = dataset();
     for (let row = 0; row < 11; row++) data.row(row);
     expect(data.batchesPerEpoch).toBe(3);
@@ -330,7 +330,7 @@ describe("batches", () => {
     expect(new Set(rows).size).toBe(9);
   });
 
-  it("depend on seed, epoch and number alone, in whatever order they are asked for", () => {
+  it("depend on seed, epoch and number alone, in any order of requests", () => {
     const vocabulary = new Map<string, number>();
     const make = (seed: number) =>
       new ConversationDataset(conversations, {
@@ -346,7 +346,7 @@ describe("batches", () => {
     expect(epochOf(make(6), 0)).not.toEqual(forwards[0]);
   });
 
-  it("keep the order of rows when told to", () => {
+  it("keep the order of rows on request", () => {
     const data = dataset({ shuffle: false });
     expect(epochOf(data, 0)).toEqual(epochOf(data, 1));
   });
@@ -358,7 +358,7 @@ describe("batches", () => {
     expect(() => dataset({ batchSize: 0 })).toThrow("batchSize");
   });
 
-  it("can be inspected before anything is trained", () => {
+  it("can be inspected before training", () => {
     const data = new ConversationDataset(
       [
         exchange("a", "b c"),
@@ -383,7 +383,7 @@ describe("batches", () => {
     });
   });
 
-  it("name the row that cannot be rendered", () => {
+  it("name a row that cannot be rendered", () => {
     const data = new ConversationDataset(
       [{ messages: [{ role: "user", content: [] }], place: "y:1" }],
       {
@@ -396,7 +396,7 @@ describe("batches", () => {
   });
 });
 
-it("a test split is taken by a shuffle of its own and leaves the rest", () => {
+it("a test split is drawn by a separate shuffle and leaves the rest", () => {
   const rows = Array.from({ length: 20 }, (_, index) => index);
   const { train, test } = splitTest(rows, 5);
   expect(test).toHaveLength(5);
@@ -414,7 +414,7 @@ describe("mixing sources", () => {
   const count = (mixed: readonly string[], source: string) =>
     mixed.filter((row) => row.startsWith(source)).length;
 
-  it("ends when every source has been gone through, small ones repeating", () => {
+  it("ends when every source is exhausted, with small ones repeating", () => {
     const mixed = interleave([
       { ...a, weight: 1 },
       { ...b, weight: 1 },
@@ -492,7 +492,7 @@ describe("streams", () => {
     expect(epochs[0]).not.toEqual(epochs[1]);
   });
 
-  it("go on exactly at any batch, also at an earlier one", async () => {
+  it("resume exactly at any batch, also at an earlier one", async () => {
     const calm = stream();
     const wanted: number[][] = [];
     for (let index = 0; index < 10; index++) wanted.push(await rowsOf(calm, 3, index));
@@ -500,7 +500,7 @@ describe("streams", () => {
     expect(await rowsOf(calm, 3, 2)).toEqual(wanted[2]);
   });
 
-  it("that end early say so", async () => {
+  it("that end early give an error", async () => {
     await expect(stream({ batchesPerEpoch: 11 }).batch(0, 10)).rejects.toThrow(
       "batchesPerEpoch: the stream ended after 10 of 11 batches",
     );

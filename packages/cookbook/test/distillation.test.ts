@@ -78,12 +78,12 @@ describe("learning from a teacher on the embedded engine", { timeout: 90_000 }, 
     return metrics.map((step) => Number(step.metrics["teacher_kl"]));
   };
 
-  it("has nothing to learn from itself", async () => {
+  it("learns nothing from itself", async () => {
     const [distance] = await follow(base, 1);
     expect(Math.abs(distance!)).toBeLessThan(1e-4);
   });
 
-  it.runIf(isFull)("comes nearer to a teacher that speaks differently", async () => {
+  it.runIf(isFull)("approaches a different teacher", async () => {
     const training = await service.createLoraTrainingClient({ baseModel: model, rank: 8, seed: 2 });
     const messages = [
       { role: "user", content: question },
@@ -104,7 +104,7 @@ describe("learning from a teacher on the embedded engine", { timeout: 90_000 }, 
     expect(last).toBeLessThan(0.7 * first!);
   });
 
-  it("lets a teacher read another prompt, and finds the student's tokens behind it", async () => {
+  it("gives the teacher another prompt, and locates the student's tokens after it", async () => {
     // The log-probability of every token is its place in what the teacher reads.
     const read: number[][] = [];
     const counting: Teacher = {
@@ -130,7 +130,7 @@ describe("learning from a teacher on the embedded engine", { timeout: 90_000 }, 
     expect([...data[0]!.advantages]).toEqual([0, 6, 7, 8]);
   });
 
-  it("follows a teacher for each set of prompts, stops, and goes on to the same weights", async () => {
+  it("follows a teacher for each set of prompts, stops, and resumes to the same weights", async () => {
     const controller = new AbortController();
     const options = (name: string) => ({
       service,
@@ -211,7 +211,7 @@ describe("learning from a teacher on the embedded engine", { timeout: 90_000 }, 
     expect(new Set(read).size).toBe(4);
   });
 
-  it("has a student that becomes its own teacher, also of a run that goes on", async () => {
+  it("has a student that becomes its own teacher, also in a resumed run", async () => {
     const options = (name: string, more: Partial<SdftOptions> = {}): SdftOptions => ({
       service,
       model,
@@ -251,7 +251,7 @@ describe("learning from a teacher on the embedded engine", { timeout: 90_000 }, 
     ["reverse", { topK: 8, reverse: true }, "sdft/reverse_kl_mean"],
     ["by tokens", { topK: 0 }, "sdft/mean_advantage"],
   ] as [string, Partial<SdftOptions>, string][])(
-    "learns from demonstrations that only the teacher sees: %s",
+    "learns from demonstrations for the teacher only: %s",
     async (name, change, metric) => {
       const { folder: run } = await trainSdft({
         service,
@@ -305,7 +305,7 @@ describe("learning from a teacher on the embedded engine", { timeout: 90_000 }, 
     for (const value of agreed.gradients[0]!) expect(value).toBeCloseTo(0, 12);
   });
 
-  it("makes an instruction part of the model, and asks the teacher for no answer twice", async () => {
+  it("distils an instruction into the model, and asks the teacher for each answer once", async () => {
     const asked: string[] = [];
     const options = {
       service,
@@ -373,7 +373,7 @@ describe("a teacher behind OpenAI's routes", { timeout: 60_000 }, () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it("says what a sampling client of the same server says", async () => {
+  it("equals a sampling client of the same server", async () => {
     const sampling = await service.createSamplingClient({ baseModel: model });
     const tokenizer = await sampling.getTokenizer();
     const ids = [...tokenizer.encode("It is sunny today. Take your red hat.")];
@@ -395,7 +395,7 @@ describe("a teacher behind OpenAI's routes", { timeout: 60_000 }, () => {
     }
   });
 
-  it("answers in messages, and tells what is wrong with a server", async () => {
+  it("answers with messages, and reports errors of a server", async () => {
     const options = { baseUrl: `${server.url}/v1/`, model };
     const answer = await openAIAnswers({ ...options, maxTokens: 20, temperature: 0 })(
       [{ role: "user", content: "Who are you?" }],
@@ -409,7 +409,7 @@ describe("a teacher behind OpenAI's routes", { timeout: 60_000 }, () => {
     expect(() => openAITeacher({ ...options, baseUrl: "there" })).toThrow(/baseUrl/);
   });
 
-  it("asks a server that is busy again, as often as it may, and hears who gives up", async () => {
+  it("retries a busy server up to its limit, and respects an abort", async () => {
     const statuses = [429, 503];
     const giveUp = new AbortController();
     let asked = 0;

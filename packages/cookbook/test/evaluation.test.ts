@@ -90,7 +90,7 @@ describe("graders", () => {
     });
   });
 
-  it("a model as judge reads question, wanted answer and answer", async () => {
+  it("a model as judge reads question, expected answer and answer", async () => {
     const judge = modelJudge({
       sampling,
       renderer,
@@ -132,7 +132,7 @@ describe("a task", () => {
       .filter(Boolean)
       .map((line) => JSON.parse(line) as never);
 
-  it("is told as a score with an interval, and written down", async () => {
+  it("is reported as a score with an interval, and written to files", async () => {
     const given = settings();
     const progress: number[] = [];
     const result = await evaluate({
@@ -166,7 +166,7 @@ describe("a task", () => {
     ]);
   });
 
-  it("goes on after a crash: what failed or is missing is asked again, the rest is not", async () => {
+  it("resumes after a crash: only failed and missing examples are repeated", async () => {
     const given = settings();
     const asked: string[] = [];
     const failing: Grader = (_, { answer: wanted }) => {
@@ -218,7 +218,7 @@ describe("a task", () => {
     expect(result.attempts[1]?.[0]?.error).toBe("took longer than 300 ms");
   });
 
-  it("keeps to the number of examples under way, and ends with the signal", async () => {
+  it("limits the number of concurrent examples, and ends with the signal", async () => {
     let running = 0;
     let most = 0;
     const slow: Grader = async () => {
@@ -234,7 +234,7 @@ describe("a task", () => {
     ).rejects.toThrow("abort");
   });
 
-  it("with several answers per example tells pass@k; the same seed gives the same answers", async () => {
+  it("with several answers per example reports pass@k; the same seed gives the same answers", async () => {
     const given = { ...settings(), temperature: 1, numSamples: 3, seed: 7 };
     const byText: Grader = ({ text }) => ({ reward: text.length % 2 });
     const first = await evaluate({ ...given, task: task(byText) });
@@ -253,7 +253,7 @@ describe("a task", () => {
     expect(new Set(texts).size).toBeGreaterThan(1);
   });
 
-  it("of choices takes the most probable one", async () => {
+  it("of choices selects the most probable one", async () => {
     const choices = ["red", "green", "blue"];
     const messages = [{ role: "user", content: "colour?" }];
     const result = await evaluate({

@@ -17,7 +17,7 @@ import {
 import { describe, expect, it } from "vitest";
 import { talkRenderer } from "./support/talk-renderer.js";
 
-/** Each takes one to three sticks in turn; who takes the last one wins. */
+/** Each takes one to three sticks in turn; the taker of the last one wins. */
 function sticks(count: number, players = 2): Game {
   let left = count;
   let turn = 0;
@@ -43,7 +43,7 @@ function sticks(count: number, players = 2): Game {
 
 const renderer = talkRenderer();
 
-/** A policy that says what a function makes of what it heard last. */
+/** A policy that answers with a function of its last message. */
 const talker =
   (answer: (heard: string) => string | Promise<string>): Policy =>
   async ({ input, signal }) => {
@@ -55,24 +55,27 @@ const talker =
   };
 
 describe("a game of several players", () => {
-  it.each([2, 3])("gives each of %s players an episode, its turns and its reward", async (n) => {
-    const group = await rolloutGroup(
-      talker(() => "1"),
-      gameGroup({ renderer, game: () => sticks(7, n), games: 2 }),
-    );
-    expect(group.trajectories).toHaveLength(2 * n);
-    const turns = group.trajectories.slice(0, n).map(({ transitions }) => transitions.length);
-    expect(turns).toEqual(n === 2 ? [4, 3] : [3, 2, 2]);
-    const wins = n === 2 ? [1, 0] : [1, 0, 0];
-    expect(totalRewards(group)).toEqual([...wins, ...wins]);
-    expect(group.trajectories.every(({ stopReason }) => stopReason === "completed")).toBe(true);
-    const prompt = group.trajectories[1]!.transitions[1]!.observation;
-    expect(renderer.spell(prompt.toInts())).toBe(
-      `user: 6 sticks\nassistant: 1\nuser: ${n === 2 ? 4 : 3} sticks\nassistant: `,
-    );
-  });
+  it.each([2, 3])(
+    "gives each of %s players an episode with its turns and its reward",
+    async (n) => {
+      const group = await rolloutGroup(
+        talker(() => "1"),
+        gameGroup({ renderer, game: () => sticks(7, n), games: 2 }),
+      );
+      expect(group.trajectories).toHaveLength(2 * n);
+      const turns = group.trajectories.slice(0, n).map(({ transitions }) => transitions.length);
+      expect(turns).toEqual(n === 2 ? [4, 3] : [3, 2, 2]);
+      const wins = n === 2 ? [1, 0] : [1, 0, 0];
+      expect(totalRewards(group)).toEqual([...wins, ...wins]);
+      expect(group.trajectories.every(({ stopReason }) => stopReason === "completed")).toBe(true);
+      const prompt = group.trajectories[1]!.transitions[1]!.observation;
+      expect(renderer.spell(prompt.toInts())).toBe(
+        `user: 6 sticks\nassistant: 1\nuser: ${n === 2 ? 4 : 3} sticks\nassistant: `,
+      );
+    },
+  );
 
-  it("a move that is not allowed ends it: the mover pays, the other gets what it is worth", async () => {
+  it("an illegal move ends it: the mover gets a penalty, the other its value", async () => {
     const group = await rolloutGroup(
       talker((heard) => (heard === "3 sticks" ? "9" : "1")),
       gameGroup({ renderer, game: () => sticks(4) }),
@@ -94,7 +97,7 @@ describe("a game of several players", () => {
     expect(group.trajectories[1]!.transitions[0]!.action.tokens).toHaveLength(0);
   });
 
-  it("plays against opponents that are not trained, once per turn however many wait", async () => {
+  it("plays against untrained opponents, once per turn for any number of waiting players", async () => {
     const asked: string[] = [];
     const group = await rolloutGroup(
       talker(() => "1"),
@@ -116,8 +119,8 @@ describe("a game of several players", () => {
   });
 
   it.each([
-    ["the run is told", failFast],
-    ["nobody waits for ever", minViableGroup],
+    ["the run fails", failFast],
+    ["no player waits for ever", minViableGroup],
   ])("when one side fails, %s", async (_, tolerance) => {
     let fails = 0;
     const policy = talker((heard) => {
@@ -172,7 +175,7 @@ describe("guess the number", () => {
     );
   };
 
-  it("tells low from high until the number is found", async () => {
+  it("answers low or high until the number is found", async () => {
     const { transitions, stopReason } = await play(["5", "It is 8", "6"]);
     expect(stopReason).toBe("completed");
     expect(transitions.map(({ reward }) => reward)).toEqual([0, 0, 1]);
@@ -190,7 +193,7 @@ describe("guess the number", () => {
 });
 
 describe("twenty questions", () => {
-  it("is answered by another model, which sees one question alone", async () => {
+  it("is answered by another model, which reads a single question", async () => {
     const heard: string[] = [];
     const other = talker((last) => {
       heard.push(last);
@@ -213,7 +216,7 @@ describe("twenty questions", () => {
   });
 });
 
-it("a completer tells how an answer ended, and what in it could not be read", async () => {
+it("a completer returns the termination of an answer, and its unparsed calls", async () => {
   const complete = messageCompleter(
     talker(() => "hello"),
     { renderer },

@@ -134,7 +134,7 @@ describe("losses on the embedded engine", () => {
     }
   });
 
-  describe("every term moves the parameters its way", () => {
+  describe("every term moves the parameters in its direction", () => {
     const square = (values: Float64Array): { value: number; gradient: Float64Array } => ({
       value: values.reduce((sum, value) => sum + value * value, 0),
       gradient: values.map((value) => 2 * value),

@@ -12,7 +12,7 @@ import { talkRenderer } from "./support/talk-renderer.js";
 
 const renderer = talkRenderer();
 
-/** Says one text after the other; a text without a newline has no clean end, and "…" is where it was cut off. */
+/** Answers one text after the other; a text without a newline has no clean end, and "…" is where it was cut off. */
 function sayer(...texts: string[]): Policy {
   let turn = 0;
   return async () => {
@@ -45,7 +45,7 @@ const play = (
 const rewardsOf = ({ transitions }: Trajectory): number[] =>
   transitions.map(({ reward }) => reward);
 
-it("adds what was said and what came back to the next prompt", async () => {
+it("adds the answer and the reply to the next prompt", async () => {
   const { transitions, stopReason } = await play(sayer("one\n", "two\n"));
   expect(stopReason).toBe("completed");
   expect(renderer.spell(transitions[1]!.observation.toInts())).toBe(
@@ -60,7 +60,7 @@ it("ends at an answer without a clean end", async () => {
   expect(trajectory.transitions[0]!.metrics).toEqual({ parse_error: 1, "stop/parse_error": 1 });
 });
 
-it("poses the same prompt again after such an answer where it does not end there", async () => {
+it("repeats the same prompt after such an answer if it does not end there", async () => {
   const parseErrors = { endsEpisode: false, reward: -0.5, masksTurns: true };
   const trajectory = await play(sayer("hm", "one\n", "two\n"), { parseErrors });
   expect(rewardsOf(trajectory)).toEqual([-0.5, 1, 1]);
@@ -72,7 +72,7 @@ it("poses the same prompt again after such an answer where it does not end there
   expect(trajectory.transitions[0]!.metrics).toEqual({ parse_error: 1, parse_error_masked: 1 });
 });
 
-it("ends at an answer that was cut off, or goes on and counts it", async () => {
+it("ends at an answer that was cut off, or continues and counts it", async () => {
   const ended = await play(sayer("one…"), { overflowReward: -0.25 });
   expect([ended.stopReason, rewardsOf(ended)]).toEqual(["max_tokens", [-0.25]]);
   expect(ended.transitions[0]!.metrics).toMatchObject({ max_tokens_reached: 1 });
@@ -81,7 +81,7 @@ it("ends at an answer that was cut off, or goes on and counts it", async () => {
   expect(gone.transitions[1]!.metrics).toMatchObject({ num_truncations_max_turn_tokens: 1 });
 });
 
-it("ends when the next prompt does not fit, with the reward for that; an end before stays as it was", async () => {
+it("ends when the next prompt does not fit, with the reward for that; an earlier end is unchanged", async () => {
   const second = renderer.buildGenerationPrompt([
     { role: "user", content: "Begin." },
     { role: "assistant", content: "one" },

@@ -36,7 +36,7 @@ const rows = Array.from({ length: 12 }, (_, row) => ({
   rejected: rainy(row),
 }));
 
-/** Likes the longer answer. */
+/** Prefers the longer answer. */
 const longer = async ({ completionA, completionB }: Comparison): Promise<number> =>
   Math.sign(textOf(completionB[0]!).length - textOf(completionA[0]!).length);
 
@@ -52,7 +52,7 @@ describe("reward models and tournaments on the embedded engine", { timeout: 90_0
   });
   afterAll(() => place.close());
 
-  it("trains the label and nothing else, behind both completions", () => {
+  it("trains only the label, after both completions", () => {
     const comparison = toComparison(rows[0]);
     expect(comparisonMessages(comparison).map(textOf)).toEqual([
       question,
@@ -69,7 +69,7 @@ describe("reward models and tournaments on the embedded engine", { timeout: 90_0
     expect(Number(datum.lossFnInputs["target_tokens"]!.data.at(-1))).toBe(labelTokens(renderer).A);
   });
 
-  it("learns the answers' form, and judges with probabilities that sum up to a score", async () => {
+  it("learns the form of answers, and judges with probabilities that sum up to a score", async () => {
     const result = await trainRewardModel({
       service: place.service,
       model,
@@ -87,7 +87,7 @@ describe("reward models and tournaments on the embedded engine", { timeout: 90_0
     expect(losses[3]).toBeLessThan(losses[0]! / 2);
     expect(result.evaluation["test/accuracy"]).toBe(1);
     const modelPath = result.checkpoint!.samplerPath!;
-    // Whoever goes on from it finds out how it was spoken to.
+    // A later run can read its prompt format.
     const run = await place.service.createRestClient().getTrainingRunByTinkerPath(modelPath);
     expect(run.userMetadata).toMatchObject({ renderer_name: renderer.name });
     const judge = chatPreferenceModel(
@@ -99,7 +99,7 @@ describe("reward models and tournaments on the embedded engine", { timeout: 90_0
     expect(score).not.toBe(0);
   });
 
-  it("gives an answer what it won less what it lost, and less for no clean end", async () => {
+  it("rewards an answer with wins minus losses, and less without a clean end", async () => {
     const group = tournamentGroup(question, { renderer, judge: longer, size: 4 });
     const policy = samplingPolicy(base, { maxTokens: 40 });
     const played = await rolloutGroup(policy, group, { seed: 3 });
@@ -134,9 +134,9 @@ describe("reward models and tournaments on the embedded engine", { timeout: 90_0
     expect(await evaluate("word ".repeat(99))).toEqual({ win_rate: 0, stderr: 0 });
   });
 
-  it("goes through three stages, is stopped in one, and does none twice", async () => {
+  it("runs three stages, is stopped in one, and repeats none", async () => {
     const controller = new AbortController();
-    const told: string[] = [];
+    const stages: string[] = [];
     const options: PreferencePipelineOptions = {
       service: place.service,
       model,
@@ -156,7 +156,7 @@ describe("reward models and tournaments on the embedded engine", { timeout: 90_0
         loraRank: 4,
         learningRate: 1e-3,
       },
-      sinks: (stage) => [{ log: ({ kind }) => void (kind === "metrics" && told.push(stage)) }],
+      sinks: (stage) => [{ log: ({ kind }) => void (kind === "metrics" && stages.push(stage)) }],
     };
     const stopped = await trainFromPreferences({
       ...options,
@@ -175,7 +175,7 @@ describe("reward models and tournaments on the embedded engine", { timeout: 90_0
     const { config } = await readRunFolder(path.join(options.folder, "rl"));
     expect(config!["load_checkpoint_path"]).toBe(done.stages.sft!.checkpoint!.statePath);
     expect(done.checkpoint).toEqual(done.stages.rl!.checkpoint);
-    expect(new Set(told)).toEqual(new Set(["sft", "reward_model", "rl"]));
+    expect(new Set(stages)).toEqual(new Set(["sft", "reward_model", "rl"]));
     const again = await trainFromPreferences(options);
     expect(Object.values(again.stages).map(({ status }) => status)).toEqual([
       "unchanged",

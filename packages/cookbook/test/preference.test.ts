@@ -61,7 +61,7 @@ describe("a comparison", () => {
     });
   });
 
-  it("keeps what both conversations say before they part, and a system prompt", () => {
+  it("keeps the common beginning of both conversations, and a system prompt", () => {
     const shared = [user("a"), assistant("b"), user("c")];
     const row = { system: "s", chosen: [...shared, ...yes], rejected: [...shared, ...no] };
     expect(toComparison(row).prompt).toEqual([{ role: "system", content: "s" }, ...shared]);
@@ -95,7 +95,7 @@ describe("a comparison", () => {
     expect(() => toComparison(row)).toThrow(problem);
   });
 
-  it("may be a single completion that was liked or not", () => {
+  it("may be a single completion with a label", () => {
     expect(toJudged({ prompt: "Hi?", completion: "Yes.", label: false })).toEqual([
       { prompt: asked, completion: yes, desirable: false },
     ]);
@@ -159,7 +159,7 @@ describe("training on preferences on the embedded engine", { timeout: 60_000 }, 
   const metricsOf = async (folder: string) =>
     (await readRunFolder(folder)).metrics.map(({ metrics }) => metrics);
 
-  it("begins at ln 2 and knows afterwards what is preferred, also where it was not trained", async () => {
+  it("begins at ln 2 and learns the preference, also on held-out rows", async () => {
     const given = options({ evalEvery: 2 });
     const result = await train(given);
     const metrics = await metricsOf(given.folder);
@@ -175,7 +175,7 @@ describe("training on preferences on the embedded engine", { timeout: 60_000 }, 
     expect(result.evaluation["test/dpo_loss"]).toBeLessThan(Math.LN2);
   });
 
-  it("asks the reference once per sequence, and never a model that was trained", async () => {
+  it("asks the reference once per sequence, and never a trained model", async () => {
     const calm = options();
     const whole = await train(calm);
     const cache = path.join(calm.folder, "reference_logprobs.jsonl");
@@ -252,7 +252,7 @@ describe("training on preferences on the embedded engine", { timeout: 60_000 }, 
     },
   );
 
-  it("reads a file of comparisons, leaves ties out, and names the rows that cannot be used", async () => {
+  it("reads a file of comparisons, skips ties, and names invalid rows", async () => {
     const file = place.file("pairs.jsonl");
     const rows: object[] = [
       { prompt: "Describe the weather.", chosen: "It is sunny.", rejected: "It is rainy." },

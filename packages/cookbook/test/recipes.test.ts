@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LocalPlace } from "./support/local-service.js";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] !== undefined;
-/** Recipes that others cover step by step are only loaded here. */
+/** Recipes that other tests cover step by step are only loaded here. */
 const short = ["guess-number", "instruction"];
 
 describe("recipes", { timeout: isFull ? 900_000 : 120_000 }, () => {
@@ -14,7 +14,7 @@ describe("recipes", { timeout: isFull ? 900_000 : 120_000 }, () => {
   });
   afterAll(() => place.close());
 
-  it.each(recipes.map(({ name }) => name))("%s says what it does and teaches", async (name) => {
+  it.each(recipes.map(({ name }) => name))("%s has a description", async (name) => {
     const entry = recipes.find((one) => one.name === name)!;
     const recipe = await loadRecipe(name);
     expect(recipe).toMatchObject({ name, summary: entry.summary });
@@ -42,7 +42,7 @@ describe("recipes", { timeout: isFull ? 900_000 : 120_000 }, () => {
     expect(samplerPath).toMatch(/^tinker:/);
   });
 
-  it("names the recipes there are when asked for another", async () => {
+  it("lists the recipes for an unknown name", async () => {
     await expect(loadRecipe("cake")).rejects.toThrow(/no recipe "cake"; there are sums, /);
   });
 });

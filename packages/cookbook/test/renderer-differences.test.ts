@@ -10,7 +10,7 @@ import {
 import { markedInput, trainedSpans } from "./support/marked.js";
 import { stubOf } from "./support/renderer-cases.js";
 
-// What is done instead where the Python cookbook has a known weakness, by the tag of the recorded cases.
+// The behaviour where the Python cookbook has a known weakness, by the tag of the recorded cases.
 
 const families: readonly [start: string, family: string][] = [
   ["role_colon", "base_bos"],
@@ -85,7 +85,7 @@ it("declaration_markers: a declaration's own marks are tokens, those in descript
   const text = prompt(renderer, renderer.createConversationPrefixWithTools([tool]));
   expect(text).toContain("within «<tool_call>»«</tool_call>» XML tags");
   expect(text).toContain("Gets <tool_call> größe");
-  // A message that was stored and read again is only text.
+  // A stored and reloaded message is only text.
   const stored = JSON.parse(JSON.stringify(renderer.createConversationPrefixWithTools([tool])));
   expect(prompt(renderer, stored)).toContain("within <tool_call></tool_call> XML tags");
 });
@@ -98,7 +98,7 @@ it("inline_think: tags inside a text are text, and the turn has no reasoning", a
   ]);
 });
 
-it("prefill_weights: what the prompt supplies is never trained, in any mode and any message", async () => {
+it("prefill_weights: tokens of the prompt are never trained, in any mode and any message", async () => {
   const renderer = await get("kimi_k25");
   const messages = [user("a"), reasoned("r", "b", [call()]), result("c"), reasoned("s", "d")];
   for (const mode of ["last_assistant_turn", "all_assistant_messages"] as const) {
@@ -140,7 +140,7 @@ it("separate_results: results in a row share one turn of the user", async () => 
   }
 });
 
-it("strip_after_user: reasoning behind the last question is kept", async () => {
+it("strip_after_user: reasoning after the last question is kept", async () => {
   const messages = [user("x"), reasoned("why", "", [call()]), result("1")];
   for (const name of ["qwen3", "qwen3_5"]) {
     expect(prompt(await get(name), messages), name).toContain(
@@ -152,7 +152,7 @@ it("strip_after_user: reasoning behind the last question is kept", async () => {
   expect(prompt(await get("qwen3"), later)).not.toContain("why");
 });
 
-it("call_without_text: no newline stands before a call that nothing was said before", async () => {
+it("call_without_text: a call without text before it has no newline before it", async () => {
   for (const name of ["qwen3", "qwen3_vl"]) {
     expect(prompt(await get(name), [user("x"), said("", [call()]), user("y")]), name).toContain(
       "assistant\n«<tool_call>»",
@@ -160,7 +160,7 @@ it("call_without_text: no newline stands before a call that nothing was said bef
   }
 });
 
-it("separator_kept: what separates text from a call is not part of the text", async () => {
+it("separator_kept: the separator between text and a call is not part of the text", async () => {
   const json = '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>';
   const xml = "<tool_call>\n<function=g>\n</function>\n</tool_call>";
   const content = [{ type: "text", text: "A" }];
@@ -187,7 +187,7 @@ it("no_terminator: a turn without text ends like any other", async () => {
   }
 });
 
-it("double_think: reasoning of an earlier call does not stand behind a closed block", async () => {
+it("double_think: reasoning of an earlier call does not follow a closed block", async () => {
   const text = prompt(await get("deepseekv3_thinking"), [
     user("x"),
     reasoned("why", "", [call()]),
@@ -197,7 +197,7 @@ it("double_think: reasoning of an earlier call does not stand behind a closed bl
   expect(text).not.toContain("«</think>»«<think>»");
 });
 
-it("think_after_tool: behind a tool result nothing is reasoned", async () => {
+it("think_after_tool: there is no reasoning after a tool result", async () => {
   for (const name of ["deepseekv3", "deepseekv3_thinking"]) {
     const renderer = await get(name);
     const messages = [user("x"), said("", [call()]), result("1"), reasoned("why", "A")];
@@ -219,7 +219,7 @@ it("narrow_name: a call's name may be anything up to the separator", async () =>
   });
 });
 
-it("several_calls: what introduces a further call is given, so that each call is learned by itself", async () => {
+it("several_calls: the header of a further call is context, so that each call is trained by itself", async () => {
   const renderer = await get("gpt_oss_no_sysprompt");
   const messages = [user("x"), said("", [call("a", "{}"), call("b", "{}")])];
   const tail = "«<|channel|>»commentary «<|constrain|>»json«<|message|>»{}«<|call|>»";
@@ -229,7 +229,7 @@ it("several_calls: what introduces a further call is given, so that each call is
   ]);
 });
 
-it("analysis_in_history: reasoning goes once its answer has been given, and stays in a loop of calls", async () => {
+it("analysis_in_history: reasoning is dropped after its answer, and kept in a loop of calls", async () => {
   const renderer = await get("gpt_oss_no_sysprompt");
   expect(prompt(renderer, [user("x"), reasoned("why", "A"), user("y")])).not.toContain("why");
   expect(prompt(renderer, [user("x"), reasoned("why", "", [call()]), result("1")])).toContain(
@@ -248,7 +248,7 @@ it("markup_as_content: an answer that is only a call has no text", async () => {
   });
 });
 
-it("routing_message: where calls go is said in the one system message", async () => {
+it("routing_message: the routing of calls is in the single system message", async () => {
   const renderer = await get("gpt_oss_low_reasoning");
   const prefix = renderer.createConversationPrefixWithTools([tool], "Be brief.");
   const text = prompt(renderer, [...prefix, user("x")]);
@@ -258,7 +258,7 @@ it("routing_message: where calls go is said in the one system message", async ()
   );
 });
 
-it("unreachable_turn: a trained turn without reasoning can be written as it is sampled", async () => {
+it("unreachable_turn: a trained turn without reasoning can be written like it is sampled", async () => {
   const messages = [user("x"), said("A")];
   for (const [name, span] of [
     ["nemotron3", "«</think>»\nA«<|im_end|>»"],
@@ -276,13 +276,13 @@ it("unreachable_turn: a trained turn without reasoning can be written as it is s
   }
 });
 
-it("untrimmed_thinking: blanks around reasoning go, so that it begins where the prompt ends", async () => {
+it("untrimmed_thinking: blanks around reasoning are stripped, so that it begins where the prompt ends", async () => {
   const renderer = await get("qwen3_5");
   const example = renderer.buildSupervisedExample([user("x"), reasoned("\n why \n", "A")]);
   expect(trainedSpans(renderer, example)).toEqual(["why\n«</think>»\n\nA«<|im_end|>»"]);
 });
 
-it("missing_tool_field: a result without what its format writes is refused by field", async () => {
+it("missing_tool_field: a result without a required field is refused by field", async () => {
   const bare: Message = { role: "tool", content: "1" };
   const kimi = await get("kimi_k2");
   expect(() => prompt(kimi, [user("x"), bare])).toThrow(".name");
@@ -291,7 +291,7 @@ it("missing_tool_field: a result without what its format writes is refused by fi
   expect(() => prompt(harmony, [user("x"), bare])).toThrow("messages[1].name");
 });
 
-it("unused_overlap: nothing is written behind a last message of the user", async () => {
+it("unused_overlap: nothing is written after a last message of the user", async () => {
   const renderer = await get("role_colon");
   const { input } = renderer.buildSupervisedExample([said("a"), user("b")], "all_messages");
   expect(markedInput(renderer, input)).toBe("«<|begin_of_text|>»Assistant: a\n\nUser: b\n\n");
@@ -313,14 +313,14 @@ it("duplicate_stop: more than one stop is malformed and never throws", async () 
   }
 });
 
-it("trailing_blank: a system prompt without functions ends as it was given", async () => {
+it("trailing_blank: a system prompt without functions keeps its end", async () => {
   const renderer = await get("qwen3");
   expect(renderer.createConversationPrefixWithTools([], "Be brief.")).toEqual([
     { role: "system", content: "Be brief." },
   ]);
 });
 
-it("Qwen3.6 writes values as JSON where Qwen3.5 writes them as Python prints them", async () => {
+it("Qwen3.6 writes values as JSON, Qwen3.5 in Python's notation", async () => {
   const messages = [user("x"), said("", [call("g", '{"a": true, "b": null, "c": 1.0}')])];
   expect(prompt(await get("qwen3_5"), messages)).toContain("\nTrue\n");
   const text = prompt(await get("qwen3_5", { model: "Qwen/Qwen3.6-27B" }), messages);

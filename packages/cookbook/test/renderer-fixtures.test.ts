@@ -21,8 +21,8 @@ import {
   type RendererCase,
 } from "./support/renderer-cases.js";
 
-// What the Python cookbook's renderers write, train, stop at, read, declare and refuse. Cases with a tag show
-// a weakness that we do not share: there the result may differ, and what it is instead is stated in
+// Recorded behaviour of the Python cookbook's renderers: output, weights, stops, parsing, tools and errors. Cases with a tag show
+// a weakness that we do not share: there the result may differ, and the expected result is in
 // renderer-differences.test.ts. Two tags concern only some modes of training; the others are compared.
 
 const onlySomeModes = new Set(["prefill_weights", "customized_inserted_system"]);
@@ -90,7 +90,7 @@ async function checkCase(entry: RendererCase, renderer: Renderer): Promise<void>
   const actual = async () => run(entry, entry.kind === "error" ? entry.op! : entry.kind, renderer);
   if (tags.includes("missing_tool_field")) return expect(actual()).rejects.toThrow();
   if (differs) {
-    // It is only asked that something comes out; an error where the reference has one is as good.
+    // Any result is accepted, and an error if the reference has one.
     const result = await actual().catch((error: unknown) => error);
     if (tags.includes("duplicate_stop")) expect(result).toMatchObject({ termination: "malformed" });
     if (entry.kind !== "error") expect(result).not.toBeInstanceOf(Error);

@@ -48,7 +48,7 @@ const words = [
 const nasty = fc
   .array(fc.constantFrom(...words, ...allMarks), { minLength: 1, maxLength: 6 })
   .map((pieces) => pieces.join(""));
-/** Text without blanks at its ends, which some formats take off. */
+/** Text without blanks at its ends, which some formats strip. */
 const tidy = nasty.map((text) => `x${text}y`).filter((text) => !text.includes("\n\nUser:"));
 
 const argument = fc.constantFrom("Paris", "</tool_call>", "<|im_end|>", "a\nb", "ü", "<think>");
@@ -90,7 +90,7 @@ function withIds(renderer: Renderer, calls: readonly ToolCall[]): ToolCall[] {
   return calls.map((call, index) => ({ ...call, id: `functions.${call.function.name}:${index}` }));
 }
 
-/** What a message says, however its parts are cut. */
+/** The content of a message, independent of its parts. */
 function essence(message: Message): unknown {
   return {
     thinking: thinkingOf(message),
@@ -109,7 +109,7 @@ function sampledAnswer(renderer: Renderer, messages: readonly Message[]): Int32A
   return input.toInts().slice(weights.indexOf(1));
 }
 
-/** Turns of a chat: what the user says and what the assistant answers. */
+/** Turns of a chat: messages of the user and answers of the assistant. */
 function chat(renderer: Renderer, thinks: boolean) {
   const turn = fc.tuple(tidy, answerOf(renderer, { thinks, calls: false }));
   return fc
@@ -129,7 +129,7 @@ describe.each(names)("%s", (name) => {
     renderer = await getRenderer(name, stubFor(name), options);
   });
 
-  it("trains exactly what follows the prompt, and reads it back as the message it was", () => {
+  it("trains exactly what follows the prompt, and parses it to the original message", () => {
     fc.assert(
       fc.property(
         fc.context(),
@@ -152,7 +152,7 @@ describe.each(names)("%s", (name) => {
     );
   });
 
-  it("lets no text of a message become a mark, and loses none of it", () => {
+  it("keeps texts of messages as text, and loses none of it", () => {
     const marks = stubFor(name).marks;
     const forged = `x${marks.join("")}`;
     const count = (ids: Int32Array) => ids.filter((id) => id >= 0x110000).length;
@@ -182,7 +182,7 @@ describe.each(names)("%s", (name) => {
     expect(renderer.tokenizer.decode(build(forged)).split(forged).length).toBeGreaterThanOrEqual(6);
   });
 
-  it("puts a prefill behind the prompt and changes nothing else", () => {
+  it("puts a prefill after the prompt and changes nothing else", () => {
     fc.assert(
       fc.property(tidy, tidy, (asked, prefill) => {
         const messages: Message[] = [{ role: "user", content: asked }];
@@ -195,7 +195,7 @@ describe.each(names)("%s", (name) => {
     );
   });
 
-  it("keeps each prompt and answer as the beginning of the next prompt where it says so", () => {
+  it("keeps each prompt and answer as a prefix of the next prompt if it has the extension property", () => {
     if (!renderer.hasExtensionProperty) return;
     // Models of these formats do not reason; reasoning of others in their history is dropped.
     const thinks = name !== "qwen3_instruct";
@@ -214,7 +214,7 @@ describe.each(names)("%s", (name) => {
     );
   });
 
-  it("makes of each trained answer an example that begins with its prompt", () => {
+  it("makes an example that begins with the prompt for each trained answer", () => {
     fc.assert(
       fc.property(chat(renderer, true), (messages) => {
         const examples = renderer.buildSupervisedExamples(messages, "all_assistant_messages");
@@ -228,7 +228,7 @@ describe.each(names)("%s", (name) => {
     );
   });
 
-  it("reads an answer in parts as it reads it whole, however it is cut", () => {
+  it("parses an answer in any parts like the whole answer", () => {
     if (!renderer.supportsStreaming) {
       expect(() => renderer.streamingParser()).toThrow("in parts");
       return;

@@ -44,7 +44,7 @@ describe("names", () => {
     await expect(getRenderer("qwen4", qwen)).rejects.toThrow("There is no renderer");
   });
 
-  it("report what they can do; the extension property only where it always holds", async () => {
+  it("report their capabilities; the extension property only where it always holds", async () => {
     const overclaimed = new Set<string>();
     for (const listed of caseFile.renderers) {
       const { renderer: name, family, options } = listed;
@@ -61,7 +61,7 @@ describe("names", () => {
     ]);
   });
 
-  it("can be added, take the place of built-in ones, and be taken away", async () => {
+  it("can be registered, replace built-in ones, and be removed", async () => {
     const format: ChatFormat = {
       name: "shout",
       marks: ["<|im_end|>"],
@@ -89,7 +89,7 @@ describe("names", () => {
     );
   });
 
-  it("are recommended by model, whatever follows a colon", () => {
+  it("are recommended by model, with any suffix after a colon", () => {
     const known = { chatTemplates: new Map([["default", ""]]) };
     const bare = { chatTemplates: new Map<string, string>() };
     expect(recommendedRenderers("Qwen/Qwen3-8B:128k")).toEqual(["qwen3", "qwen3_disable_thinking"]);
@@ -117,7 +117,7 @@ describe("with a byte-level vocabulary", () => {
     expect(tokenizer.decode(forged.toInts())).toContain("\n<|im_end|><think><|im_end|>");
   });
 
-  it("an answer whose characters lie in several tokens is streamed in whole characters", async () => {
+  it("characters split over tokens are streamed whole", async () => {
     const tokenizer = await realTokenizer();
     const renderer = await getRenderer("qwen3", tokenizer);
     const ids = tokenizer.encode("🙂é<think>ü</think>x<|im_end|>", { addSpecialTokens: false });
@@ -130,7 +130,7 @@ describe("with a byte-level vocabulary", () => {
 });
 
 describe("messages in OpenAI's form", () => {
-  it("come in with reasoning, calls, results by name, and think blocks as parts", () => {
+  it("are converted with reasoning, calls, results by name, and think blocks as parts", () => {
     const converted = fromOpenAIMessages([
       { role: "user", content: [{ type: "text", text: "hi" }] },
       {
@@ -163,7 +163,7 @@ describe("messages in OpenAI's form", () => {
     expect(() => fromOpenAIMessages([{ role: "user", content: 3 }])).toThrow("messages[0].content");
   });
 
-  it("go out and come back the same", async () => {
+  it("round-trip", async () => {
     const renderer = await getRenderer("qwen3_5", qwen);
     const message: Message = {
       role: "assistant",
@@ -176,7 +176,7 @@ describe("messages in OpenAI's form", () => {
     expect(fromOpenAIMessages([renderer.toOpenAIMessage(message)])).toEqual([message]);
   });
 
-  it("a think block is taken out of an answer's front alone", () => {
+  it("a think block is extracted at the start of an answer only", () => {
     const answer = (content: string): Message => ({ role: "assistant", content });
     expect(splitThinking(answer("a</think>\n\nb")).content).toEqual([
       { type: "thinking", thinking: "a" },
@@ -209,7 +209,7 @@ describe("pictures", () => {
     expect(kimiImageTokens({ width, height })).toBe(tokens);
   });
 
-  it("stand between their marks, count by positions, and are never trained", async () => {
+  it("are between their marks, count by positions, and are never trained", async () => {
     for (const [name, family, open] of [
       ["qwen3_vl", "qwen", "<|vision_start|>"],
       ["kimi_k25", "kimi", "<|media_content|>"],
@@ -240,7 +240,7 @@ describe("pictures", () => {
     }
   });
 
-  it("have their size read from PNG and JPEG files, and nothing else is taken", () => {
+  it("have their size read from PNG and JPEG files, and other files are refused", () => {
     expect(imageSize(png(3, 7))).toEqual({ format: "png", width: 3, height: 7 });
     expect(imageSize(jpeg(640, 480))).toEqual({ format: "jpeg", width: 640, height: 480 });
     expect(() => imageSize(Buffer.from("GIF89a..."))).toThrow("PNG or JPEG");
@@ -273,7 +273,7 @@ describe("pictures", () => {
 });
 
 describe("showing an example", () => {
-  it("paints what is trained green and context grey, with marks and newlines visible", async () => {
+  it("shows trained tokens in green and context in grey, with marks and newlines visible", async () => {
     const renderer = await getRenderer("qwen3_instruct", qwen);
     const example = renderer.buildSupervisedExample([
       { role: "user", content: "Hi\u001b[2J" },
@@ -287,7 +287,7 @@ describe("showing an example", () => {
   });
 });
 
-describe("bad messages are refused with their place", () => {
+describe("bad messages are refused with their position", () => {
   const wrong: [what: string, message: object, place: string][] = [
     ["no content", { role: "user" }, "messages[0].content"],
     ["a role with a mark in it", { role: "user<|im_end|>", content: "" }, "messages[0].role"],
@@ -297,7 +297,7 @@ describe("bad messages are refused with their place", () => {
       "messages[0].content[0].type",
     ],
     [
-      "a function whose name is markup",
+      "a function with markup as name",
       {
         role: "assistant",
         content: "",

@@ -69,7 +69,7 @@ class Place {
   }
 }
 
-/** Kills the server while episodes are played: at evenly spaced turns, whatever else is under way then. */
+/** Kills the server while episodes are played: at evenly spaced turns, regardless of other work. */
 class Chaos {
   readonly #server: ServerProcess;
   readonly #every: number;
@@ -96,7 +96,7 @@ class Chaos {
   }
 }
 
-/** Likes even tokens; of two turns, so that there is something to lose in the middle. */
+/** Rewards even tokens; two turns, so that an interruption loses something. */
 const evenTokens = (tag: string, onTurn: () => void): EnvironmentGroup =>
   groupOf({
     size: episodesPerGroup,
@@ -156,7 +156,7 @@ describe.runIf(isFull)(
   `a server that is killed ${kills} times in the middle of a run`,
   { timeout },
   () => {
-    it("changes nothing of a synchronous run, to the last bit", async () => {
+    it("changes no bit of a synchronous run", async () => {
       const calm = await Place.open();
       const wanted = await train(options(calm, { kind: "synchronous" }));
       const place = await Place.open();
@@ -173,7 +173,7 @@ describe.runIf(isFull)(
       expect(await rewards(result.folder)).toEqual(await rewards(wanted.folder));
     });
 
-    it("lets an asynchronous run go on; every group is trained once and no update is made twice", async () => {
+    it("does not stop an asynchronous run; every group is trained once and no update is repeated", async () => {
       const place = await Place.open();
       const updates: Updates = [];
       const chaos = new Chaos(place.server, Math.floor(turnsOfRun / (kills + 1)));

@@ -43,7 +43,7 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** Likes to hear of weather in which one can fly a kite. */
+  /** Rewards weather for flying a kite. */
   const kites = (size = 4): EnvironmentGroup =>
     problemGroup(
       {
@@ -87,7 +87,7 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
       return Promise.resolve({ data: [...data], metrics: {} });
     };
 
-  /** The model's numbers after a run, to the last bit. */
+  /** The model's log-probabilities after a run, exactly. */
   const fingerprint = async (statePath: string): Promise<number[]> => {
     const training = await service.createTrainingClientFromStateWithOptimizer(statePath);
     const data = [
@@ -110,7 +110,7 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
   };
 
   for (const [name, mode] of Object.entries(modes)) {
-    it(`${name}: a run that was stopped goes on as if it had not been`, async () => {
+    it(`${name}: a stopped run resumes without any difference`, async () => {
       const loss = { name: "ppo" } as const;
       const whole = await train(options({ mode, loss, numSubsteps: 2 }));
       const stopped = options({ mode, loss, numSubsteps: 2 });
@@ -131,7 +131,7 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
     });
   }
 
-  it("asynchronous: trains every group once, and none played by too old a policy", async () => {
+  it("asynchronous: trains every group once, and none sampled by too old a policy", async () => {
     const posed: string[] = [];
     const dataset: RlDataset = {
       length: 3,
@@ -151,7 +151,7 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
     }
   });
 
-  it("asynchronous: plays a group again that is too old, also when nothing else is left", async () => {
+  it("asynchronous: replays a group that is too old, also when no other is left", async () => {
     const trained: string[] = [];
     const progress = new EventEmitter();
     let plays = 0;
@@ -182,7 +182,7 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
     expect(plays).toBe(2);
   });
 
-  it("asynchronous: a run that was stopped trains the groups that it had not", async () => {
+  it("asynchronous: a resumed run trains the remaining groups", async () => {
     const trained: string[] = [];
     const dataset: RlDataset = {
       length: 6,
@@ -222,7 +222,7 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
     }
   });
 
-  it("goes on without groups that cannot be played, and counts them", async () => {
+  it("continues without failed groups, and counts them", async () => {
     const broken = (): EnvironmentGroup =>
       groupOf({
         size: 2,
@@ -238,7 +238,7 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
     expect(Number(step!["rollout_errors/TypeError"])).toBeGreaterThan(0);
   });
 
-  it("keeps the policy near a reference when asked to", async () => {
+  it("keeps the policy near a reference on request", async () => {
     const reference = await service.createSamplingClient({ baseModel: model });
     const adjusters = [klPenalty(reference, { coefficient: 0.1 })];
     const [first] = await stepsOf(await train(options({ dataset: batches(1, 2), adjusters })));
@@ -247,7 +247,7 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
     expect(Math.abs(Number(first!["optim/kl_sample_train_v1"]))).toBeLessThan(1e-4);
   });
 
-  it("dro: leaves alone what was not sampled", async () => {
+  it("dro: does not train prompts", async () => {
     const seen: (readonly PolicyDatum[])[] = [];
     const silent = (): EnvironmentGroup =>
       problemGroup(
@@ -267,7 +267,7 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
     expect(seen[0]!.length).toBeGreaterThan(0);
   });
 
-  it("plays what is not trained from time to time, and writes that down apart", async () => {
+  it("evaluates at intervals, and logs that separately", async () => {
     const evaluator = rolloutEvaluator({
       name: "held out",
       groups: () => [kites(2), kites(2), kites(2)],
@@ -290,7 +290,7 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
     expect(lines[0]).toMatchObject({ split: "eval/held out", iteration: 2 });
   });
 
-  it("writes down what was played", async () => {
+  it("logs rollouts", async () => {
     const result = await train(options({ dataset: batches(1, 2) }));
     const iteration = path.join(result.folder, "iteration_000000");
     const { lines: summaries } = await readJsonLines(
@@ -309,7 +309,7 @@ describe("training by rewards on the embedded engine", { timeout: 60_000 }, () =
     expect(lines[0]!["text"]).toContain("Tell me something about the weather.");
   });
 
-  it("refuses what cannot be meant before anything begins", async () => {
+  it("refuses invalid settings before the start", async () => {
     const refused = (more: Partial<RlTrainOptions>): Promise<unknown> => train(options(more));
     await expect(refused({ learningRate: 0 })).rejects.toThrow(/learningRate/);
     await expect(refused({ maxTokens: 0 })).rejects.toThrow(/maxTokens/);

@@ -57,7 +57,7 @@ function sft(more: Partial<TrainOptions> = {}): TrainOptions {
 }
 
 describe("a folder that holds a run", () => {
-  it("is refused with other data, and the error says so", async () => {
+  it("is refused with other data, with an error that names the difference", async () => {
     const given = sft();
     await train(given);
     await expect(train({ ...given, data: rows("bad") })).rejects.toThrow(
@@ -94,7 +94,7 @@ describe("a folder that holds a run", () => {
     await expect(train({ ...given, ...change })).rejects.toThrow(message);
   });
 
-  it("is deleted, or left alone for a numbered folder, when asked to", async () => {
+  it("is deleted, or kept beside a numbered folder, on request", async () => {
     const given = sft();
     const first = await train(given);
     const second = await train({ ...given, seed: 77, ifExists: "new" });
@@ -104,7 +104,7 @@ describe("a folder that holds a run", () => {
     expect((await readRunFolder(second.folder)).config).toMatchObject({ seed: 77 });
   });
 
-  it("continues with more epochs and says so", async () => {
+  it("continues with more epochs, with a message", async () => {
     const given = sft({ maxSteps: undefined, numEpochs: 1 });
     expect(await train(given)).toMatchObject({ status: "completed", step: 2 });
     const result = await train({ ...given, numEpochs: 3 });
@@ -199,7 +199,7 @@ describe("rewards that teach nothing", () => {
     expect(metrics[0]!.metrics["rollout_errors/RangeError"]).toBeGreaterThan(0);
   });
 
-  it("fail later when the option says so, and at the end in any case", async () => {
+  it("fail later with the option, and at the end in any case", async () => {
     const grade = (): never => {
       throw new Error("no");
     };
@@ -235,7 +235,7 @@ describe("rewards that teach nothing", () => {
     );
   });
 
-  it("are warned about when they are equal, and the end says that nothing was learned", async () => {
+  it("cause a warning when they are equal, and the end reports that nothing was learned", async () => {
     const { status, warnings } = await trainByRewards(
       rl(() => 1, { dataset: { length: 2, batch: () => [group(() => 1), group(() => 0)] } }),
     );
@@ -246,7 +246,7 @@ describe("rewards that teach nothing", () => {
     expect(warnings.at(-1)).toMatch(/^nothing was learned: 4 of 4 groups had equal rewards/);
   });
 
-  it("are explained by answers that are cut", async () => {
+  it("are explained by truncated answers", async () => {
     const dataset = { length: 2, batch: () => [group((text) => text.length, 2, true)] };
     const { warnings } = await trainByRewards(rl(() => 1, { dataset, maxTokens: 1 }));
     expect(warnings).toContain("step 0: every answer was cut at 1 token");
@@ -285,7 +285,7 @@ describe("divergence", () => {
     expect(readFileSync(`${given.folder}/logs.log`, "utf8")).toContain("[ERROR]");
   });
 
-  it("warns about a rate out of any sense, and about a loss far above its start", async () => {
+  it("warns about an absurd rate, and about a loss far above its start", async () => {
     const { warnings } = await train(sft({ learningRate: 3, maxSteps: 8, lrSchedule: "constant" }));
     expect(warnings[0]).toMatch(/^learning rate 3 is so high .* recommended rate .* is 0.0050$/);
     expect(warnings[1]).toMatch(/^step \d: train_mean_nll rose from .*the model may diverge/);
@@ -311,12 +311,12 @@ describe("held-out rows", () => {
 });
 
 describe("small data", () => {
-  it("gets as many epochs as it takes to learn", async () => {
+  it("gets enough epochs to learn", async () => {
     const result: RunResult = await train(sft({ maxSteps: undefined, evalEvery: 0, saveEvery: 0 }));
     expect(result).toMatchObject({ status: "completed", totalSteps: 30, warnings: [] });
   });
 
-  it("is warned about when the run has one step", async () => {
+  it("causes a warning when the run has one step", async () => {
     const { warnings } = await train(sft({ maxSteps: 1 }));
     expect(warnings).toEqual(["1 step: expect no change; raise numEpochs or lower batchSize"]);
   });
@@ -459,7 +459,7 @@ describe("rows that teach nothing or the wrong thing are named", () => {
     await expect(prepare(messages)).rejects.toThrow(`row 9: ${problem}`);
   });
 
-  it("an answer that is not learned may be empty, and one that calls a tool", async () => {
+  it("an untrained answer may be empty, and so may one with a tool call", async () => {
     const call = { id: "1", type: "function", function: { name: "add", arguments: "{}" } };
     await prepare([
       user,

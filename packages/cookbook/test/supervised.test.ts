@@ -58,7 +58,7 @@ beforeAll(async () => {
 }, 60_000);
 
 describe("a run", () => {
-  it("has the numbers of the bare calls", async () => {
+  it("has the metrics of the bare calls", async () => {
     const data = countingData(3);
     const training = await place.service.createLoraTrainingClient({
       baseModel: tinyModel,
@@ -83,7 +83,7 @@ describe("a run", () => {
     for (const [step, loss] of losses.entries()) expect(calm.losses[step]).toBeCloseTo(loss, 5);
   });
 
-  it("logs what a step was, and is complete with its final checkpoint", async () => {
+  it("logs every step, and is complete with its final checkpoint", async () => {
     const given = options({
       saveEvery: 4,
       evaluators: [nllEvaluator(countingData(3).batch(9, 0))],
@@ -139,7 +139,7 @@ describe("a run", () => {
     expect(result.checkpoint).toEqual(checkpoints.at(-1));
   });
 
-  it("evaluates the weights before a step, with one snapshot for all that sample", async () => {
+  it("evaluates the weights before a step, with one snapshot for all samplers", async () => {
     const samplers = new Set<string>();
     const seen: number[] = [];
     const sampling = (name: string): Evaluator => ({
@@ -162,16 +162,16 @@ describe("a run", () => {
     expect(samplers.size).toBe(3);
   });
 
-  it("tells progress and other sinks", async () => {
-    const told: number[] = [];
+  it("reports to progress and other sinks", async () => {
+    const logged: number[] = [];
     const kinds = new Set<string>();
     await train(
       options({
-        onProgress: ({ step }) => told.push(step),
+        onProgress: ({ step }) => logged.push(step),
         sinks: [{ log: ({ kind }) => kinds.add(kind) }],
       }),
     );
-    expect(told).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    expect(logged).toEqual([0, 1, 2, 3, 4, 5, 6]);
     expect([...kinds].toSorted()).toEqual([
       "checkpoint",
       "close",
@@ -183,7 +183,7 @@ describe("a run", () => {
     ]);
   });
 
-  it("goes by warm-up and schedule of the number of steps it really has", async () => {
+  it("applies warm-up and schedule to its real number of steps", async () => {
     const given = options({ maxSteps: 4, warmupSteps: 2, lrSchedule: "cosine" });
     await train(given);
     const rates = (await readRunFolder(given.folder)).metrics.map(
@@ -212,7 +212,7 @@ describe("interrupted = uninterrupted", () => {
     }
   });
 
-  it("when the process is killed in the middle of everything", async () => {
+  it("when the process is killed at any time", async () => {
     const folder = place.file("killed");
     const given = { batches: 3, numEpochs: 2, learningRate: 1e-2, loraRank: 4, saveEvery: 2 };
     await killedAfter(1, folder, given);
@@ -229,12 +229,12 @@ describe("interrupted = uninterrupted", () => {
     expect(lines[0]).not.toBe("step 0");
   }, 60_000);
 
-  /** A file is there before its first row is, and a kill between the two leaves nothing to go on from. */
+  /** A file exists before its first row, and a kill between the two leaves nothing to resume from. */
   function hasWholeRow(file: string): boolean {
     return existsSync(file) && readFileSync(file, "utf8").includes("\n");
   }
 
-  /** The run in a process of its own, with an engine of its own. */
+  /** The run in another process, with its own engine. */
   function startProgram(folder: string, given: object): ChildProcessByStdio<null, Readable, null> {
     const program = fileURLToPath(new URL("support/train-program.mjs", import.meta.url));
     const env = { ...process.env, TINKER_TS_DATA_DIR: place.file("killed-data") };
@@ -248,7 +248,7 @@ describe("interrupted = uninterrupted", () => {
     return lines;
   }
 
-  /** Kills it after a step, or as soon after it as something is so. */
+  /** Kills it after a step, or once a condition holds after it. */
   async function killedAfter(
     step: number,
     folder: string,
@@ -264,8 +264,8 @@ describe("interrupted = uninterrupted", () => {
   }
 });
 
-describe("going on", () => {
-  it("a finished run is left as it is", async () => {
+describe("resuming", () => {
+  it("a finished run does not change", async () => {
     const given = options({ maxSteps: 2 });
     await train(given);
     const again = await train(given);
@@ -275,7 +275,7 @@ describe("going on", () => {
     ]);
   });
 
-  it("a run that maxSteps had cut is where it was, and goes on when there is more to do", async () => {
+  it("a run that maxSteps had cut keeps its state, and continues with more steps", async () => {
     const given = options({ lrSchedule: "constant" });
     const whole = await train(given);
     const cut = options({ lrSchedule: "constant" });
@@ -288,7 +288,7 @@ describe("going on", () => {
     );
   });
 
-  it("goes back to the row before when the last checkpoint is gone", async () => {
+  it("falls back to the previous row when the last checkpoint is gone", async () => {
     const given = options({ saveEvery: 2 });
     await interruptedAfter(5, given);
     const { checkpoints } = await readRunFolder(given.folder);
@@ -303,7 +303,7 @@ describe("going on", () => {
     expect(await place.weightsOf(result.checkpoint!.samplerPath)).toBe(calm.weights);
   });
 
-  it("is refused when none of its checkpoints is left: it may be the wrong server", async () => {
+  it("is refused when none of its checkpoints exists: it may be the wrong server", async () => {
     const given = options({ maxSteps: 1 });
     const { checkpoint } = await train(given);
     const rest = place.service.createRestClient();
@@ -311,7 +311,7 @@ describe("going on", () => {
     await expect(train(given)).rejects.toThrow("none of the run's checkpoints");
   });
 
-  it("is refused with another model or rank, and named", async () => {
+  it("is refused with another model or rank, which the error names", async () => {
     const given = options({ maxSteps: 2 });
     await train(given);
     await expect(train({ ...given, loraRank: 8 })).rejects.toThrow(
@@ -320,7 +320,7 @@ describe("going on", () => {
     expect(await train(given)).toMatchObject({ status: "unchanged" });
   });
 
-  it("weights of another run are a beginning with a fresh optimizer; the run's own checkpoint wins", async () => {
+  it("weights of another run start with a fresh optimizer; the run's own checkpoint wins", async () => {
     const { checkpoint } = await train(options({ maxSteps: 3 }));
     const given = options({ loadCheckpointPath: checkpoint!.statePath!, maxSteps: 2 });
     const first = await interruptedAfter(1, given);
@@ -333,7 +333,7 @@ describe("going on", () => {
 });
 
 describe("checkpoints", () => {
-  it("rolling ones replace each other, make way for periodic ones and are gone at the end", async () => {
+  it("rolling ones replace each other, are replaced by periodic ones and are deleted at the end", async () => {
     const given = options({
       saveEvery: 4,
       rollingSaveEvery: 2,
@@ -378,7 +378,7 @@ describe("checkpoints", () => {
     });
   });
 
-  it("that fail end the run, unless they were said to be optional", async () => {
+  it("that fail end the run, unless they are optional", async () => {
     const failing = (service: ServiceClient): ServiceClient =>
       withSaves(service, () => Promise.reject(new Error("disk is full")));
     const given = options({ service: failing(place.service), saveEvery: 2 });
@@ -395,7 +395,7 @@ describe("checkpoints", () => {
   });
 });
 
-it("a run ends early when an evaluation does not get better, and stays ended", async () => {
+it("a run ends early when an evaluation does not improve, and stays ended", async () => {
   let calls = 0;
   const flat: Evaluator = {
     name: "flat",
@@ -424,7 +424,7 @@ it.each([
   await expect(train(given)).rejects.toThrow(message);
 });
 
-/** A service whose training clients save in another way; all else is real. */
+/** A service with another way to save; everything else is real. */
 function withSaves(
   service: ServiceClient,
   save: (training: TrainingClient, name: string) => PromiseLike<never> | undefined,

@@ -52,10 +52,10 @@ describe("a tool", () => {
     arktype: type({ city: "string", "days?": "number" }),
   };
 
-  it.each(Object.entries(schemas))("takes a schema of %s", async (_, input) => {
+  it.each(Object.entries(schemas))("accepts a schema of %s", async (_, input) => {
     const weather = defineTool({
       name: "weather",
-      description: "Tells the weather.",
+      description: "Reports the weather.",
       input,
       run: ({ city, days = 1 }) => ({ city, days }),
     });
@@ -79,7 +79,7 @@ describe("a tool", () => {
     expect(bad!.message.content).toMatch(/city/);
   });
 
-  it("asks for parameters where the schema cannot say what it is", async () => {
+  it("requires parameters if the schema cannot be converted", async () => {
     const input = v.object({ city: v.string() });
     const options = { name: "weather", description: "", input, run: () => "" };
     expect(() => defineTool(options)).toThrow(/tools\.weather\.parameters: is needed: .*valibot/);
@@ -87,7 +87,7 @@ describe("a tool", () => {
     expect(defineTool({ ...options, parameters }).spec.parameters).toBe(parameters);
   });
 
-  it("is checked by JSON Schema where there is no other", async () => {
+  it("is checked by JSON Schema if there is no other schema", async () => {
     const parameters = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
     const plain = defineTool({ name: "plain", description: "", parameters, run: ({ n }) => n });
     const [good, bad] = await runToolCalls(
@@ -98,7 +98,7 @@ describe("a tool", () => {
     expect(bad!.message.content).toMatch(/arguments\/n must be integer/);
   });
 
-  it("refuses a name that formats cannot write", () => {
+  it("refuses an invalid name", () => {
     const parameters = { type: "object" };
     const make = (name: string): unknown =>
       defineTool({ name, description: "", parameters, run: () => "" });
@@ -148,14 +148,14 @@ describe("calls", () => {
     });
   });
 
-  it("are given up with their signal, even by a tool that does not listen", async () => {
+  it("are aborted with their signal, even if the tool ignores it", async () => {
     const abort = new AbortController();
     const running = runToolCalls([call("wait", {})], [waits()], { signal: abort.signal });
     abort.abort(new Error("enough"));
     await expect(running).rejects.toThrow("enough");
   });
 
-  it("answer in the order in which they were made, at once or one by one", async () => {
+  it("answer in the order of calls, at once or one by one", async () => {
     const order: number[] = [];
     let release = (): void => {};
     const first = new Promise<void>((resolve) => (release = resolve));
@@ -179,7 +179,7 @@ describe("calls", () => {
     expect(order).toEqual([1, 2]);
   });
 
-  it("cut results that are too long, and say so", async () => {
+  it("cut long results, with a note", async () => {
     const long = defineTool({
       name: "long",
       description: "",
@@ -230,7 +230,7 @@ describe("an MCP server in a process of its own", () => {
     }
   });
 
-  it("may give some of its tools under other names", async () => {
+  it("may rename some of its tools", async () => {
     const server = await connectMcp({ command, args }, { only: ["add"], prefix: "math_" });
     expect(server.tools.map(({ spec }) => spec.name)).toEqual(["math_add"]);
     await server.close();
@@ -262,7 +262,7 @@ describe("an agent", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Says what it is told to, in the form of the chat format. */
+  /** Answers with given texts in the chat format. */
   const script = (renderer: Renderer, says: readonly Message[]): Policy => {
     let turn = 0;
     return ({ input }) => {
@@ -362,7 +362,7 @@ describe("an agent", () => {
     expect(await end([calls(sum), calls(sum)], { maxTurns: 2 })).toEqual(["max_turns", 1, 2]);
   });
 
-  it("that works for long has ten turns, thirty calls, and two tries in a row at a call", async () => {
+  it("that works for long has ten turns, thirty calls, and two attempts in a row at a call", async () => {
     const { environment } = agentic;
     const sum = call("add", { a: 2, b: 3 }, null);
     const turns = Array.from({ length: 11 }, () => calls(sum));
@@ -378,7 +378,7 @@ describe("an agent", () => {
     expect(given.trajectory.stopReason).toBe("parse_error");
   });
 
-  it("whose calls cannot be read at all is not graded, and may be asked again", async () => {
+  it("without parseable calls is not graded, and may be retried", async () => {
     const broken = says("<tool_call>\n{add 2 3}\n</tool_call>");
     const { trajectory, graded } = await play(sprout, [broken]);
     expect(trajectory).toMatchObject({
@@ -392,7 +392,7 @@ describe("an agent", () => {
     expect(sprout.tokenizer.decode(prompt)).toMatch(/\{add 2 3\}.*could not be read/s);
   });
 
-  it("reads every call that text can hold as it was written", () => {
+  it("parses every call that text can express", () => {
     const renderer = rendererForTools(sprout);
     fc.assert(
       fc.property(
@@ -406,7 +406,7 @@ describe("an agent", () => {
           const prompt = renderer.buildGenerationPrompt([{ role: "user", content: "Q" }]);
           const { message } = renderer.parseResponse(text.toInts().slice(prompt.length));
           const read = message.toolCalls?.map((one) => JSON.parse(one.function.arguments));
-          // Tags inside an argument are the one thing that text cannot tell from tags around it.
+          // Only tags inside an argument are ambiguous in text.
           if (JSON.stringify(list).includes("tool_call>")) return;
           expect(read).toEqual(list.map((args) => JSON.parse(JSON.stringify(args))));
         },

@@ -37,6 +37,14 @@ const newerSources: Readonly<Record<string, string>> = {
   "0.39.0": "4801e02, documentation",
 };
 
+/** What this project follows, and the versions that it was last compared with; `npm run watch:official` reads it too. */
+const followed = JSON.parse(readFileSync(new URL("followed.json", import.meta.url), "utf8")) as {
+  readonly what: string;
+  readonly package: string;
+  readonly from: string;
+  readonly version: string;
+}[];
+
 /** What newer clients can ask for and the server of this project answers with 404 or 400. */
 const notOffered: readonly (readonly [what: string, since: string, answer: string])[] = [
   [
@@ -119,6 +127,7 @@ export function renderParityPage(): string {
   const others = named.filter(({ node }) => !objectOf(node));
   return `${[
     header(named.length),
+    followedTable(),
     routeTable(),
     `## Not offered\n\nThe server of this project answers what newer clients can do besides with an error that names it.\n\n${table(
       ["what", "read in", "answer"],
@@ -160,6 +169,11 @@ Differences that hold everywhere:
 - Token ids are \`Int32Array\`, logprobs of samples \`Float64Array\`, tensors typed arrays.
 - Old chunks without \`type\` are accepted.
 - \`CheckpointPath\` stands for \`ParsedCheckpointTinkerPath\`; it exists on the client only.`;
+}
+
+function followedTable(): string {
+  const rows = followed.map((one) => [one.what, code(one.package), one.from, one.version]);
+  return `## Versions\n\nThis page was made from these versions. \`npm run watch:official\` asks whether newer ones are out.\n\n${table(["what", "package", "asked with", "version"], rows)}`;
 }
 
 function routeTable(): string {

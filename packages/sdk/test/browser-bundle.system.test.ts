@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { bundleForBrowser, maxBrowserBytes } from "./support/browser-bundle.js";
 
-it("a browser can load the client: nothing of Node in it, and small", async () => {
+it("the client loads in a browser: no Node modules, small size", async () => {
   const { code, gzipBytes, warnings } = await bundleForBrowser();
   expect(warnings).toEqual([]);
   expect(code).not.toMatch(/["'`]node:/);

@@ -11,7 +11,7 @@ import { bare, json } from "./support/scripted-server.js";
 import { datum, serviceTest as it } from "./support/service-test.js";
 
 /*
- * Examples of docs/clients.md, word for word; that they stand here is what compiles them under strict.
+ * Examples of docs/clients.md, word for word; here they are compiled under strict.
  */
 
 const docsLoss: CustomLossFn = (_, logprobs) => {
@@ -32,7 +32,7 @@ async function docsRecovery(
   batches: readonly DatumLike[][],
 ): Promise<void> {
   await trainWithRecovery(service, training, async (client, recovered) => {
-    // A checkpoint is named by the number of steps that are in it, which is the step to go on with.
+    // A checkpoint is named by the number of steps that are in it, which is the step to resume from.
     const start = recovered ? stepOf(recovered.checkpointPath) : 0;
     for (const [index, batch] of batches.slice(start).entries()) {
       await client.trainStep(batch, "cross_entropy");
@@ -46,7 +46,7 @@ const withoutIndents = (text: string): string => text.replaceAll(/^ +/gm, "");
 const page = readFileSync(new URL("../../../docs/clients.md", import.meta.url), "utf8");
 const own = readFileSync(new URL("doc-example.test.ts", import.meta.url), "utf8");
 
-it("the custom loss of docs/clients.md compiles, runs, and is what the page shows", async ({
+it("the custom loss of docs/clients.md compiles, runs, and matches the page", async ({
   service,
 }) => {
   const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
@@ -56,7 +56,7 @@ it("the custom loss of docs/clients.md compiles, runs, and is what the page show
   expect(page).toContain(`forwardBackwardCustom(data, ${body})`);
 });
 
-it("the recovery of docs/clients.md trains every batch once, and is what the page shows", async ({
+it("the recovery of docs/clients.md trains every batch once, and matches the page", async ({
   service: fake,
 }) => {
   const lostAfter = 60;

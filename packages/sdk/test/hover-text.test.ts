@@ -14,7 +14,7 @@ const entries = Object.values(manifest.exports).flatMap((entry) =>
   typeof entry === "string" ? [] : [path.join(root, entry.types)],
 );
 
-it("an editor shows a sentence for every exported name and for every member of it", () => {
+it("every exported name and each of its members has a doc comment", () => {
   const texts = readHoverTexts(entries);
   const silent = texts.flatMap(({ name, text, members }) => [
     ...(text === "" ? [name] : []),
@@ -25,7 +25,7 @@ it("an editor shows a sentence for every exported name and for every member of i
   expect(members).toBeGreaterThan(texts.length);
 });
 
-it("every type of the API is described, with the defaults that its schema has", () => {
+it("every type of the API is described, with the defaults of its schema", () => {
   const descriptions = readDescriptions();
   const wrong: string[] = [];
   for (const [name, { node }] of Object.entries(wireTypes)) {
@@ -44,7 +44,7 @@ it("every type of the API is described, with the defaults that its schema has", 
   expect(wrong).toEqual([]);
 });
 
-it("what is marked as internal is not declared", () => {
+it("internal names are not declared", () => {
   const dist = path.join(root, "dist");
   const declarations = readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((file) =>
     file.endsWith(".d.ts"),

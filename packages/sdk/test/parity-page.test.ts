@@ -13,13 +13,13 @@ import {
 } from "../scripts/parity-page.js";
 import { routes, wireTypes } from "../src/wire/index.js";
 
-it("docs/parity.md says what the schemas say", () => {
+it("docs/parity.md matches the schemas", () => {
   const page = readFileSync(new URL("../../../docs/parity.md", import.meta.url), "utf8");
   expect(page, "run `npm run generate:parity -w packages/sdk`").toBe(renderParityPage());
 });
 
 describe(`the names of the Python SDK ${python.version}`, () => {
-  /** Classes that are no messages of their own here. */
+  /** Classes that are not separate messages here. */
   const otherwise: Readonly<Record<string, string>> = {
     ParsedCheckpointTinkerPath: "CheckpointPath",
     TopkPromptLogprobs: "a list of lists in SampleResponse",
@@ -53,7 +53,7 @@ describe(`the names of the Python SDK ${python.version}`, () => {
     expect(python.routes.filter((route) => !known.includes(route))).toEqual([]);
   });
 
-  it("are all that this package has, apart from what is marked", () => {
+  it("cover everything in this package, apart from marked additions", () => {
     const own = Object.keys(wireTypes).filter((name) => {
       const isMessage = fieldsOf(name).length > 0;
       const { node } = wireTypes[name as keyof typeof wireTypes];
@@ -72,7 +72,7 @@ describe(`the names of the Python SDK ${python.version}`, () => {
   });
 });
 
-it("names are read off a checkout: fields with those of base classes, routes with their gaps", () => {
+it("names are read from a checkout: fields with those of base classes, routes with their parameters", () => {
   const checkout = mkdtempSync(path.join(tmpdir(), "tinker-ts-python-"));
   const files = {
     "pyproject.toml": '[project]\nversion = "9.8.7"\n',

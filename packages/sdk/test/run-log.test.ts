@@ -41,8 +41,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-describe("what a run writes", () => {
-  it("is a line of JSON per call, which is one entry per step when read", async () => {
+describe("the files of a run", () => {
+  it("have a line of JSON per call, read as one entry per step", async () => {
     const run = await RunLog.open({ folder, config: { learningRate: 1e-4 } });
     run.log({ train_mean_nll: 2, note: "warm" }, { step: 0 });
     run.log({ "test/nll": 3 }, { step: 0 });
@@ -58,7 +58,7 @@ describe("what a run writes", () => {
     expect(attempts).toBe(1);
   });
 
-  it("is JSON for everybody when a number is not finite, and still tells which it was", async () => {
+  it("are valid JSON for non-finite numbers, and keep their kind", async () => {
     const run = await RunLog.open({ folder });
     run.log({ loss: Number.NaN, ratio: Infinity, low: -Infinity, fine: 1 }, { step: 0 });
     await run.close();
@@ -76,7 +76,7 @@ describe("what a run writes", () => {
     });
   });
 
-  it("comes back as it was, whatever the names and values are", async () => {
+  it("round-trip all names and values", async () => {
     const name = fc
       .string({ minLength: 1 })
       .filter((key) => !key.startsWith("_") && key !== "step");
@@ -99,7 +99,7 @@ describe("what a run writes", () => {
     );
   });
 
-  it("has functions by name, classes by their fields and large integers as text in config.json", async () => {
+  it("have functions by name, classes by their fields and large integers as text in config.json", async () => {
     function schedule(): number {
       return 1;
     }
@@ -112,7 +112,7 @@ describe("what a run writes", () => {
     });
   });
 
-  it("is on the disk when the log is closed, also what was being written at that moment", async () => {
+  it("are on the disk when the log is closed, including pending writes", async () => {
     const run = await RunLog.open({ folder });
     const name = "x".repeat(5_000_000);
     run.logSpans(1, [{ name, startSeconds: 0, endSeconds: 1 }]);
@@ -122,7 +122,7 @@ describe("what a run writes", () => {
     await written;
   });
 
-  it("keeps spans, text and files of iterations where the Python cookbook has them", async () => {
+  it("have spans, text and files of iterations in the Python cookbook's layout", async () => {
     const run = await RunLog.open({ folder });
     run.logSpans(2, [{ name: "step", startSeconds: 0, endSeconds: 1.5 }]);
     run.text("rate halved", "warning");
@@ -139,7 +139,7 @@ describe("what a run writes", () => {
     expect((await readRunFolder(folder)).timings[0]?.spans[0]?.endSeconds).toBe(1.5);
   });
 
-  it("has a checkpoint and everything logged before it on the disk when `checkpoint` resolves", async () => {
+  it("have a checkpoint and everything logged before it on the disk when `checkpoint` resolves", async () => {
     const run = await RunLog.open({ folder });
     run.log({ loss: 1 }, { step: 3 });
     await run.checkpoint({
@@ -162,7 +162,7 @@ describe("what a run writes", () => {
 });
 
 describe("a folder that holds a run", () => {
-  it("is gone on with after a crash in the middle of a line", async () => {
+  it("is continued after a crash in the middle of a line", async () => {
     writeFileSync(file("metrics.jsonl"), '{"step":0,"loss":2}\n{"step":1,"lo');
     writeFileSync(
       file("checkpoints.jsonl"),
@@ -186,7 +186,7 @@ describe("a folder that holds a run", () => {
     ]);
   });
 
-  it("shows what the last attempt did from its first step on, and keeps the rest apart", async () => {
+  it("shows the last attempt from its first step on, and keeps earlier ones apart", async () => {
     const first = await RunLog.open({ folder });
     for (const step of [0, 1, 2, 3]) first.log({ loss: 10 + step, extra: 1 }, { step });
     await first.close();
@@ -203,7 +203,7 @@ describe("a folder that holds a run", () => {
     expect(attempts).toBe(2);
   });
 
-  it("keeps its settings until it really goes on", async () => {
+  it("keeps its settings until the run continues", async () => {
     await (await RunLog.open({ folder, config: { rank: 4 } })).close();
     await (await RunLog.open({ folder, config: { rank: 8 } })).close();
     expect(JSON.parse(read("config.json"))).toEqual({ rank: 4 });
@@ -213,7 +213,7 @@ describe("a folder that holds a run", () => {
     expect(JSON.parse(read("config.json"))).toEqual({ rank: 16 });
   });
 
-  it("can be refused or replaced; files that are not a run's are left alone", async () => {
+  it("can be refused or replaced; other files are not touched", async () => {
     writeFileSync(file("notes.txt"), "mine");
     const first = await RunLog.open({ folder, ifExists: "fail", config: {} });
     first.log({ loss: 1 }, { step: 0 });
@@ -228,7 +228,7 @@ describe("a folder that holds a run", () => {
     expect(read("notes.txt")).toBe("mine");
   });
 
-  it("reads what the Python cookbook writes", async () => {
+  it("reads files of the Python cookbook", async () => {
     writeFileSync(file("config.json"), '{\n  "learning_rate": 0.0001,\n  "num_epochs": 1\n}');
     writeFileSync(
       file("metrics.jsonl"),
@@ -251,7 +251,7 @@ describe("a folder that holds a run", () => {
     expect(run.problems).toEqual([]);
   });
 
-  it("can be followed as it grows, also while a line is half written", async () => {
+  it("can be followed as it grows, also with a partial line", async () => {
     writeFileSync(file("metrics.jsonl"), '{"step":0}\n{"st');
     const first = await readJsonLines(file("metrics.jsonl"));
     expect(first.lines).toEqual([{ step: 0 }]);
@@ -263,7 +263,7 @@ describe("a folder that holds a run", () => {
 
 describe("a folder that another process writes into", () => {
   const module = path.join(import.meta.dirname, "../dist/run-log/index.js");
-  /** Opens the folder in a process of its own, which then waits. */
+  /** Opens the folder in another process, which then waits. */
   const startWriter = async () => {
     const code = `
       const { RunLog } = await import(${JSON.stringify(module)});
@@ -279,7 +279,7 @@ describe("a folder that another process writes into", () => {
     return child;
   };
 
-  it("is refused by name of the process, and changes nothing, until that process is gone", async () => {
+  it("is refused with the id of the process, unchanged, until that process has ended", async () => {
     const child = await startWriter();
     try {
       const before = read("logs.log");
@@ -299,7 +299,7 @@ describe("a folder that another process writes into", () => {
     expect(existsSync(file(".writer.json"))).toBe(false);
   });
 
-  it("can be taken over from another machine, from a number that was given anew, and from a cut note", async () => {
+  it("can be taken over from another machine, from a reused process id, and from a truncated lock", async () => {
     const pid = process.ppid;
     const startedAt =
       process.platform === "linux"
@@ -319,7 +319,7 @@ describe("a folder that another process writes into", () => {
     expect(readdirSync(folder).toSorted()).toEqual(["logs.log"]);
   });
 
-  it("may be opened twice by one process, and is its own until both are closed", async () => {
+  it("may be opened twice by one process, and stays locked until both are closed", async () => {
     const first = await RunLog.open({ folder });
     const second = await RunLog.open({ folder });
     await first.close();
@@ -329,13 +329,13 @@ describe("a folder that another process writes into", () => {
   });
 });
 
-it("a folder that cannot be written is an error at the start", async () => {
+it("a folder that is not writable is an error at the start", async () => {
   writeFileSync(file("taken"), "");
   await expect(RunLog.open({ folder: file("taken/run"), config: {} })).rejects.toThrow();
   await expect(RunLog.open({ folder: "" })).rejects.toThrow("folder");
 });
 
-it("lines that cannot be written are counted and told at the end, and nothing throws before", async () => {
+it("lines that cannot be written are counted and reported at the end, and nothing throws before", async () => {
   const run = await RunLog.open({ folder });
   rmSync(folder, { recursive: true });
   writeFileSync(folder, "a file stands where the folder was");
@@ -347,8 +347,8 @@ it("lines that cannot be written are counted and told at the end, and nothing th
 });
 
 describe("sinks", () => {
-  it("hear everything in order; one that throws is left out and told of", async () => {
-    const heard: RunRecord[] = [];
+  it("receive everything in order; one that throws is dropped and reported", async () => {
+    const received: RunRecord[] = [];
     const broken = {
       log: () => {
         throw new Error("sink is full");
@@ -356,12 +356,12 @@ describe("sinks", () => {
     };
     const run = await RunLog.open({
       folder,
-      sinks: [broken, { log: (record) => heard.push(record) }],
+      sinks: [broken, { log: (record) => received.push(record) }],
     });
     run.log({ loss: 1 }, { step: 0 });
     await run.checkpoint({ name: "000001" });
     await run.close();
-    expect(heard.map(({ kind }) => kind).filter((kind) => kind !== "text")).toEqual([
+    expect(received.map(({ kind }) => kind).filter((kind) => kind !== "text")).toEqual([
       "open",
       "metrics",
       "checkpoint",
@@ -370,7 +370,7 @@ describe("sinks", () => {
     expect(read("logs.log").match(/sink is full/g)).toHaveLength(1);
   });
 
-  it("the console draws a bar, values and curves again and again on a screen", async () => {
+  it("the console redraws a bar, values and curves on a screen", async () => {
     let screen = "";
     const stream = { write: (text: string) => (screen += text), isTTY: true, columns: 60 };
     const run = await RunLog.open({ folder, sinks: [consoleSink({ stream, totalSteps: 4 })] });
@@ -423,7 +423,7 @@ describe("sinks", () => {
   });
 });
 
-it("spans that occur once are their duration, others their total, count, mean and maximum", async () => {
+it("spans that occur once are reported as their duration, others their total, count, mean and maximum", async () => {
   let now = 0;
   const spans = new StepSpans(() => now);
   const take = (name: string, ms: number) =>

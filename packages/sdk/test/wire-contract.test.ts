@@ -3,14 +3,14 @@ import { TensorData, Timestamp } from "../src/index.js";
 import { decodeJson, encodeJson, routes, wireTypes } from "../src/wire/index.js";
 
 describe("points of the contract that are easy to get wrong", () => {
-  it("an optim step answers with metrics, not with success", () => {
+  it("the response of an optim step has metrics, not `success`", () => {
     expect(decodeJson("OptimStepResponse", { metrics: { "lr:mean": 1e-4 } })).toEqual({
       metrics: { "lr:mean": 1e-4 },
     });
     expect(decodeJson("OptimStepResponse", {})).toEqual({ metrics: null });
   });
 
-  it("metrics that are not finite are text in JSON, and numbers again at the other end", () => {
+  it("non-finite metrics are strings in JSON, and numbers after decoding", () => {
     const metrics = { most: Infinity, least: -Infinity, none: Number.NaN, one: 1 };
     const json = encodeJson("OptimStepResponse", { metrics });
     expect(json).toEqual({
@@ -19,7 +19,7 @@ describe("points of the contract that are easy to get wrong", () => {
     expect(decodeJson("OptimStepResponse", json)).toEqual({ metrics });
   });
 
-  it("a metric that is an object is refused by its name, whatever its fields are called", () => {
+  it("a metric that is an object is refused by its name", () => {
     expect(() => decodeJson("OptimStepResponse", { metrics: { loss: { toString: 1 } } })).toThrow(
       /metrics\.loss: expected a number/,
     );
@@ -73,7 +73,7 @@ describe("points of the contract that are easy to get wrong", () => {
     ]);
   });
 
-  it("a poll answers try-again, failure or the result itself, decoded to its type", () => {
+  it("the response of a poll is try-again, a failure or the result, decoded to its type", () => {
     const decode = (json: unknown) => decodeJson("FutureRetrieveResponse", json);
     expect(
       decode({ type: "try_again", request_id: "r", queue_state: "paused_capacity" }),
@@ -107,7 +107,7 @@ describe("points of the contract that are easy to get wrong", () => {
     ]);
   });
 
-  it("the archive URL keeps when it expires", () => {
+  it("the archive URL keeps its expiry", () => {
     const { expires } = decodeJson("CheckpointArchiveUrlResponse", {
       url: "u",
       expires: "2026-01-02T03:04:05.678901Z",
@@ -134,7 +134,7 @@ describe("points of the contract that are easy to get wrong", () => {
     expect(lossFnOutputs[0]?.["logprobs"]?.data).toEqual(Float32Array.of(-0.5, -1));
   });
 
-  it("a telemetry batch tells platform, version, session and process", () => {
+  it("a telemetry batch has platform, version, session and process", () => {
     expect(fieldsOf("TelemetryBatch")).toEqual([
       "events",
       "platform",
@@ -173,7 +173,7 @@ describe("points of the contract that are easy to get wrong", () => {
     });
   });
 
-  it("lora_config trains everything unless told otherwise", () => {
+  it("lora_config trains everything by default", () => {
     expect(encodeJson("LoraConfig", { rank: 32 })).toEqual({
       rank: 32,
       train_unembed: true,
@@ -236,7 +236,7 @@ describe("null, unknown and large", () => {
     expect(() => encodeJson("AdamParams", { eps: Infinity })).toThrow("eps");
   });
 
-  it("reads numbers as the reference does: integral floats, numeric text, epoch times", () => {
+  it("reads numbers like the reference: integral floats, numeric text, epoch times", () => {
     expect(decodeJson("Cursor", { offset: 1.0, limit: "2", total_count: 3 })).toEqual({
       offset: 1,
       limit: 2,

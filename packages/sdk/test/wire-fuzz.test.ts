@@ -16,7 +16,7 @@ import { mutateBytes, mutateJson, mutateText, Random } from "./support/mutate.js
 const rounds = process.env["TINKER_TS_TEST_FULL"] ? 100_000 : 4_000;
 
 describe(`${rounds} damaged messages each`, () => {
-  it("JSON decodes or fails with WireError, and what decodes can be encoded", () => {
+  it("JSON decodes or fails with WireError, and decoded values can be encoded", () => {
     const cases = load<{ type: WireTypeName; wire: unknown }>("wire-json.json");
     const random = new Random(20_260_101);
     const accepted = survive(rounds, () => {

@@ -41,7 +41,7 @@ describe("protobuf", () => {
     );
   });
 
-  it("keeps every sample response whose logprobs are 32-bit floats", () => {
+  it("keeps every sample response with 32-bit logprobs", () => {
     fc.assert(
       fc.property(sampleResponses(), (value) => {
         expect(decodeProto("SampleResponse", encodeProto("SampleResponse", value))).toEqual(value);
@@ -63,7 +63,7 @@ function generated<N extends ProtoTypeName>(typeName: N): fc.Arbitrary<WireValue
   return valuesOf(wireTypes[typeName].node) as fc.Arbitrary<WireValue<N>>;
 }
 
-// What protobuf cannot tell apart: a missing and an empty config, a missing and a zero seq_id.
+// Cases that protobuf does not distinguish: a missing and an empty config, a missing and a zero seq_id.
 function trainableRequests() {
   return generated("ForwardBackwardRequest").map((request) => {
     const { forwardBackwardInput: input } = request;
@@ -102,7 +102,7 @@ function sampleResponses() {
   return generated("SampleResponse").map((response): WireValue<"SampleResponse"> => ({
     type: "sample",
     sequences: response.sequences.map(({ stopReason, tokens, logprobs, topkLogprobs }) => ({
-      // Others have numbers only, which their names do not tell.
+      // Others have numbers only, regardless of their names.
       stopReason: stopReason === "stop" ? "stop" : "length",
       tokens,
       logprobs: nonEmpty(logprobs && Float64Array.from(logprobs, Math.fround)),

@@ -34,7 +34,7 @@ describe.runIf(isFull)("comparing runs", () => {
 
   const address = (query: string): string => `${server.url}/studio/compare?${query}`;
 
-  it("43: overlays runs named with a star; shows differences only, nested keys flat, keys with _ hidden", async () => {
+  it("overlays runs named with a star; shows differences only, nested keys flat, keys with _ hidden", async () => {
     await using tab = await StudioTab.open(address("runs=sweep-*"));
     const { page } = tab;
     await expect.poll(() => page.locator(".tag-run").count()).toBe(3);
@@ -57,7 +57,7 @@ describe.runIf(isFull)("comparing runs", () => {
     expect(await tab.violations()).toEqual([]);
   });
 
-  it("43: overlays twenty runs; a run has one colour on every screen", async () => {
+  it("overlays twenty runs; a run has one colour on every screen", async () => {
     for (let index = 0; index < 20; index++)
       await logLines(server, `twenty-${index}`, [
         { kind: "open", name: `twenty-${index}`, config: { index } },
@@ -90,7 +90,7 @@ describe.runIf(isFull)("comparing runs", () => {
     expect(await swatch()).toBe(compared);
   });
 
-  it("45: the same prompts on several checkpoints show side by side", async () => {
+  it("the same prompts on several checkpoints show side by side", async () => {
     const paths: string[] = [];
     const ids: string[] = [];
     for (const name of ["first", "second"]) {
@@ -127,7 +127,7 @@ describe.runIf(isFull)("comparing runs", () => {
   }, 60_000);
 
   it.runIf(isFull)(
-    "44: groups by a key and by all but the seed: mean and number of runs are right",
+    "groups by a key and by all but the seed, with mean and number of runs",
     async () => {
       for (const by of ["optim.lr", "all-but-seed"]) {
         await using tab = await StudioTab.open(address(`runs=group:sweep&by=${by}`));

@@ -18,7 +18,7 @@ afterAll(async () => {
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 
 describe.runIf(isFull)("the connection", () => {
-  it("54: is told to be lost while the page stays, and fills the gap when it is back", async () => {
+  it("is shown as lost while the page stays, and fills the gap when it is back", async () => {
     const training = await server.train(2);
     const tab = await StudioTab.open(`${server.url}/studio`, { allowedFailures: [/./] });
     await tab.page.getByRole("row", { name: /sprout.* 2 / }).waitFor();
@@ -37,7 +37,7 @@ describe.runIf(isFull)("the connection", () => {
     await tab.close();
   }, 60_000);
 
-  it("54: an open curve gets the points of the gap once, without a reload", async () => {
+  it("an open curve gets the points of the gap once, without a reload", async () => {
     const training = await server.train(2);
     const tab = await StudioTab.open(runAddress(server, training.modelId, "?table=nll"), {
       allowedFailures: [/./],
@@ -61,7 +61,7 @@ describe.runIf(isFull)("the connection", () => {
     await tab.close();
   }, 60_000);
 
-  it("14: a run that begins while a page is being opened is not missed", async () => {
+  it("a run that starts while a page is loading is not missed", async () => {
     await using tab = await StudioTab.open(`${server.url}/studio/machine`);
     const { page } = tab;
     // Before the stream is open, and while the list is on its way.
@@ -81,7 +81,7 @@ describe.runIf(isFull)("the connection", () => {
     }
   }, 60_000);
 
-  it("35: rollouts that come while a run is being opened are not missed", async () => {
+  it("rollouts that arrive while a run is loading are not missed", async () => {
     await logLines(server, "opened", [{ kind: "open", name: "opened" }]);
     await using other = await StudioTab.open(runAddress(server, "opened", "?tab=rollouts"));
     await using tab = await StudioTab.open(`${server.url}/studio/machine`);
@@ -95,11 +95,11 @@ describe.runIf(isFull)("the connection", () => {
     await tab.page.getByRole("button", { name: /late/ }).waitFor();
   }, 60_000);
 
-  it("55: hidden tabs hold no connection, so eight open ones all work", async () => {
+  it("hidden tabs hold no connection, so eight open ones all work", async () => {
     const first = await StudioTab.open(`${server.url}/studio`);
     const pages = [first.page];
     const show = async (page: Page, isShown: boolean): Promise<void> => {
-      // A headless browser shows all of its tabs; this is what others tell a tab behind.
+      // A headless browser shows all of its tabs; other browsers set this for a hidden tab.
       const state = isShown ? "visible" : "hidden";
       await page.evaluate(
         `Object.defineProperty(document, "visibilityState", { value: "${state}", configurable: true });

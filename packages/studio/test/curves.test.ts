@@ -10,7 +10,7 @@ import { planeOf } from "./support/plane.js";
 import { StudioServer } from "./support/server.js";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
-const readsPixels = { allowedFailures: [/getImageData/] }; // to read them often is the tests' own way
+const readsPixels = { allowedFailures: [/getImageData/] }; // only the tests read them often
 
 describe.runIf(isFull)("curves", () => {
   let server: StudioServer;
@@ -47,7 +47,7 @@ describe.runIf(isFull)("curves", () => {
     await server.close();
   });
 
-  it("23: marks what is not finite and counts it", async () => {
+  it("marks and counts non-finite values", async () => {
     await using tab = await StudioTab.open(address("broken"), readsPixels);
     const card = tab.page.locator('[data-metric="nll"]');
     await card.getByText("▲ 2 NaN").waitFor();
@@ -61,7 +61,7 @@ describe.runIf(isFull)("curves", () => {
       .toEqual(["03", "1NaN", "22", "3NaN", "4+Inf", "5−Inf", "61"]);
   });
 
-  it("31: has one cursor over all charts, also for arrow keys, and reads values out", async () => {
+  it("has one cursor over all charts, also for arrow keys, and reads values out", async () => {
     await using tab = await StudioTab.open(address("plain"));
     const { page } = tab;
     const chart = page.locator('[data-metric="nll"]').getByRole("slider");
@@ -82,7 +82,7 @@ describe.runIf(isFull)("curves", () => {
     await expect.poll(shown).toEqual(new Set(["block"]));
   });
 
-  it.runIf(isFull)("28: keeps x, scales, smoothing and the range in the address", async () => {
+  it.runIf(isFull)("keeps x, scales, smoothing and the range in the address", async () => {
     await using tab = await StudioTab.open(address("plain"));
     const { page } = tab;
     await page.locator('[data-metric="nll"] canvas').waitFor();
@@ -101,7 +101,7 @@ describe.runIf(isFull)("curves", () => {
     expect(await page.getByLabel("log y").isChecked()).toBe(true);
   });
 
-  it("28: has step, tokens, time of day, time with and without pauses, or another metric as x", async () => {
+  it("has step, tokens, time of day, time with and without pauses, or another metric as x", async () => {
     const second = (step: number): number => 1_700_000_000 + step * 10 + (step >= 3 ? 7200 : 0);
     await logLines(server, "axes", [
       { kind: "open", name: "axes" },
@@ -144,7 +144,7 @@ describe.runIf(isFull)("curves", () => {
       .toBe("time/examples 48: 0.5");
   });
 
-  it("25: zooms where one drags, 0 shows everything again, and news do not move the view", async () => {
+  it("zooms by dragging, resets with 0, and does not move the view on new points", async () => {
     await using tab = await StudioTab.open(address("plain"));
     const { page } = tab;
     const plane = await planeOf(page, "nll", 60);
@@ -193,7 +193,7 @@ describe.runIf(isFull)("curves", () => {
     await expect.poll(range).toEqual([0, 60]);
   });
 
-  it("27: smooths as a reference does, from all points, at every zoom, and leaves a constant alone", async () => {
+  it("smooths like a reference, from all points, at every zoom, and keeps a constant", async () => {
     const values = Array.from({ length: 1500 }, (_, step) => Math.sin(step / 3) + ((step * 7) % 5));
     await logRun("wavy", values);
     await logRun(
@@ -236,7 +236,7 @@ describe.runIf(isFull)("curves", () => {
     expect(new Set(same)).toEqual(new Set(["2.5"]));
   });
 
-  it("29: leaves outliers out of the view, not out of the run, and brings them back", async () => {
+  it("ignores outliers in the view, not in the run, and shows them again", async () => {
     const values = Array.from({ length: 100 }, (_, step) =>
       step === 50 ? 1000 : 1 + (step % 7) / 10,
     );
@@ -263,13 +263,13 @@ describe.runIf(isFull)("curves", () => {
     expect(tab.page.url()).not.toContain("clip");
   });
 
-  it("28: tells how many values a log axis cannot show", async () => {
+  it("counts the values that a log axis cannot show", async () => {
     await logRun("negative", [1, 0, -1, 2, 3]);
     await using tab = await StudioTab.open(address("negative", "?logy=1"));
     await tab.page.getByText("2 values ≤ 0 are not on a log axis").waitFor();
   });
 
-  it("33: finds metrics by any part of their names or by an expression; pins stay on top in every run", async () => {
+  it("finds metrics by any part of their names or by an expression; pins stay on top in every run", async () => {
     await logLines(server, "many", [
       { kind: "open", name: "many" },
       {
@@ -304,7 +304,7 @@ describe.runIf(isFull)("curves", () => {
     await expect.poll(async () => (await names())[0]).toBe("env/all/turns");
   });
 
-  it("32: saves all points as CSV", async () => {
+  it("saves all points as CSV", async () => {
     await using tab = await StudioTab.open(address("plain"));
     const { page } = tab;
     const card = page.locator('[data-metric="nll"]');
@@ -325,7 +325,7 @@ describe.runIf(isFull)("curves", () => {
       expect(numberIn(value)).toBeCloseTo(logged[index]!, 3);
   });
 
-  it("32: saves all points also where the chart shows some, and guards cells against spreadsheets", async () => {
+  it("saves all points of a reduced chart, and escapes formulas in cells", async () => {
     await logRun(
       "nine-thousand",
       Array.from({ length: 9000 }, (_, step) => step / 8),
@@ -343,7 +343,7 @@ describe.runIf(isFull)("curves", () => {
     expect(rows.join("\n")).not.toMatch(/(^|,)"?=cmd/m);
   });
 
-  it("30: draws a resumed run as one line with what was replaced behind it", async () => {
+  it("draws a resumed run as one line with replaced points behind it", async () => {
     const entries = (attempt: number, from: number, to: number, value: number) => [
       { kind: "open", name: "resumed", attempt },
       ...Array.from({ length: to - from }, (_, index) => ({
@@ -367,7 +367,7 @@ describe.runIf(isFull)("curves", () => {
     await chart.getByText("(attempt 1: 3)").waitFor();
   });
 
-  it("24: shows a spike of one point in a million, with its true value", async () => {
+  it("shows a spike of one point in a million, with its true value", async () => {
     const logs = mkdtempSync(path.join(tmpdir(), "tinker-ts-million-"));
     mkdirSync(path.join(logs, "million"));
     const lines = Array.from(

@@ -9,7 +9,7 @@ import type { StudioMachine } from "tinker-ts/wire/studio";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 
-describe.runIf(isFull)("from one thing to the next", () => {
+describe.runIf(isFull)("navigation", () => {
   let server: StudioServer;
   let training: TrainingClient;
 
@@ -24,7 +24,7 @@ describe.runIf(isFull)("from one thing to the next", () => {
     await server.close();
   });
 
-  it("34: a click on a point leads to what that step was trained on", async () => {
+  it("a click on a point leads to the data of that step", async () => {
     await using tab = await StudioTab.open(runAddress(server, training.modelId));
     const { page } = tab;
     await (await planeOf(page, "nll", 4)).click({ position: { x: 2, y: 60 } });
@@ -35,7 +35,7 @@ describe.runIf(isFull)("from one thing to the next", () => {
     await expect.poll(() => page.getByTestId("step").textContent()).toBe("1");
   });
 
-  it("34: a chart without its points leads nowhere", async () => {
+  it("a chart without its points leads nowhere", async () => {
     await using tab = await StudioTab.open(`${server.url}/studio/machine`);
     const { page } = tab;
     const held = await hold(page, "series");
@@ -50,7 +50,7 @@ describe.runIf(isFull)("from one thing to the next", () => {
     await expect.poll(() => page.getByTestId("step").textContent()).toBe("3");
   });
 
-  it("34: of a run with rollouts it leads to the rollouts of that step", async () => {
+  it("of a run with rollouts it leads to the rollouts of that step", async () => {
     await logLines(server, "with-rollouts", [
       { kind: "open", name: "with-rollouts" },
       ...[0, 1, 2, 3].map((step) => ({ kind: "metrics", step, metrics: { nll: 4 - step } })),
@@ -66,7 +66,7 @@ describe.runIf(isFull)("from one thing to the next", () => {
     expect(await page.getByTestId("step").textContent()).toBe("3");
   });
 
-  it("saves a run as one file that is text and pictures only", async () => {
+  it("saves a run as one file of text and pictures only", async () => {
     const attack = "<script>alert(1)</script>";
     await logLines(server, "to-export", [
       { kind: "open", name: attack, config: { [attack]: attack } },
@@ -89,7 +89,7 @@ describe.runIf(isFull)("from one thing to the next", () => {
   });
 
   it.runIf(isFull)(
-    "26: what is shown of a run does not depend on others beside it",
+    "the view of a run does not depend on other runs",
     async () => {
       for (const [run, factor] of [
         ["alone", 1],
@@ -118,7 +118,7 @@ describe.runIf(isFull)("from one thing to the next", () => {
   );
 
   it.runIf(isFull)(
-    "41: a rollout of 50,000 tokens opens in pages; text and everything kept are there",
+    "a rollout of 50,000 tokens opens in pages, with text and raw record",
     async () => {
       const tokens = Array.from({ length: 50_000 }, (_, index) => 300 + (index % 1000));
       await logLines(server, "long", [
@@ -154,9 +154,9 @@ describe.runIf(isFull)("from one thing to the next", () => {
     60_000,
   );
 
-  it.runIf(isFull)("51: chatting goes on while a model trains, and so does its curve", async () => {
+  it.runIf(isFull)("chatting and curves continue while a model trains", async () => {
     const end = new AbortController();
-    const model = await server.train(1); // one that no logger watches: its steps are told of its own run
+    const model = await server.train(1); // one without a logger: its steps are reported for its own run
     const loop = (async () => {
       while (!end.signal.aborted) await trainStep(model);
     })();
@@ -184,7 +184,7 @@ describe.runIf(isFull)("from one thing to the next", () => {
     }
   });
 
-  it("51: whoever waits for an answer is told why", async () => {
+  it("a waiting answer shows its reason", async () => {
     const end = new AbortController();
     const others = Array.from({ length: 80 }, () =>
       fetch(`${server.url}/v1/completions`, {
@@ -214,7 +214,7 @@ describe.runIf(isFull)("from one thing to the next", () => {
       const field = tab.page.getByRole("textbox", { name: "Prompt", exact: true });
       await field.fill("Hello.");
       await field.press("Control+Enter");
-      await tab.page.getByText(/^waiting .* · .*(wait|place|turn)/).waitFor();
+      await tab.page.getByText(/^waiting .* · .*(queued|training|wait|turn)/).waitFor();
     } finally {
       end.abort();
       await Promise.all(others);

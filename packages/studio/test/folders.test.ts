@@ -16,7 +16,7 @@ import { StudioServer } from "./support/server.js";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 
-describe.runIf(isFull)("folders as the Python cookbook writes them", () => {
+describe.runIf(isFull)("folders of the Python cookbook", () => {
   const root = mkdtempSync(path.join(tmpdir(), "tinker-ts-folders-"));
   const logs = path.join(root, "logs");
   let server: StudioServer;
@@ -165,7 +165,7 @@ describe.runIf(isFull)("folders as the Python cookbook writes them", () => {
   const idOf = async (name: string): Promise<string> =>
     (await ask<StudioRuns>(server, "runs")).runs.find((run) => run.name === name)!.id;
 
-  it("42: open whole, with bare NaN, half a last line and two attempts", async () => {
+  it("open whole, with bare NaN, half a last line and two attempts", async () => {
     await using list = await StudioTab.open(`${server.url}/studio`);
     for (const name of ["sft-1", "dpo-1", "rl-1", "final_1"])
       await list.page.getByRole("link", { name }).first().waitFor();
@@ -195,7 +195,7 @@ describe.runIf(isFull)("folders as the Python cookbook writes them", () => {
       await page.locator(`[data-metric="${name}"]`).waitFor();
   });
 
-  it("42: are followed as they grow, without a reload", async () => {
+  it("are followed as they grow, without a reload", async () => {
     const id = await idOf("sft-1");
     await using list = await StudioTab.open(`${server.url}/studio`);
     await using tab = await StudioTab.open(runAddress(server, id, "?table=nll"));
@@ -212,7 +212,7 @@ describe.runIf(isFull)("folders as the Python cookbook writes them", () => {
     await list.page.getByRole("link", { name: "new-1" }).first().waitFor();
   }, 60_000);
 
-  it("42: show roles, thinking and tool calls of a rollout as text", async () => {
+  it("show roles, thinking and tool calls of a rollout as text", async () => {
     const id = await idOf("rl-1");
     await using tab = await StudioTab.open(runAddress(server, id, "?tab=rollouts&as=messages"));
     const { page } = tab;
@@ -233,7 +233,7 @@ describe.runIf(isFull)("folders as the Python cookbook writes them", () => {
     expect(await tab.violations()).toEqual([]);
   });
 
-  it("show samples that a program has captured, token by token", async () => {
+  it("show captured samples, token by token", async () => {
     const id = await idOf("rl-1");
     await using tab = await StudioTab.open(runAddress(server, id));
     const { page } = tab;
@@ -263,7 +263,7 @@ describe.runIf(isFull)("folders as the Python cookbook writes them", () => {
     await page.locator(".messages").getByText("1+1?").waitFor();
   });
 
-  it("43: tell in Compare which files of their code differ", async () => {
+  it("list the differing files of their code in Compare", async () => {
     const ids = [await idOf("sft-1"), await idOf("dpo-1")];
     await using tab = await StudioTab.open(`${server.url}/studio/compare?runs=${ids.join(",")}`);
     const rows = tab.page.locator(".config-diff tbody tr");
@@ -277,7 +277,7 @@ describe.runIf(isFull)("folders as the Python cookbook writes them", () => {
       ]);
   });
 
-  it("12: give out no file that is not theirs, and no page of theirs as a page", async () => {
+  it("serve only their own files, and HTML files only as downloads", async () => {
     const id = await idOf("sft-1");
     await using tab = await StudioTab.open(runAddress(server, id, "?tab=files"), {
       allowedFailures: [/status of 404/],

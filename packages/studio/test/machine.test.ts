@@ -44,8 +44,8 @@ describe.runIf(isFull)("the machine", () => {
     expect(response.status, id).toBe(200);
     return id;
   };
-  /** What whoever polls for a request is told. */
-  const told = async (requestId: string): Promise<Record<string, unknown>> => {
+  /** The response of a poll for a request. */
+  const poll = async (requestId: string): Promise<Record<string, unknown>> => {
     const response = await fetch(`${server.url}/api/v1/retrieve_future`, {
       method: "POST",
       headers: key,
@@ -54,7 +54,7 @@ describe.runIf(isFull)("the machine", () => {
     return (await response.json()) as Record<string, unknown>;
   };
 
-  it("53: queues, how many wait and why are what those who poll are told; a missing number is named", async () => {
+  it("queues, their lengths and reasons match the responses of polls; a missing number is named", async () => {
     const training = await server.train(1);
     const { seqId } = await lastSeq(server, training);
     const early = await pass(training, seqId + 3); // two are missing
@@ -62,7 +62,7 @@ describe.runIf(isFull)("the machine", () => {
     const { page } = tab;
     const lane = page.locator(`[data-model="${training.modelId}"]`);
     await expect.poll(() => lane.locator("td").nth(2).textContent()).toBe("1");
-    const { queue_state: state, queue_state_reason: reason } = await told(early);
+    const { queue_state: state, queue_state_reason: reason } = await poll(early);
     expect([state, reason]).toEqual([expect.any(String), expect.stringContaining(`${seqId + 1}`)]);
     await expect.poll(() => lane.locator("td").nth(4).textContent()).toBe(reason);
     expect(await tab.violations()).toEqual([]);
@@ -72,7 +72,7 @@ describe.runIf(isFull)("the machine", () => {
     await expect.poll(() => lane.locator("td").nth(4).textContent()).toBe("");
   }, 60_000);
 
-  it("53: usage by run adds up to what is billed, also when a session has several models", async () => {
+  it("usage by run adds up to what is billed, also when a session has several models", async () => {
     const service = server.client();
     const [one, other] = [await server.train(2, service), await server.train(3, service)];
     const sampling = await one.saveWeightsAndGetSamplingClient();
@@ -126,7 +126,7 @@ describe.runIf(isFull)("the machine", () => {
     expect(await usage.getByText("without a run").count()).toBe(0);
   }, 60_000);
 
-  it("closes a session after a question; its client is told who did it", async () => {
+  it("closes a session after confirmation; its client gets the reason", async () => {
     const service = server.client();
     const training = await server.train(1, service);
     const sessionOf = async () =>

@@ -12,7 +12,7 @@ afterAll(async () => {
 });
 
 describe("the overview", () => {
-  it("14, 15: says how to begin, and turns into the run by itself", async () => {
+  it("explains how to begin, and shows the run when it starts", async () => {
     const tab = await StudioTab.open(`${server.url}/studio`);
     await tab.page.getByText("No runs yet").waitFor();
     expect(await tab.page.locator("body").innerText()).toContain(server.url);
@@ -29,7 +29,7 @@ describe("the overview", () => {
     await tab.close();
   }, 60_000);
 
-  it("16: the address alone restores filter and order in a fresh browser", async () => {
+  it("the address alone restores filter and order in a fresh browser", async () => {
     await server.train(2);
     const tab = await StudioTab.open(`${server.url}/studio`);
     await tab.page

@@ -48,7 +48,7 @@ describe.runIf(isFull)("the playground", () => {
     return page.locator(".turn:last-child .said").allTextContents();
   };
 
-  it("46, 47, 49: one prompt for base and checkpoint; each answer names its weights, repeats with a seed, and is what a direct sample is", async () => {
+  it("one prompt goes to base and checkpoint; each answer names its weights, repeats with a seed, and equals a direct sample", async () => {
     await using tab = await StudioTab.open(address("&seed=7&max=12&temp=0.8"));
     const [first = "", second = ""] = await answers(tab, "Hello.");
     expect(first).not.toBe("");
@@ -75,7 +75,7 @@ describe.runIf(isFull)("the playground", () => {
     expect(await tab.violations()).toEqual([]);
   });
 
-  it("50: the chosen token has the same logprob among its alternatives", async () => {
+  it("the chosen token has the same logprob among its alternatives", async () => {
     await using tab = await StudioTab.open(address("&temp=0&max=6"));
     await answers(tab, "Hello.");
     const { page } = tab;
@@ -89,7 +89,7 @@ describe.runIf(isFull)("the playground", () => {
     expect(taken).toContain(logprob!);
   });
 
-  it("46: a prompt that is sent before the columns are known stays where it is", async () => {
+  it("a prompt sent before the columns are loaded stays in its field", async () => {
     await using tab = await StudioTab.open(`${server.url}/studio/machine`);
     const { page } = tab;
     const held = await hold(page, "checkpoints");
@@ -105,7 +105,7 @@ describe.runIf(isFull)("the playground", () => {
     await page.getByRole("button", { name: "Send" }).waitFor();
   });
 
-  it("46: answers stream: they grow while they come", async () => {
+  it("answers are streamed", async () => {
     await using tab = await StudioTab.open(address("&max=200&temp=1"));
     const { page } = tab;
     const field = page.getByRole("textbox", { name: "Prompt", exact: true });
@@ -128,7 +128,7 @@ describe.runIf(isFull)("the playground", () => {
       .catch(() => null);
   });
 
-  it("48: a model without a chat template says so, and goes on from the text", async () => {
+  it("a model without a chat template continues the text, with a note", async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-plain-"));
     cpSync(sproutFolder, folder, { recursive: true });
     for (const name of ["chat_template.jinja", "chat_template.json"])
@@ -164,7 +164,7 @@ describe.runIf(isFull)("the playground", () => {
     }
   }, 60_000);
 
-  it("keeps prompts and views under names, on the server and not in the browser", async () => {
+  it("saves prompts and views by name on the server, not in the browser", async () => {
     await using tab = await StudioTab.open(address("&temp=0&max=4"));
     const { page } = tab;
     const field = page.getByRole("textbox", { name: "Prompt", exact: true });
@@ -202,7 +202,7 @@ describe.runIf(isFull)("the playground", () => {
       .waitFor({ state: "detached" });
   });
 
-  it("is shown as one chart within pages that are allowed to, and in no other", async () => {
+  it("is embedded as one chart in allowed pages only", async () => {
     const page = `<!doctype html><title>notebook</title><iframe width=600 height=300 src="URL"></iframe>`;
     const hosts = ["allowed", "other"].map(() =>
       createServer((_, response) => {
@@ -227,7 +227,7 @@ describe.runIf(isFull)("the playground", () => {
       ];
       await shown.page.frameLocator("iframe").locator('[data-metric="nll"] canvas').waitFor();
       expect(await refused.page.frameLocator("iframe").locator("canvas").count()).toBe(0);
-      // Everything else of the studio is shown in no page at all.
+      // The rest of the studio cannot be embedded at all.
       await shown.page.locator("iframe").evaluate((frame, url) => {
         (frame as unknown as { src: string }).src = url;
       }, `${own.url}/studio`);
@@ -240,18 +240,15 @@ describe.runIf(isFull)("the playground", () => {
     }
   }, 60_000);
 
-  it.runIf(isFull)(
-    "48: system prompt, several answers, stop and going on from a text",
-    async () => {
-      await using tab = await StudioTab.open(address("&n=2&max=8&mode=complete"));
-      expect(await answers(tab, "The cat sat on")).toHaveLength(4);
-      await tab.page.goto(address("&max=40&temp=0&stop=e"));
-      await tab.page.getByRole("textbox", { name: "System prompt" }).fill("Be brief.");
-      for (const text of await answers(tab, "Hello.")) expect(text).not.toContain("e");
-    },
-  );
+  it.runIf(isFull)("system prompt, several answers, stop and completion of a text", async () => {
+    await using tab = await StudioTab.open(address("&n=2&max=8&mode=complete"));
+    expect(await answers(tab, "The cat sat on")).toHaveLength(4);
+    await tab.page.goto(address("&max=40&temp=0&stop=e"));
+    await tab.page.getByRole("textbox", { name: "System prompt" }).fill("Be brief.");
+    for (const text of await answers(tab, "Hello.")) expect(text).not.toContain("e");
+  });
 
-  it("49: stopping, and leaving the page, end the generation on the server", async () => {
+  it("stopping, and leaving the page, end the generation on the server", async () => {
     const running = async (): Promise<number> =>
       (await ask<StudioMachine>(server, "machine")).samples.running;
     await using tab = await StudioTab.open(address("&max=900&temp=1&n=8"), {
@@ -272,7 +269,7 @@ describe.runIf(isFull)("the playground", () => {
     await expect.poll(running).toBe(0);
   });
 
-  it("52: publishes, limits, and deletes a checkpoint, and asks for its name", async () => {
+  it("publishes, expires and deletes a checkpoint, and asks for its name", async () => {
     const { path: doomed } = await training.saveWeightsForSampler("to-delete");
     await using tab = await StudioTab.open(`${server.url}/studio/checkpoints`);
     const { page } = tab;
@@ -298,7 +295,7 @@ describe.runIf(isFull)("the playground", () => {
     ]);
     expect((await file.path()).length).toBeGreaterThan(0);
     await page.keyboard.press("Escape");
-    // Somebody samples from it, and whoever deletes it is told.
+    // Another client samples from it; the dialog lists it as a user.
     const sampling = await service.createSamplingClient({ modelPath: doomed });
     await sampling.sample({ prompt: [5, 8], samplingParams: { maxTokens: 1 } });
     await page.reload();
@@ -333,7 +330,7 @@ describe.runIf(isFull)("the playground", () => {
   });
 });
 
-describe.runIf(isFull)("the playground with a model that thinks", () => {
+describe.runIf(isFull)("the playground with a reasoning model", () => {
   const root = mkdtempSync(path.join(tmpdir(), "tinker-ts-thinker-"));
   let server: StudioServer;
 
@@ -351,7 +348,7 @@ describe.runIf(isFull)("the playground with a model that thinks", () => {
     rmSync(root, { recursive: true, force: true });
   });
 
-  it("shows its mode, and that there is no answer when it thought until the limit", async () => {
+  it("shows its mode, and a missing answer when reasoning reached the limit", async () => {
     const address = `${server.url}/studio/playground?columns=thinker&seed=7&max=6&temp=0.8`;
     await using tab = await StudioTab.open(address);
     await tab.page.getByText("Thinks before it answers.").waitFor();

@@ -21,7 +21,7 @@ describe.runIf(isFull)("runs", () => {
     await server.close();
   });
 
-  it("13: after the quickstart its run is there with its curve, its first and last loss, and three ways on", async () => {
+  it("after the quickstart its run is shown with its curve, its first and last loss, and three next steps", async () => {
     // As `npm start` does: the program runs the engine itself, and the studio comes afterwards.
     await server.kill();
     const quickstart = spawn(process.execPath, [cli, "quickstart", "--quiet"], {
@@ -54,7 +54,7 @@ describe.runIf(isFull)("runs", () => {
     expect(await tab.violations()).toEqual([]);
   }, 400_000);
 
-  it("16: order and groups survive a reload, Back, and another browser", async () => {
+  it("order and groups survive a reload, Back, and another browser", async () => {
     // Last, least, largest and smoothed values put these in four different orders.
     const values = { one: [9, 1, 5], two: [2, 8, 4], three: [6, 6, 3] };
     for (const [run, nlls] of Object.entries(values))
@@ -94,7 +94,7 @@ describe.runIf(isFull)("runs", () => {
       .toEqual(["sorted-one", "sorted-three", "sorted-two"]);
   });
 
-  it("18: names, tags, pins and the archive last, and reach a second page without a reload", async () => {
+  it("names, tags, pins and the archive persist, and reach a second page without a reload", async () => {
     await logLines(server, "kept", [
       { kind: "open", name: "to-keep" },
       { kind: "metrics", step: 0, metrics: { nll: 1 } },
@@ -122,7 +122,7 @@ describe.runIf(isFull)("runs", () => {
     expect(kept!.archivedAt).not.toBeNull();
   });
 
-  it("19: a run that failed shows the server's own sentence, the step and the last checkpoint", async () => {
+  it("a failed run shows the server's reason, the step and the last checkpoint", async () => {
     const service = server.client();
     const training = await server.train(2, service);
     const { path: saved } = await training.saveState("good");
@@ -148,7 +148,7 @@ describe.runIf(isFull)("runs", () => {
     expect(await list.violations()).toEqual([]);
   }, 60_000);
 
-  it("21: “stop and save” reaches the loop through its controls, and the run ends as done", async () => {
+  it("“stop and save” reaches the loop through its controls, and the run ends as done", async () => {
     const service = server.client();
     const training = await service.createLoraTrainingClient({
       baseModel: "tinker-ts/sprout",
@@ -175,7 +175,7 @@ describe.runIf(isFull)("runs", () => {
     await page.getByText(/checkpoint tinker:\S+asked saved/).waitFor();
   }, 60_000);
 
-  it("17: 5,000 runs are scrolled and walked through with at most 60 rows in the document", async () => {
+  it("5,000 runs are scrolled and navigated with at most 60 rows in the document", async () => {
     const many = await StudioServer.start();
     try {
       const size = 500;

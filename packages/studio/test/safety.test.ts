@@ -21,7 +21,7 @@ interface PageDocument {
   readonly body: { readonly append: (element: PageElement) => void };
 }
 
-/** What a page has and a test has not. */
+/** Globals of a page that tests do not have. */
 interface PageGlobals {
   readonly Image: new () => EventTarget & { src: string };
 }
@@ -41,7 +41,7 @@ afterAll(async () => {
   await Promise.all([open.close(), keyed.close()]);
 });
 
-/** A code as `tinker-ts studio` asks for it. */
+/** A login code, as requested by `tinker-ts studio`. */
 async function codeFor(key: string): Promise<string> {
   const response = await fetch(`${keyed.url}/studio/api/code`, {
     method: "POST",
@@ -52,7 +52,7 @@ async function codeFor(key: string): Promise<string> {
 }
 
 describe("a server with keys", () => {
-  it("3: shows the login to a page without a token, and answers none of its questions", async () => {
+  it("shows the login to a page without a token, and refuses its requests", async () => {
     const tab = await StudioTab.open(`${keyed.url}/studio`, { allowedFailures: refusals });
     await tab.page.getByLabel("Key").waitFor();
     expect(await tab.page.getByRole("row").count()).toBe(0);
@@ -63,7 +63,7 @@ describe("a server with keys", () => {
     await tab.close();
   }, 60_000);
 
-  it("4, 5: a code logs in once and leaves no trace in the address, cookies or storage", async () => {
+  it("a code logs in once and leaves no trace in the address, cookies or storage", async () => {
     const code = await codeFor(mine);
     const tab = await StudioTab.open(`${keyed.url}/studio#code=${code}`);
     await tab.page
@@ -91,7 +91,7 @@ describe("a server with keys", () => {
     await second.close();
   }, 60_000);
 
-  it("logs in by a key that is given in the form, and says when it is wrong", async () => {
+  it("logs in with a key from the form, and reports a wrong one", async () => {
     const tab = await StudioTab.open(`${keyed.url}/studio`, { allowedFailures: refusals });
     await tab.page.getByLabel("Key").fill("tml-wrong");
     await tab.page.getByRole("button", { name: "Log in" }).click();
@@ -105,7 +105,7 @@ describe("a server with keys", () => {
     await tab.close();
   }, 60_000);
 
-  it("11: shows an owner nothing of another", async () => {
+  it("shows an owner nothing of another owner", async () => {
     const tab = await StudioTab.open(`${keyed.url}/studio#code=${await codeFor(theirs)}`);
     await tab.page.getByText("No runs yet").waitFor();
     const runs = await fetch(`${keyed.url}/studio/api/runs`, { headers: { "x-api-key": mine } });
@@ -118,7 +118,7 @@ describe("a server with keys", () => {
   }, 60_000);
 
   it.runIf(isFull)(
-    "11: lets another owner chat with a public checkpoint and see nothing of its run",
+    "lets another owner chat with a public checkpoint and see nothing of its run",
     async () => {
       const shared = await keyed.train(1, keyed.client(mine));
       const { path } = await shared.saveWeightsForSampler("shared");
@@ -154,7 +154,7 @@ describe("a server with keys", () => {
 });
 
 describe("a server without keys", () => {
-  it("6: lets a page on another port neither read nor change anything", async () => {
+  it("a page on another port can neither read nor change anything", async () => {
     const other = createServer((_, response) => {
       response.setHeader("content-type", "text/html");
       response.end("<!doctype html><title>other</title>");
@@ -236,7 +236,7 @@ describe("a server without keys", () => {
     expect(((await views.json()) as { views: unknown[] }).views).toEqual([]);
   }, 60_000);
 
-  it("7: refuses names that are not its own, for everything", async () => {
+  it("refuses foreign host names for all requests", async () => {
     const page = await (await fetch(`${open.url}/studio`)).text();
     const asset = /(?:src|href)="([^"]+\.js)"/.exec(page)?.[1] ?? "";
     const targets = ["/studio", new URL(asset, `${open.url}/studio/`).pathname];
@@ -254,7 +254,7 @@ describe("a server without keys", () => {
     }
   }, 60_000);
 
-  it("9, 10: shows names as text, with what cannot be seen as escapes", async () => {
+  it("shows names as text, with invisible characters as escapes", async () => {
     const evil = `<img src=x onerror="document.title='owned'">`;
     const hidden = `${evil}\u202Egnp\u200B${"long".repeat(30)}`;
     const ids = [...(await training.getTokenizer()).encode(evil)];
@@ -302,7 +302,7 @@ describe("a server without keys", () => {
       expect([place, text]).toEqual([place, expect.stringContaining("\\u202e")]);
       expect([place, await tab.isTooWide()]).toEqual([place, false]);
     }
-    // Each form of a rollout, and what it links to, is text; requests elsewhere are complaints of the tab.
+    // Each form of a rollout is text; requests elsewhere are complaints of the tab.
     for (const form of isFull ? ["text", "messages", "raw", "tokens"] : ["text"]) {
       await tab.page.goto(`${run}?tab=rollouts&as=${form}`);
       await tab.page.locator(".exhibit-row").first().click();

@@ -18,7 +18,7 @@ const open = (training: TrainingClient): Promise<StudioTab> =>
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 
 describe.runIf(isFull)("a run", () => {
-  it("18: a new name and tags reach a second page without a reload", async () => {
+  it("a new name and tags reach a second page without a reload", async () => {
     const training = await server.train(1);
     const [tab, other] = await Promise.all([
       open(training),
@@ -35,7 +35,7 @@ describe.runIf(isFull)("a run", () => {
     await Promise.all([tab.close(), other.close()]);
   }, 60_000);
 
-  it("20: pauses after the running request; the client waits, also over a restart, and goes on", async () => {
+  it("pauses after the running request; the client waits, also over a restart, and continues", async () => {
     const training = await server.train(1);
     const tab = await open(training);
     await tab.page.getByRole("button", { name: /Pause/ }).click();
@@ -57,7 +57,7 @@ describe.runIf(isFull)("a run", () => {
     await tab.close();
   }, 60_000);
 
-  it("21: is cut off only after a question, and the loop's error says who did it", async () => {
+  it("is stopped without saving only after confirmation, and the loop's error has the reason", async () => {
     const training = await server.train(1);
     const tab = await open(training);
     await tab.page.getByRole("button", { name: /Stop/ }).click();
@@ -71,7 +71,7 @@ describe.runIf(isFull)("a run", () => {
     await tab.close();
   }, 60_000);
 
-  it("22: saves now a checkpoint that can be loaded, and training is as if it had not", async () => {
+  it("saves a loadable checkpoint at once, without affecting training", async () => {
     const [plain, saved] = [await server.train(1), await server.train(1)];
     const tab = await open(saved);
     await tab.page.getByRole("button", { name: "Save now" }).click();

@@ -7,7 +7,7 @@ import type { StudioRuns } from "tinker-ts/wire/studio";
 
 const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 
-describe.runIf(isFull)("what is trained on", () => {
+describe.runIf(isFull)("training data", () => {
   let server: StudioServer;
   let tokenizer: Tokenizer;
   let model = "";
@@ -45,7 +45,7 @@ describe.runIf(isFull)("what is trained on", () => {
   const runOf = async (): Promise<string> =>
     (await ask<StudioRuns>(server, "runs")).runs.find(({ models }) => models.includes(model))!.id;
 
-  it("39, 40: whole characters, the share that is trained, and four kinds of weights that look different", async () => {
+  it("shows whole characters, the trained share, and four looks of weights", async () => {
     await using tab = await StudioTab.open(runAddress(server, await runOf(), "?tab=data"));
     const { page } = tab;
     const tokens = page.locator(".tokens");
@@ -65,7 +65,7 @@ describe.runIf(isFull)("what is trained on", () => {
     expect(await tab.violations()).toEqual([]);
   });
 
-  it("37, 38: colours by logprob too; keys and mouse read a token", async () => {
+  it("colours by logprob too; keys and mouse select a token", async () => {
     await using tab = await StudioTab.open(runAddress(server, await runOf(), "?tab=data"));
     const { page } = tab;
     const tokens = page.locator(".tokens");
@@ -88,7 +88,7 @@ describe.runIf(isFull)("what is trained on", () => {
     await page.locator(".plain-text").waitFor();
   });
 
-  it("38: a key that is pressed as soon as the tokens are there reads one", async () => {
+  it("a key pressed as soon as the tokens appear selects one", async () => {
     await using tab = await StudioTab.open(runAddress(server, await runOf(), "?tab=config"));
     const { page } = tab;
     await page.getByText("base_model").waitFor();
@@ -106,13 +106,13 @@ describe.runIf(isFull)("what is trained on", () => {
     );
     const [id] = tokenizer.encode(sentence);
     expect(await page.locator(".facts").textContent()).toContain(`id${id}`);
-    // What is read stays when the colours change.
+    // The selection stays when the colours change.
     await page.getByLabel("colour by").selectOption("logprob");
     await page.getByText("logprob above −0.1").or(page.getByText("below −3")).first().waitFor();
     expect(await page.locator(".facts").textContent()).toContain(`id${id}`);
   });
 
-  it("37, 38: advantage × ratio and trainer − sampler have colours, numbers and patterns", async () => {
+  it("advantage × ratio and trainer − sampler have colours, numbers and patterns", async () => {
     const service = server.client();
     const policy = await service.createLoraTrainingClient({
       baseModel: "tinker-ts/sprout",
@@ -181,7 +181,7 @@ describe.runIf(isFull)("what is trained on", () => {
     expect(await tab.violations()).toEqual([]);
   });
 
-  it("40: warns when a role tag is trained", async () => {
+  it("warns when a role tag is trained", async () => {
     const service = server.client();
     const chat = await service.createLoraTrainingClient({ baseModel: "tinker-ts/sprout", rank: 4 });
     const { tokens: all, assistantMask } = await tokenizer.encodeChat([
@@ -212,7 +212,7 @@ describe.runIf(isFull)("what is trained on", () => {
       .waitFor();
   });
 
-  it("35, 36: rollouts by step and group, filtered by reward, equal to what was logged", async () => {
+  it("rollouts by step and group, filtered by reward, equal the logged ones", async () => {
     const ids = [...tokenizer.encode("17 and 23 are 40.")];
     const rollouts = () =>
       [0, 1].flatMap((group) =>

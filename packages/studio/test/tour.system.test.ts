@@ -19,7 +19,7 @@ afterAll(async () => {
   await server.close();
 });
 
-/** Every screen, and what is on it when it is there. */
+/** Every screen, with a text that it shows. */
 const screens = (): readonly (readonly [string, RegExp])[] => [
   ["", /sprout/],
   [`/runs/${run}`, /nll/],
@@ -41,7 +41,7 @@ const views = [
   { name: "on a phone", width: 390, height: 844, theme: "light" },
 ] as const;
 
-describe.each(isFull ? views : views.slice(0, 1))("8, 56, 57: every screen, $name,", (view) => {
+describe.each(isFull ? views : views.slice(0, 1))("every screen, $name,", (view) => {
   it("keeps the rules: no error, no foreign request, nothing for axe to find, no sideways scroll", async () => {
     const wrong: unknown[] = [];
     for (const [path, shown] of screens()) {
@@ -70,7 +70,7 @@ describe.runIf(isFull)("looks", () => {
     tab.page.evaluate("getComputedStyle(document.body).backgroundColor");
   const brightness = (colour: string): number => Number(/\d+/.exec(colour)?.[0]);
 
-  it("57: the theme follows the system, and can be fixed for good", async () => {
+  it("the theme follows the system, and can be fixed for good", async () => {
     const tab = await StudioTab.open(`${server.url}/studio`, { theme: "dark" });
     await tab.page.locator("[data-run]").first().waitFor();
     const shine = async (): Promise<number> => brightness(await colours(tab));
@@ -98,7 +98,7 @@ describe.runIf(isFull)("looks", () => {
     await tab.close();
   }, 60_000);
 
-  it("57: nothing moves for whoever wants no motion", async () => {
+  it("nothing moves with reduced motion", async () => {
     const moving = `[...document.getAnimations()].filter((one) =>
       one.effect.getComputedTiming().duration > 1).length`;
     for (const [path] of screens()) {
@@ -109,7 +109,7 @@ describe.runIf(isFull)("looks", () => {
     }
   }, 90_000);
 
-  it("56: what has the focus can be seen, and every button and link can have it", async () => {
+  it("the focus is visible, and every button and link can have it", async () => {
     for (const [path, shown] of screens()) {
       const tab = await StudioTab.open(`${server.url}/studio${path}`);
       await expect.poll(() => tab.page.locator("main").innerText()).toMatch(shown);
@@ -140,7 +140,7 @@ describe.runIf(isFull)("looks", () => {
 });
 
 describe("the keyboard", () => {
-  it("56: goes to every screen, lists its keys, and opens a run", async () => {
+  it("goes to every screen, lists its keys, and opens a run", async () => {
     const tab = await StudioTab.open(`${server.url}/studio`);
     await tab.page
       .getByRole("link", { name: /sprout/ })
@@ -166,7 +166,7 @@ describe("the keyboard", () => {
     await tab.close();
   }, 60_000);
 
-  it("56: moves in a list as soon as it is there", async () => {
+  it("moves in a list as soon as it is shown", async () => {
     const tab = await StudioTab.open(`${server.url}/studio/machine`);
     await tab.page.getByRole("heading", { name: "Memory" }).waitFor();
     await tab.page.evaluate(`new MutationObserver((_, observer) => {

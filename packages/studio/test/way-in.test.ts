@@ -9,7 +9,7 @@ const isFull = process.env["TINKER_TS_TEST_FULL"] === "1";
 const cli = path.resolve(import.meta.dirname, "../../cli/bin/tinker-ts.js");
 const started: ChildProcess[] = [];
 
-/** Starts `tinker-ts studio --no-open` and returns what it says first, and its end. */
+/** Starts `tinker-ts studio --no-open` and returns its first output, and its exit. */
 function openStudio(env: Readonly<Record<string, string>>) {
   const child = spawn(process.execPath, [cli, "studio", "--no-open"], {
     stdio: ["ignore", "pipe", "pipe"],
@@ -28,7 +28,7 @@ function openStudio(env: Readonly<Record<string, string>>) {
   return { child, spoken };
 }
 
-describe.runIf(isFull)("the way in", () => {
+describe.runIf(isFull)("opening the studio", () => {
   afterEach(async () => {
     for (const child of started.splice(0)) {
       if (child.exitCode !== null || child.signalCode !== null) continue;
@@ -38,7 +38,7 @@ describe.runIf(isFull)("the way in", () => {
   });
   afterAll(closeBrowser);
 
-  it("1: serve says one line on standard output, and the studio's address, which answers, on standard error", async () => {
+  it("serve prints one line on standard output, and the studio's working address on standard error", async () => {
     const server = await StudioServer.start();
     try {
       await expect.poll(() => server.stderr).toContain(`studio ${server.url}/studio\n`);
@@ -52,7 +52,7 @@ describe.runIf(isFull)("the way in", () => {
     }
   }, 60_000);
 
-  it("2: opens a directory where it is served, serves one that is free, and names the way out for local:", async () => {
+  it("opens a served directory, serves a free one, and suggests an option for local:", async () => {
     const server = await StudioServer.start();
     try {
       const held = openStudio({ TINKER_TS_DATA_DIR: server.dataDir });

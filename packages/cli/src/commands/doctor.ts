@@ -6,7 +6,10 @@ const marks = { ok: "ok", warning: "warning", broken: "broken", skipped: "skippe
 /** `doctor` */
 export const command = defineCommand({
   summary: "Check Node, the engine, the server and its dialect, the key and the disk.",
-  details: ["Ends with 1 when something is broken, and says what to do about it."],
+  details: [
+    "Ends with 1 when something is broken, and says what to do about it.",
+    "With --base-url URL it also shows what that server can do: what it is, endpoints that it does not have, and what it is known to leave out without a word. Nothing is made at the server.",
+  ],
   options: {
     model: {
       type: "string",
@@ -16,7 +19,11 @@ export const command = defineCommand({
     },
   },
   arguments: {},
-  examples: ["doctor", "doctor --model Qwen/Qwen3-0.6B"],
+  examples: [
+    "doctor",
+    "doctor --model Qwen/Qwen3-0.6B",
+    "doctor --base-url http://cluster:8000 --json",
+  ],
   async run(context, { options }) {
     const findings = await runChecks(context, options.model);
     const { style } = context.output;

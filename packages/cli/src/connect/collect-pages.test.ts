@@ -24,7 +24,7 @@ it("asks for page after page, each from where the last one ended", async () => {
   ]);
 });
 
-it("asks for no more than is wanted, and tells how many are left", async () => {
+it("loads no more than requested, and returns the number left", async () => {
   const { asked, getPage } = list(25);
   const { items, hidden } = await collectPages(getPage, { limit: 12, offset: 0, pageSize: 10 });
   expect(items).toHaveLength(12);
@@ -35,7 +35,7 @@ it("asks for no more than is wanted, and tells how many are left", async () => {
   ]);
 });
 
-it("ends at a short page where the server does not say how many there are", async () => {
+it("ends at a short page if the server sends no total", async () => {
   const { asked, getPage } = list(15, false);
   const { items } = await collectPages(getPage, { limit: 0, offset: 0, pageSize: 10 });
   expect(items).toHaveLength(15);

@@ -1,9 +1,6 @@
 import type { CommandContext } from "../command.js";
-import { chooseTarget, type Target } from "../connect/target.js";
-import { withService } from "../connect/with-service.js";
-import { CliError } from "../errors/cli-error.js";
-import { describeError } from "../output/describe-error.js";
 import { checkGpu } from "./check-gpu.js";
+import { checkServer } from "./check-server.js";
 import { checkModel } from "./check-model.js";
 import { checkDisk, checkLostAndFound } from "./check-disk.js";
 import { broken, ok, type Finding } from "./finding.js";
@@ -60,47 +57,4 @@ function describeInt8({ digitBits, speedup, isUsed }: Int8Support): string {
   if (!isUsed) return "slower than 32 bits on this processor, which are used instead";
   const digits = digitBits === 7 ? "three digits of 7 bits" : "two digits of 8 bits";
   return `products ${speedup.toFixed(1)} times as fast as in 32 bits, int16 activations in ${digits}`;
-}
-
-/** Checks the chosen server: its answer, its dialect and the key. */
-async function checkServer(context: CommandContext): Promise<Finding[]> {
-  let target: Target;
-  try {
-    target = chooseTarget(context);
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error;
-    const remedy = "No action needed; to use a server set TINKER_BASE_URL or TINKER_API_KEY.";
-    return [{ check: "Server", state: "skipped", finding: "not set", remedy }];
-  }
-  const where = target.kind === "local" ? "the engine in this process" : target.baseUrl;
-  try {
-    return await withService(context, async ({ service, dialect, bounds }) => {
-      const { supportedModels } = await service.getServerCapabilities(bounds);
-      const models = `${supportedModels.length} model${supportedModels.length === 1 ? "" : "s"}`;
-      // Servers without the configuration endpoint are older than the protobuf form of messages.
-      const spoken = dialect() === "json" ? "JSON (an older server)" : "protobuf and JSON";
-      return [ok("Server", `${where}, ${models}`), ok("Dialect", spoken), keyFinding(target)];
-    });
-  } catch (error) {
-    context.signal.throwIfAborted();
-    const { heading, detail } = describeError(error);
-    const finding = `${where}: ${heading}`;
-    const isKey = heading === "Authentication failed" || heading === "Permission denied";
-    if (isKey) {
-      return [
-        ok("Server", where),
-        broken(
-          "Key",
-          detail ?? heading,
-          "Set TINKER_API_KEY (or --api-key) to a key of this server.",
-        ),
-      ];
-    }
-    return [broken("Server", finding, detail ?? "Start one with 'tinker-ts serve'.")];
-  }
-}
-
-function keyFinding(target: Target): Finding {
-  if (target.kind === "local") return ok("Key", "none is needed");
-  return ok("Key", target.apiKey === undefined ? "none was needed" : "accepted");
 }

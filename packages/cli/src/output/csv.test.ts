@@ -10,7 +10,7 @@ it("has the fields of the first row and those that later rows add", () => {
   expect(csvText(rows)).toBe("a,b,c\r\n1,,\r\nx,,true\r\n");
 });
 
-it("quotes what needs it, so that every text comes back", () => {
+it("quotes where necessary, so that every text round-trips", () => {
   fc.assert(
     fc.property(fc.array(fc.string(), { minLength: 1 }), (texts) => {
       const rows = texts.map((text) => ({ text, end: "x" }));

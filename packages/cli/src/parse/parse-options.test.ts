@@ -18,7 +18,7 @@ function parse(...line: string[]) {
   return parseOptions(line, options, args);
 }
 
-it("fills in what is not given", () => {
+it("fills in defaults", () => {
   expect(parse("a")).toEqual({
     options: { runId: undefined, limit: 20, rate: undefined, tag: [], yes: false },
     arguments: { first: "a", rest: [] },
@@ -33,11 +33,11 @@ it("takes options in any order and form", () => {
   });
 });
 
-it("takes the last of an option that is given twice", () => {
+it("uses the last value of a repeated option", () => {
   expect(parse("a", "--limit", "1", "--limit", "2").options["limit"]).toBe(2);
 });
 
-it("takes what follows -- as it is", () => {
+it("keeps words after -- unchanged", () => {
   expect(parse("a", "--", "--yes", "-l").arguments).toEqual({ first: "a", rest: ["--yes", "-l"] });
 });
 

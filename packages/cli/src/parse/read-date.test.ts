@@ -12,7 +12,7 @@ it.each([
 });
 
 it.each(["", "soon", "2026-1-31", "2026-02-30", "2026-13-01", "2026-01-31T25:00", "31.01.2026"])(
-  "%j is no date",
+  "%j is not a date",
   (text) => {
     expect(() => readDate("--before", text)).toThrow("Invalid date for --before");
   },

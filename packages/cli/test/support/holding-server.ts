@@ -4,9 +4,9 @@ import type { AddressInfo } from "node:net";
 /** A server in front of another that stops in the middle of its first streamed answer. */
 export async function startHolding(url: string): Promise<{
   readonly url: string;
-  /** The first answer began and does not go on. */
+  /** The first answer has started and is held. */
   readonly held: Promise<void>;
-  /** Whoever waited for it went away. */
+  /** The client of the held answer has disconnected. */
   readonly left: Promise<void>;
   stop(): Promise<void>;
 }> {

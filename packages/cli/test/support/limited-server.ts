@@ -1,7 +1,7 @@
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A server in front of another that does not know some endpoints, as servers of others do not. */
+/** A server in front of another without some endpoints, like servers of others. */
 export async function startLimited(
   url: string,
   unknownPaths: readonly string[],

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { startServer } from "@tinker-ts/server";
 import { ServiceClient, type TrainingClient } from "tinker-ts";
-import { runCommand, type Finished, type Surroundings } from "./run-command.js";
+import { runCommand, type Finished, type CommandContext } from "./run-command.js";
 
 const fixtures = path.resolve(import.meta.dirname, "../../../engine/test/fixtures");
 
@@ -44,17 +44,17 @@ export class LiveServer {
   }
 
   /** Runs a command against this server. */
-  run(args: readonly string[], surroundings: Surroundings = {}): Promise<Finished> {
-    const env = { TINKER_BASE_URL: this.url, ...surroundings.env };
-    return runCommand(args, { cwd: this.folder, ...surroundings, env });
+  run(args: readonly string[], context: CommandContext = {}): Promise<Finished> {
+    const env = { TINKER_BASE_URL: this.url, ...context.env };
+    return runCommand(args, { cwd: this.folder, ...context, env });
   }
 
   /** Runs a command that must succeed, and returns its JSON. */
   async json<T = Record<string, unknown>>(
     args: readonly string[],
-    surroundings?: Surroundings,
+    context?: CommandContext,
   ): Promise<T> {
-    const { code, out, err } = await this.run(["--format", "json", ...args], surroundings);
+    const { code, out, err } = await this.run(["--format", "json", ...args], context);
     if (code !== 0 || err !== "") throw new Error(`${args.join(" ")} ended with ${code}: ${err}`);
     return JSON.parse(out) as T;
   }

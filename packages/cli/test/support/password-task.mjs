@@ -1,4 +1,4 @@
-// What is distilled, as a user writes it: the teacher sees an instruction that the student does not.
+// A distillation task as a user writes it: the teacher sees an instruction that the student does not.
 export default ({ sampling }) => ({
   datasets: [
     {

@@ -1,13 +1,13 @@
 import type { Shapes } from "./model-headers.js";
 
-/** The smallest public model of a family: its configuration, and which tensors its files have, in words of their own. */
+/** The smallest public model of a family: its configuration, and which tensors its files have, by name. */
 export interface RealModel {
   readonly name: string;
-  /** Where its sizes are from, and what of them nobody has compared with the hub's file. */
+  /** The source of its sizes, and which of them have not been compared with the hub's file. */
   readonly source: string;
   readonly config: object;
   readonly tensors: Shapes;
-  /** What is said of it. */
+  /** The expected description. */
   readonly expected: RegExp;
 }
 

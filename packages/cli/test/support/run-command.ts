@@ -2,16 +2,16 @@ import { tmpdir } from "node:os";
 import { Readable } from "node:stream";
 import { runCli, type Terminal } from "../../src/index.js";
 
-/** How a command line ended. */
+/** The result of a command line. */
 export interface Finished {
   readonly code: number;
   readonly out: string;
   readonly err: string;
 }
 
-/** Where a command line is typed. */
-export interface Surroundings {
-  /** What comes in on standard input. */
+/** The environment of a command line. */
+export interface CommandContext {
+  /** Standard input. */
   readonly input?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
@@ -20,27 +20,27 @@ export interface Surroundings {
   /** Makes standard error a screen. */
   readonly isScreen?: boolean;
   readonly signal?: AbortSignal;
-  /** Hears of every piece of standard output. */
+  /** Called with every piece of standard output. */
   readonly onOut?: (text: string) => void;
 }
 
 /** Runs a command line in this process, with a terminal of its own. */
 export async function runCommand(
   args: readonly string[],
-  surroundings: Surroundings = {},
+  context: CommandContext = {},
 ): Promise<Finished> {
-  const { input = "", env = {}, columns, isScreen = false, signal } = surroundings;
+  const { input = "", env = {}, columns, isScreen = false, signal } = context;
   let out = "";
   let err = "";
   const terminal: Terminal = {
     out: (text) => {
       out += text;
-      surroundings.onOut?.(text);
+      context.onOut?.(text);
     },
     err: (text) => void (err += text),
     input: Readable.from(input === "" ? [] : [input]),
     env: { TINKER_TS_IN_PROCESS: "1", ...env },
-    cwd: surroundings.cwd ?? tmpdir(),
+    cwd: context.cwd ?? tmpdir(),
     isInteractive: { input: false, out: columns !== undefined, err: isScreen },
     columns,
   };

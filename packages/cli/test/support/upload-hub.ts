@@ -12,7 +12,7 @@ interface CommitLine {
   };
 }
 
-/** What requests ask for, each with some of it. */
+/** The fields of requests. */
 interface Order {
   readonly organization?: string;
   readonly name?: string;

@@ -1,4 +1,4 @@
-// What is played, as a user writes it: a good answer tells of weather in which one can fly a kite.
+// A task as a user writes it: a good answer mentions weather for flying a kite.
 import { problemGroup } from "@tinker-ts/cookbook/rl";
 
 export default ({ renderer }) => {

@@ -152,6 +152,8 @@ async function planPlayed(run: RlTrainOptions): Promise<DistillPlan> {
   const { dataset, learningRate, loraRank = 32, maxTokens, maxSteps = Infinity } = run;
   const groups = await dataset.batch(0);
   const sizes = await Promise.all(groups.map(async (group) => group.environments()));
+  // Made only to be counted.
+  await Promise.all(sizes.flat().map(async (environment) => environment.close?.()));
   return {
     steps: Math.min(dataset.length, maxSteps),
     sequencesPerStep: sizes.flat().length,

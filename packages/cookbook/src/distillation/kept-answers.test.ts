@@ -35,14 +35,14 @@ async function askAll(k = 8): Promise<{ said: TeacherTopK[]; asked: number }> {
   return { said, asked };
 }
 
-it("asks once, and gives the same answers ever after", async () => {
+it("asks once, and returns the same answers afterwards", async () => {
   const first = await askAll();
   expect(first).toEqual({ said: sequences.map(answerTo), asked: 3 });
   expect(await askAll()).toEqual({ said: first.said, asked: 0 });
   expect(await askAll(4)).toEqual({ said: first.said, asked: 3 });
 });
 
-it("asks again for what a crash cut off, wherever that was", async () => {
+it("asks again for answers lost in a crash", async () => {
   const { said } = await askAll();
   const file = path.join(folder, answersFile);
   const whole = await readFile(file);
@@ -54,7 +54,7 @@ it("asks again for what a crash cut off, wherever that was", async () => {
   }
 });
 
-it("begins anew when asked to", async () => {
+it("starts over on request", async () => {
   await askAll();
   const answers = await KeptAnswers.open(folder, { isEmpty: true });
   let asked = 0;

@@ -68,7 +68,7 @@ describe("a composed loss", () => {
     expect(watched.metrics!["reg/pull/value"]).toBeCloseTo(7.48, 5);
   });
 
-  it("takes weights from a schedule at the step it is asked for", async () => {
+  it("takes weights from a schedule at the current step", async () => {
     const weight = ramp({ from: 0, to: 1, steps: 10, start: 5 });
     const weightAt = async (step: number): Promise<number | undefined> =>
       (await lossOf({ terms: [{ name: "pull", term: l2(), weight }] }, step)).metrics![
@@ -104,7 +104,7 @@ describe("a composed loss", () => {
     expect(calls).toEqual(["prepare a", "prepare b", "evaluate a", "evaluate b"]);
   });
 
-  it("fails by the name of the part, and stops what the others wait for", async () => {
+  it("fails with the name of the part, and aborts the other parts", async () => {
     let stopped = false;
     const failing = lossOf({
       terms: [
@@ -130,7 +130,7 @@ describe("a composed loss", () => {
     expect(stopped).toBe(true);
   });
 
-  it("refuses what is not finite, naming part, datum and position", async () => {
+  it("refuses non-finite values, naming part, datum and position", async () => {
     const broken = term((batch) => ({
       value: 1,
       gradients: batch.logprobs.map(({ values }, datum) =>
@@ -156,7 +156,7 @@ describe("a composed loss", () => {
     );
   });
 
-  it("tells a listener of every part in pairs, and survives a listener that throws", async () => {
+  it("reports every part to a listener in pairs, and survives a listener that throws", async () => {
     const events: TermEvent[] = [];
     await lossOf({
       base: crossEntropy(),
@@ -204,7 +204,7 @@ describe("candidates of a reference", () => {
     expect([...exists]).toEqual([1, 1, 1, 0]);
   });
 
-  it("hold the token that stands there where its log-probability is known", () => {
+  it("hold the actual token if its log-probability is known", () => {
     const { datum, reference } = candidateExample({
       tokens: [5, 7, 4],
       topk,

@@ -143,7 +143,7 @@ describe("two candidates of four", () => {
       ),
     ));
 
-  it("keeps finite numbers where nothing is left for the bucket", async () => {
+  it("stays finite when nothing is left for the bucket", async () => {
     for (const term of [
       klDivergence({ reference: [q] }),
       entropy({ mode: "maximize" }),
@@ -222,7 +222,7 @@ describe("sums of numbers", () => {
     await expectTerm(outputMagnitude({ size: "norm" }), x, 2.547698);
   });
 
-  it("says that a linear function has nothing to train, and stays finite where there is no gradient", async () => {
+  it("refuses a linear function, which has nothing to train, and stays finite where there is no gradient", async () => {
     const linear = gradientPenalty({
       of: (values) => ({ value: 0, gradient: values.map(() => 1) }),
     });
@@ -505,7 +505,7 @@ describe("gradients", () => {
   });
 });
 
-describe("what a term may see", () => {
+describe("the positions of a term", () => {
   it("counts positions with a weight only", async () => {
     const counted = await evaluate(l2({ reduction: "mean" }), batchOf([[-1, -2]]));
     const padded = await evaluate(l2({ reduction: "mean" }), batchOf([[-9, -1, -2]], [[0, 1, 1]]));
@@ -550,7 +550,7 @@ describe("what a term may see", () => {
     );
   });
 
-  it("refuses options that mean nothing", () => {
+  it("refuses meaningless options", () => {
     expect(() => klEstimate({ reference: [], estimator: "k1" as "k2" })).toThrow(
       /0 in expectation/,
     );

@@ -155,7 +155,7 @@ describe("the loss of single completions", () => {
 });
 
 describe("a tournament", () => {
-  it("gives each member what it won less what it lost, per match", () => {
+  it("rewards each member with wins minus losses, per match", () => {
     const pairs = [
       [0, 1],
       [1, 0],

@@ -36,7 +36,7 @@ function groupOf(
   };
 }
 
-describe("an episode whose turns are all masked", () => {
+describe("an episode with all turns masked", () => {
   const groups = [groupOf([0, 1], { masked: true }), groupOf([0, 1])];
 
   it("is a datum that teaches nothing, and is not sent", async () => {
@@ -72,7 +72,7 @@ describe("an episode whose turns are all masked", () => {
   });
 });
 
-it("a tag that is called `all` does not hide what all groups are like", () => {
+it("a tag named `all` does not hide the metrics of all groups", () => {
   const metrics = trajectoryMetrics([groupOf([0, 0], { tags: ["all"] }), groupOf([1, 1])]);
   expect(metrics).toMatchObject({ "env/all/total_episodes": 4, "env/all/reward/total": 0.5 });
 });

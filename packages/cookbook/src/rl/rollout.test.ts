@@ -78,7 +78,7 @@ describe("a rollout", () => {
     expect(over.stopReason).toBe("completed");
   });
 
-  it("shows a hook what was played, and who ended it", async () => {
+  it("passes the episode and its end to a hook", async () => {
     const ends: [string, boolean][] = [];
     const hooks = {
       onEnd: ({ stopReason }: Trajectory, { byEnvironment }: { byEnvironment: boolean }) =>
@@ -100,14 +100,14 @@ describe("a rollout", () => {
     ]);
   });
 
-  it("keeps to the environment's limits where nobody gives others", async () => {
+  it("uses the environment's limits by default", async () => {
     const environment = (): Environment => ({ ...counting(9), limits: { maxTurns: 2 } });
     expect((await rollout(echo, environment())).transitions).toHaveLength(2);
     const limits = { maxTurns: 3 };
     expect((await rollout(echo, environment(), { limits })).transitions).toHaveLength(3);
   });
 
-  it("tells in its last turn why there is no other, and how often it went on after a cut", async () => {
+  it("records in its last turn the reason of the end, and how often it continued after a cut", async () => {
     const cut: Policy = async (request) => ({ ...(await echo(request)), stopReason: "length" });
     const { transitions } = await rollout(cut, counting(3));
     expect(transitions.map(({ metrics }) => metrics)).toEqual([
@@ -145,7 +145,7 @@ describe("a rollout", () => {
     expect(transitions).toHaveLength(turns);
   });
 
-  it("asks for no more tokens than every limit leaves", async () => {
+  it("requests no more tokens than every limit leaves", async () => {
     const asked: (number | undefined)[] = [];
     const policy: Policy = (request) => {
       asked.push(request.maxTokens);
@@ -156,7 +156,7 @@ describe("a rollout", () => {
     expect(asked).toEqual([7, 5, 3]);
   });
 
-  it("keeps what was played when its time is over, even if nobody listens to the signal", async () => {
+  it("keeps finished turns at its timeout, even if the signal is ignored", async () => {
     let turns = 0;
     const policy: Policy = (request) => (turns++ < 2 ? echo(request) : forever(request));
     const { transitions, stopReason } = await rollout(policy, counting(10), {
@@ -171,7 +171,7 @@ describe("a rollout", () => {
     await expect(rollout(forever, counting(1), { limits })).rejects.toThrow(/timeout/i);
   });
 
-  it("closes the environment once, also when it throws or is given up", async () => {
+  it("closes the environment once, also when it throws or is aborted", async () => {
     let closed = 0;
     const close = (): void => void closed++;
     await rollout(echo, counting(1, close));
@@ -196,7 +196,7 @@ describe("a rollout", () => {
     expect(await seedsOf(2)).not.toEqual(seeds);
   });
 
-  it("trains nothing of an episode whose first prompt does not fit", async () => {
+  it("trains nothing of an episode if its first prompt does not fit", async () => {
     const environment: Environment = {
       start: () => ({ overflow: true, reward: -0.1 }),
       step: () => Promise.reject(new Error("never")),
@@ -237,10 +237,57 @@ describe("a group", () => {
     return trajectories.map(({ transitions }) => transitions[0]!.observation.toInts()[0]!);
   };
 
-  it("returns episodes in the order of its members, failures played again", async () => {
+  it("returns episodes in the order of its members, with failures replayed", async () => {
     const { group, made } = flaky([1, 0, 2, 0]);
     expect(await members(group)).toEqual([0, 1, 2, 3]);
     expect(made()).toBe(7);
+  });
+
+  describe("closes every environment that was ever made, once", () => {
+    /** A group whose environments count how often each was closed. */
+    const counted = (size: number, fails: (made: number) => boolean, failsToMake = -1) => {
+      const closed: number[] = [];
+      const group = groupOf({
+        size,
+        make: () => {
+          const number = closed.length;
+          if (number === failsToMake) throw new Error("no sandbox is left");
+          closed.push(0);
+          const step = (): never => {
+            throw new Error(`environment ${number} fails`);
+          };
+          const environment = counting(1, () => void closed[number]!++);
+          return fails(number) ? { ...environment, step } : environment;
+        },
+      });
+      return { group, closed };
+    };
+
+    it("a retry makes one environment and not a whole group", async () => {
+      const { group, closed } = counted(4, (made) => made === 1);
+      await members(group);
+      expect(closed).toEqual([1, 1, 1, 1, 1]);
+    });
+
+    it("also when the retries are used up", async () => {
+      const { group, closed } = counted(2, (made) => made !== 0);
+      await expect(members(group)).rejects.toThrow(GroupFailedError);
+      expect(closed).toEqual(Array(5).fill(1));
+    });
+
+    it("also when an environment cannot be made", async () => {
+      const { group, closed } = counted(3, () => false, 2);
+      await expect(members(group)).rejects.toThrow("no sandbox is left");
+      expect(closed).toEqual([1, 1]);
+    });
+
+    it("also when a time limit ends an episode that hangs", async () => {
+      const { group, closed } = counted(2, () => false);
+      const limited = { ...failFast, timeoutMs: 20 };
+      const played = rolloutGroup(forever, group, { tolerance: limited });
+      await expect(played).rejects.toThrow(GroupFailedError);
+      expect(closed).toEqual([1, 1]);
+    });
   });
 
   it("fails when the retries are used up", async () => {
@@ -255,13 +302,13 @@ describe("a group", () => {
     expect(made()).toBeLessThanOrEqual(6);
   });
 
-  it("fails at once when asked to", async () => {
+  it("fails at once on request", async () => {
     const { group, made } = flaky([1, 0]);
     await expect(members(group, failFast)).rejects.toThrow(/member 0 fails/);
     expect(made()).toBe(2);
   });
 
-  it("does with three quarters where that is enough", async () => {
+  it("accepts three quarters if that is enough", async () => {
     expect(await members(flaky([0, 9, 0, 0]).group, minViableGroup)).toEqual([0, 2, 3]);
     expect(await members(flaky([0, 9, 1, 0]).group, minViableGroup)).toHaveLength(3);
     await expect(members(flaky([9, 9, 0, 0]).group, minViableGroup)).rejects.toThrow(
@@ -269,7 +316,7 @@ describe("a group", () => {
     );
   });
 
-  it("is played again as a whole where its members share something", async () => {
+  it("is replayed as a whole if its members share state", async () => {
     let tries = 0;
     let closed = 0;
     const group: EnvironmentGroup = {
@@ -317,7 +364,7 @@ describe("a group", () => {
     expect(new Set(ended)).toEqual(new Set([0, 1]));
   });
 
-  it("plays an episode that hangs again, within a time that keeps nothing of it", async () => {
+  it("replays an episode that hangs, after a timeout", async () => {
     let hangs = true;
     const policy: Policy = (request) => {
       if (!hangs) return echo(request);
@@ -334,7 +381,7 @@ describe("a group", () => {
     expect(errors).toEqual([expect.objectContaining({ name: "TimeoutError" })]);
   });
 
-  describe("whose members share their prompt", () => {
+  describe("with members that share their prompt", () => {
     /** Answers with its number among those that were asked for together; alone with 99. */
     const counted = (): { policy: Policy; asked: number[][] } => {
       const asked: number[][] = [];
@@ -353,7 +400,7 @@ describe("a group", () => {
     const firsts = ({ trajectories }: { trajectories: readonly Trajectory[] }): number[][] =>
       trajectories.map(({ transitions }) => [...transitions[0]!.action.tokens]);
 
-    it("asks for their first turns at once, whenever they are ready, and for the rest one by one", async () => {
+    it("requests their first turns together, and the rest one by one", async () => {
       const { policy, asked } = counted();
       const group = await play(policy, (member) => ({
         ...counting(2),
@@ -381,7 +428,7 @@ describe("a group", () => {
       expect(asked).toEqual([[7], [1], [1]]);
     });
 
-    it("asks one by one when the request for all of them fails", async () => {
+    it("requests one by one when the joint request fails", async () => {
       const { policy } = counted();
       let requests = 0;
       const many = (): Promise<never> => (requests++, Promise.reject(new Error("lost")));
@@ -393,7 +440,7 @@ describe("a group", () => {
     });
   });
 
-  it("adds what the group itself gives, and refuses another number of rewards", async () => {
+  it("adds the group's own rewards, and refuses another number of rewards", async () => {
     const graded = groupOf({
       size: 2,
       make: () => counting(1),
@@ -406,7 +453,7 @@ describe("a group", () => {
     await expect(rolloutGroup(echo, wrong)).rejects.toThrow(/one per episode \(2\), got 0/);
   });
 
-  it("takes back what a limit allowed an episode to earn, where that is wanted", async () => {
+  it("removes rewards earned at a limit on request", async () => {
     const group = groupOf({ size: 1, make: () => counting(9) });
     const limits = { maxTurns: 2 };
     const { finalRewards, metrics } = await rolloutGroup(echo, group, {
@@ -436,7 +483,7 @@ describe("a group", () => {
     expect([graded, quick.finalRewards]).toEqual([grades + 1, [2]]);
   });
 
-  it("fails when grading takes too long, and rejects with the reason when it is given up", async () => {
+  it("fails when grading takes too long, and rejects with the reason when it is aborted", async () => {
     const slow = groupOf({
       size: 1,
       make: () => counting(1),

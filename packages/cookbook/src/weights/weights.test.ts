@@ -269,7 +269,7 @@ function readConfig(adapter: string): PeftJson {
 }
 
 describe("merging", () => {
-  it("gives what PEFT's own merge gives", async () => {
+  it("equals PEFT's own merge", async () => {
     const output = path.join(folder, "merged");
     await mergeAdapter({
       base: path.join(fixtures, "qwen3/model"),
@@ -286,7 +286,7 @@ describe("merging", () => {
     expect(existsSync(path.join(output, "tokenizer.json"))).toBe(true);
   });
 
-  it("parts tied embeddings, because the input side was never trained", async () => {
+  it("unties embeddings, because the input side was never trained", async () => {
     const { base, adapter } = await place(
       { tie_word_embeddings: true },
       { "model.embed_tokens.weight": [7, 4], "model.norm.weight": [4] },
@@ -409,7 +409,7 @@ describe("merging", () => {
     ).rejects.toThrow("is square");
   });
 
-  it("puts modules that the model has as one into their rows, behind the family's prefix", async () => {
+  it("puts parts of fused modules into their rows, after the family's prefix", async () => {
     const target = "model.language_model.layers.0.linear_attn.in_proj_qkv.weight";
     const parent = "model.layers.0.linear_attn";
     const { base, adapter } = await place(
@@ -555,7 +555,7 @@ describe("merging", () => {
     ["use_dora", true],
     ["rank_pattern", { "model.q": 4 }],
     ["modules_to_save", ["lm_head"]],
-  ])("refuses adapters whose %s changes what the factors mean", async (field, value) => {
+  ])("refuses adapters with %s, which changes the meaning of the factors", async (field, value) => {
     await place({}, { "model.q.weight": [5, 4] }, { "model.q": { a: [rank, 4], b: [5, rank] } });
     const file = path.join(folder, "adapter/adapter_config.json");
     writeFileSync(file, JSON.stringify({ r: rank, lora_alpha: alpha, [field]: value }));
@@ -590,7 +590,7 @@ describe("merging", () => {
     await expect(merging).rejects.toThrow("is not a valid safetensors file: it is truncated");
   });
 
-  it("writes an index for several files, and nothing over a folder that exists", async () => {
+  it("writes an index for several files, and never into an existing folder", async () => {
     await place({}, { "model.q.weight": [5, 4] }, { "model.q": { a: [rank, 4], b: [5, rank] } });
     await writeTensors(
       path.join(folder, "base/more.safetensors"),
@@ -621,7 +621,7 @@ describe("an adapter for servers", () => {
     };
   };
 
-  it("applied as PEFT does gives the merged weights", async () => {
+  it("applied like in PEFT gives the merged weights", async () => {
     const parent = "model.layers.0.linear_attn";
     const experts = "model.language_model.layers.0.mlp.experts";
     const { base } = await place(
@@ -670,7 +670,7 @@ describe("an adapter for servers", () => {
     }
   });
 
-  it("can leave the unembedding out, and says so", async () => {
+  it("can leave the unembedding out, with a note", async () => {
     await place(
       {},
       { "model.q.weight": [5, 4], "lm_head.weight": [7, 4] },
@@ -687,7 +687,7 @@ describe("an adapter for servers", () => {
     expect((await exported()).result.targetModules).toEqual(["q"]);
   });
 
-  it("is refused for models whose adapters servers do not take", async () => {
+  it("is refused for models without adapter support in servers", async () => {
     await place(
       { model_type: "deepseek_v3" },
       { "model.q.weight": [5, 4] },
@@ -698,7 +698,7 @@ describe("an adapter for servers", () => {
   });
 });
 
-it("a model card tells what it is, how it was made and how good it is", () => {
+it("a model card describes the model, its training and its evaluation", () => {
   const card = modelCard({
     name: "garden",
     baseModel: "Qwen/Qwen3-8B",

@@ -5,7 +5,7 @@ export type Chunk =
   | { readonly tokens: number[] }
   | { readonly image: number; readonly name: string };
 
-/** Pictures are told apart by their names, so a picture's bytes are its name. */
+/** Pictures are identified by name, so a picture's bytes are its name. */
 export function toModelInput(chunks: readonly Chunk[]): ModelInput {
   return new ModelInput({
     chunks: chunks.map((chunk) =>

@@ -5,7 +5,7 @@ import type { Term, TermResult } from "../../src/losses/term.js";
 /** One datum: rows of log-probabilities, one number or a list of candidates per position. */
 export type Rows = readonly (number | readonly number[])[];
 
-/** A datum whose targets have the shape of the rows; weights are per position. */
+/** A datum with targets of the rows' shape; weights are per position. */
 export function datumFor(rows: Rows, weights?: readonly number[]): Datum {
   const width = Array.isArray(rows[0]) ? rows[0].length : 1;
   const shape = width === 1 && !Array.isArray(rows[0]) ? [rows.length] : [rows.length, width];

@@ -2,8 +2,8 @@ import type { Message, Renderer } from "@tinker-ts/cookbook/renderers";
 import { ModelInput } from "tinker-ts";
 
 /**
- * A chat format for tests of what happens around renderers: `role: text` and a newline, every character a token. What
- * is said can be read in the tokens.
+ * A chat format for tests around renderers: `role: text` and a newline, every character a token, so that
+ * texts can be read in the tokens.
  */
 export function talkRenderer(): Renderer & {
   readonly spell: (tokens: Iterable<number>) => string;

@@ -1,5 +1,5 @@
 // Trains on the counting data in a process of its own, so that a test can kill it.
-// Arguments: model, folder of the run, options as JSON. Tells every step on stdout, and the result with a hash of the weights.
+// Arguments: model, folder of the run, options as JSON. Prints every step on stdout, and the result with a hash of the weights.
 import { train } from "@tinker-ts/cookbook/supervised";
 import { ServiceClient } from "tinker-ts";
 import { register } from "tsx/esm/api";

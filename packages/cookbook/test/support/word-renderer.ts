@@ -2,7 +2,7 @@ import type { Message, Renderer, TrainOnWhat } from "@tinker-ts/cookbook/rendere
 import { ModelInput } from "tinker-ts";
 
 /**
- * A chat format in which every word is a token, for tests of what happens around renderers: `(role) words .`
+ * A chat format in which every word is a token, for tests around renderers: `(role) words .`
  * with everything of the trained messages learned but their headers.
  */
 export function wordRenderer(vocabulary: Map<string, number> = new Map()): Renderer {

@@ -24,6 +24,7 @@ export type { ClientEvent, EventListener, OperationName } from "../runtime/event
 export type { Logger, LogLevel } from "../runtime/logger.js";
 export type { RuntimeOptions } from "../runtime/runtime.js";
 export type { ConnectionOptions } from "../session/connection-plan.js";
+export type { MissingEndpoint, ServerDescription } from "../session/describe-server.js";
 export type { Dialect, DialectOption } from "../session/dialect.js";
 export { loadTokenizer, type LoadTokenizerOptions } from "./load-tokenizer.js";
 export type { FetchHandler } from "../transport/fetch-transport.js";

@@ -15,6 +15,7 @@ import type { Connection } from "../session/connection.js";
 import { consoleUrl } from "../session/console-url.js";
 import type { ProcessWatch } from "../session/process-end.js";
 import type { Session, SessionEnd } from "../session/session.js";
+import type { ServerDescription } from "../session/describe-server.js";
 import { noTelemetry } from "../telemetry/sink.js";
 import { describeFacts, inspectSymbol } from "../types/inspect.js";
 import type { SampleResponse } from "../types/sampling.js";
@@ -111,6 +112,18 @@ export class ServiceClient implements AsyncDisposable {
       return bounded("getServerCapabilities", { signal }, connection, () =>
         connection.call("getServerCapabilities", null, { signal }),
       );
+    });
+  }
+
+  /**
+   * What the server is and can do: its endpoints, flags, and what it is known to leave out without a word. Makes
+   * nothing at the server; asks for every endpoint once.
+   */
+  async describeServer(options: OperationOptions = {}): Promise<ServerDescription> {
+    return this.#bounded("describeServer", options, async (signal) => {
+      const connection = await this.#connection.get(signal);
+      const { describeServer } = await import("../session/describe-server.js");
+      return describeServer(connection, signal);
     });
   }
 

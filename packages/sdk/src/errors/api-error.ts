@@ -232,7 +232,10 @@ function wordsOf(
   body: unknown,
   request: FailedRequest | undefined,
 ): string | undefined {
-  const { detail } = body as { readonly detail?: unknown };
+  const { detail, ...other } = body as Readonly<Record<string, unknown>>;
+  // Some servers write their words elsewhere.
+  const words = other["error"] ?? other["error_message"];
+  if (detail === undefined && typeof words === "string" && words !== "") return words;
   if (typeof detail === "string" && detail !== "") {
     const isNoRoute = status === 404 && detail === "Not Found" && request;
     return isNoRoute

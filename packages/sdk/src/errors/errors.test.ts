@@ -34,9 +34,7 @@ describe("status errors", () => {
   });
 
   it("say what the body says", () => {
-    expect(statusError(409, { body: { error: "taken" } }).message).toBe(
-      'Error code: 409 - {"error":"taken"}',
-    );
+    expect(statusError(409, { body: { error: "taken" } }).message).toBe("Error code: 409 - taken");
     expect(statusError(409, { body: "taken" }).message).toBe("taken");
     expect(statusError(409).message).toBe("Error code: 409");
     expect(statusError(409)).toBeInstanceOf(ConflictError);
@@ -44,7 +42,7 @@ describe("status errors", () => {
   });
 });
 
-describe("whose fault it is", () => {
+describe("the category of an error", () => {
   it("is found along the chain of causes, also when the chain is a circle", () => {
     const user = new RequestFailedError("bad", { requestId: "r", category: "user" });
     expect(isUserError(new ResultError("r", "x", { cause: new Error("y", { cause: user }) }))).toBe(
@@ -63,7 +61,7 @@ describe("whose fault it is", () => {
   });
 });
 
-it("every error is a TinkerError with a code and says whether to retry", () => {
+it("every error is a TinkerError with a code and a retry flag", () => {
   expect(new APITimeoutError()).toMatchObject({ code: "timeout", isRetryable: true });
   expect(new RequestExpiredError("r")).toMatchObject({
     code: "request_expired",

@@ -39,9 +39,20 @@ export const receiveSamplingClient = refusing(
   "create a client in the worker",
 );
 export const openSamplerHandle = receiveSamplingClient;
+export function transferState(): never {
+  throw notInBrowser("thread to hand clients to", "create a client in the worker");
+}
+export const samplerHandle = transferState;
 export function SideSamplingClient(): never {
   throw notInBrowser("side thread", "leave sideThread out");
 }
+
+/** What servers leave out without a word is looked for outside of browsers alone, where each byte counts less. */
+export const checkAdapter = async (): Promise<void> => {};
+export const checkClipping = checkAdapter;
+export const checkSampling = checkAdapter;
+export const noteCutSamples = checkAdapter;
+export const describeServer = refusing("need to look at a server", "run tinker-ts doctor");
 
 /** A page gets no signals. */
 export const watchProcessEnd = () => ({ seen: undefined, stop: () => {} });

@@ -9,7 +9,7 @@ import { Semaphore } from "./semaphore.js";
 import { yieldToEventLoop } from "./yield-to-event-loop.js";
 
 describe("waiting", () => {
-  it("sleeps until it is given up, and leaves no listener either way", async () => {
+  it("sleeps until it is aborted, and leaves no listener either way", async () => {
     const controller = new AbortController();
     await sleep(systemClock, 1, controller.signal);
     const sleeping = sleep(systemClock, 60_000, controller.signal);
@@ -29,7 +29,7 @@ describe("waiting", () => {
 });
 
 describe("cancellation", () => {
-  it("puts one listener on a signal however many listen, and takes it away with the last", () => {
+  it("puts one listener on a signal for any number of listeners, and removes it with the last", () => {
     const { signal } = new AbortController();
     const stops = Array.from({ length: 100 }, () => onAbort(signal, () => {}));
     expect(getEventListeners(signal, "abort")).toHaveLength(1);
@@ -40,24 +40,27 @@ describe("cancellation", () => {
     expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
-  it.each(["AbortController", "Canceller"] as const)("tells everybody once (%s)", (kind) => {
-    const source = kind === "Canceller" ? new Canceller() : new AbortController();
-    const signal = source instanceof Canceller ? source : source.signal;
-    const heard: unknown[] = [];
-    const listener = (reason: unknown): void => void heard.push(reason);
-    onAbort(signal, listener);
-    onAbort(signal, listener);
-    onAbort(signal, listener)();
-    source.abort("why");
-    source.abort("again");
-    onAbort(signal, (reason) => heard.push(`late ${String(reason)}`));
-    expect(heard).toEqual(["why", "why", "late why"]);
-    expect(() => signal.throwIfAborted()).toThrow();
-  });
+  it.each(["AbortController", "Canceller"] as const)(
+    "notifies every listener once (%s)",
+    (kind) => {
+      const source = kind === "Canceller" ? new Canceller() : new AbortController();
+      const signal = source instanceof Canceller ? source : source.signal;
+      const received: unknown[] = [];
+      const listener = (reason: unknown): void => void received.push(reason);
+      onAbort(signal, listener);
+      onAbort(signal, listener);
+      onAbort(signal, listener)();
+      source.abort("why");
+      source.abort("again");
+      onAbort(signal, (reason) => received.push(`late ${String(reason)}`));
+      expect(received).toEqual(["why", "why", "late why"]);
+      expect(() => signal.throwIfAborted()).toThrow();
+    },
+  );
 });
 
 describe("a semaphore", () => {
-  it("serves in order and skips those who gave up", async () => {
+  it("serves in order and skips aborted waiters", async () => {
     const semaphore = new Semaphore(1);
     await semaphore.acquire(1);
     const order: string[] = [];
@@ -77,7 +80,7 @@ describe("a semaphore", () => {
     expect(semaphore.tryAcquire()).toBe(true);
   });
 
-  it("refuses at once what was given up before", async () => {
+  it("rejects at once if already aborted", async () => {
     const gone = new Canceller();
     gone.abort(new Error("gone"));
     await expect(new Semaphore(1).acquire(1, gone)).rejects.toThrow("gone");
@@ -85,7 +88,7 @@ describe("a semaphore", () => {
 });
 
 describe("a byte semaphore", () => {
-  it("lets a request of any size pass, alone", async () => {
+  it("admits a request of any size, alone", async () => {
     const semaphore = new Semaphore(10);
     await semaphore.acquire(1_000);
     expect(semaphore.left).toBe(-990);
@@ -98,7 +101,7 @@ describe("a byte semaphore", () => {
     expect(semaphore.left).toBe(9);
   });
 
-  it("never admits anybody while the balance is negative, and loses no byte", async () => {
+  it("never admits a request while the balance is negative, and loses no byte", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ size: fc.nat(50), gaveUp: fc.boolean() }), { maxLength: 40 }),
@@ -142,16 +145,16 @@ describe("events and logs", () => {
       warn: silent,
       error: (line) => lines.push(line),
     });
-    const heard: string[] = [];
+    const received: string[] = [];
     hub.subscribe(() => {
       throw new Error("broken listener");
     });
-    const stop = hub.subscribe(({ type }) => heard.push(type));
+    const stop = hub.subscribe(({ type }) => received.push(type));
     hub.emit({ type: "sessionStart", sessionId: "s" });
     hub.emit({ type: "sessionStart", sessionId: "s" });
     stop();
     hub.emit({ type: "sessionStart", sessionId: "s" });
-    expect(heard).toEqual(["sessionStart", "sessionStart"]);
+    expect(received).toEqual(["sessionStart", "sessionStart"]);
     expect(lines).toEqual([expect.stringContaining("broken listener")]);
   });
 

@@ -9,7 +9,7 @@ import { ownArray } from "./typed-lists.js";
 const made = (code: string) => runInNewContext(code);
 
 it.each(["Float32Array", "Float64Array", "Int8Array", "Int16Array", "Int32Array", "Uint8Array"])(
-  "makes a %s of another realm one of this, in the same memory",
+  "converts a %s of another realm to this one without copying",
   (kind) => {
     const other = made(`new ${kind}([1, 2, 3]).subarray(1)`);
     const own = ownArray(other);

@@ -10,7 +10,7 @@ import { redact } from "./redact.js";
 import { openTelemetry } from "./telemetry.js";
 
 describe("the queue", () => {
-  it("is sent in batches of a hundred and bounded; what does not fit is dropped and said", async () => {
+  it("is sent in batches of a hundred and bounded; overflow is dropped and reported", async () => {
     const warnings: string[] = [];
     const silent = (): void => {};
     const runtime = createRuntime({

@@ -9,7 +9,11 @@ import {
   type Send,
 } from "./message.js";
 import { ArgumentError } from "../errors/argument-error.js";
-import { APIConnectionError, APIResponseValidationError } from "../errors/api-error.js";
+import {
+  APIConnectionError,
+  APIResponseValidationError,
+  APIStatusError,
+} from "../errors/api-error.js";
 import { CredentialError } from "../errors/tinker-error.js";
 import { WireError } from "../errors/wire-error.js";
 import type { Cancellation } from "../runtime/cancellation.js";
@@ -177,7 +181,11 @@ export class Api {
         retries,
       });
       const attempt = (index: number) => this.#try(route, request, index, retries);
-      return retryAfter(error, attempt, policy, { clock, signal, isBackground });
+      return retryAfter(error, attempt, policy, { clock, signal, isBackground }).catch(
+        (failure: unknown) => {
+          throw namedIfMissing(failure, route);
+        },
+      );
     }
   }
 
@@ -287,6 +295,19 @@ export function jsonBody(json: unknown): EncodedBody {
 }
 
 const noHeaders: Headers = {};
+
+/** The text of a 404 that is about a path and not about something that the path names. */
+const noSuchPath = /^$|<html|not found"?}?$|there is no (get|post|put|delete) |no such endpoint/i;
+
+/** A server that is too old for an endpoint says only that it has no such path. */
+function namedIfMissing(error: unknown, { method, path, since }: Route): unknown {
+  if (since === undefined || !(error instanceof APIStatusError)) return error;
+  const { status, body } = error;
+  const text = typeof body === "string" ? body : stringifyJson(body ?? "").replace(/^"|"$/g, "");
+  if (status !== 405 && status !== 501 && !(status === 404 && noSuchPath.test(text))) return error;
+  error.message = `The server does not offer ${method} ${path}, which clients call since ${since} (HTTP ${status}).`;
+  return error;
+}
 
 /** Most requests have headers of one kind; only the others need a new object. */
 function ownHeaders(body: EncodedBody | null, { headers, streams }: CallOptions): Headers {

@@ -71,7 +71,7 @@ describe("the retry policy", () => {
     expect(retryDelayMs(0, headers, now, () => 0)).toBe(delayMs);
   });
 
-  it("waits ever longer up to ten seconds, less up to a quarter by chance", () => {
+  it("waits longer up to ten seconds, minus a random quarter", () => {
     const delays = [0, 1, 2, 3, 4, 5, 6].map((count) => retryDelayMs(count, {}, 0, () => 0));
     expect(delays).toEqual([500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
     expect(retryDelayMs(0, undefined, 0, () => 1)).toBe(375);
@@ -123,7 +123,7 @@ describe("credentials", () => {
     else expect(find).toThrow(/tml-/);
   });
 
-  it("tells how to get one when there is none, and needs none for a server of one's own", () => {
+  it("fails with instructions when there is none, and needs none for a custom server", () => {
     expect(() => findCredential(undefined, {}, true)).toThrow(
       /TINKER_API_KEY.*TINKER_BASE_URL.*local:/,
     );
@@ -132,7 +132,7 @@ describe("credentials", () => {
     expect(resolveCredential(source, { enforceCommand: false })()).toBeUndefined();
   });
 
-  it("prefers the argument, and a command only where there is no usable key", async () => {
+  it("prefers the argument, and uses a command only without a usable key", async () => {
     const env = { TINKER_API_KEY: "tml-env", TINKER_CREDENTIAL_CMD: "echo ' tml-command '" };
     const from = (key: string | undefined, enforceCommand: boolean, variables = env) =>
       resolveCredential(findCredential(key, variables, true), { enforceCommand })();

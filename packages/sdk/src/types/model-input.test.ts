@@ -23,7 +23,7 @@ describe("ModelInput", () => {
     expect(ModelInput.empty().appendInt(7).toInts()).toEqual(Int32Array.of(7));
   });
 
-  it("counts pictures by what they are expected to take, audio by its frames", () => {
+  it("counts pictures by expected tokens, audio by frames", () => {
     const picture = { data: new Uint8Array(3), format: "png", expectedTokens: 5 } as const;
     const input = ModelInput.fromInts([1])
       .append(picture)

@@ -26,22 +26,20 @@ export interface DatumProvenance {
 /** Refuses runs that do not cover a number of positions. */
 export function checkSpans(field: string, spans: readonly ProvenanceSpan[], length: number): void {
   let covered = 0;
-  spans.forEach(({ kind, sequenceId, offset = 0, length: count }, index) => {
-    const check = (name: string, isValid: boolean, wanted: string): void => {
-      if (!isValid) throw new ArgumentError(`${field}[${index}].${name}`, `must be ${wanted}`);
-    };
-    check("kind", kind === "prompt" || kind === "sampled", "prompt or sampled");
-    check(
-      "sequenceId",
-      typeof sequenceId === "string" && sequenceId !== "",
-      "the id of a sequence",
-    );
-    check("offset", Number.isSafeInteger(offset) && offset >= 0, "a whole number of 0 or more");
-    check("length", Number.isSafeInteger(count) && count >= 1, "a whole number of 1 or more");
+  spans.forEach((span, index) => {
+    const { kind, sequenceId, offset = 0, length: count } = span;
+    const problem =
+      (kind !== "prompt" && kind !== "sampled" && "kind") ||
+      ((typeof sequenceId !== "string" || sequenceId === "") && "sequenceId") ||
+      (!(Number.isSafeInteger(offset) && offset >= 0) && "offset") ||
+      (!(Number.isSafeInteger(count) && count >= 1) && "length");
+    if (problem) {
+      throw new ArgumentError(`${field}[${index}].${problem}`, `cannot be ${span[problem]}`);
+    }
     covered += count;
   });
   if (covered === length) return;
-  throw new ArgumentError(field, `covers ${covered} positions, but there are ${length}`);
+  throw new ArgumentError(field, `covers ${covered} of ${length} positions`);
 }
 
 /** Where a datum of a whole prompt and the sequence sampled from it comes from, shifted by one as `policyDatum` does. */
@@ -50,16 +48,15 @@ export function sampleProvenance(
   promptLength: number,
   sampledLength: number,
 ): DatumProvenance {
-  const prompt = (offset: number, length: number): ProvenanceSpan[] =>
-    length > 0 ? [{ kind: "prompt", sequenceId, offset, length }] : [];
-  const sampled = (length: number): ProvenanceSpan[] =>
-    length > 0 ? [{ kind: "sampled", sequenceId, length }] : [];
-  const isBare = promptLength === 0;
-  const targets: ProvenanceSpan = isBare
-    ? { kind: "sampled", sequenceId, offset: 1, length: sampledLength - 1 }
-    : { kind: "sampled", sequenceId, length: sampledLength };
+  const span = (kind: ProvenanceSpan["kind"], offset: number, length: number): ProvenanceSpan[] =>
+    length > 0 ? [{ kind, sequenceId, offset, length }] : [];
+  // Without a prompt nothing predicts the first token.
+  const first = promptLength === 0 ? 1 : 0;
   return {
-    modelInput: [...prompt(0, promptLength), ...sampled(sampledLength - 1)],
-    lossFnInputs: [...prompt(1, promptLength - 1), targets],
+    modelInput: [...span("prompt", 0, promptLength), ...span("sampled", 0, sampledLength - 1)],
+    lossFnInputs: [
+      ...span("prompt", 1, promptLength - 1),
+      ...span("sampled", first, sampledLength - first),
+    ],
   };
 }

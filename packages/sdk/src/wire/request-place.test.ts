@@ -4,7 +4,7 @@ import { readRequestPlace } from "./request-place.js";
 
 const json = (value: unknown): Uint8Array => Buffer.from(JSON.stringify(value));
 
-it("finds the place of a request whatever else is wrong with it", () => {
+it("finds the place of a request despite other errors", () => {
   const place = { modelId: "m", seqId: 7 };
   const body = { model_id: "m", seq_id: 7, loss_fn: 1, more: [] };
   expect(readRequestPlace(json(body), "json")).toEqual(place);
@@ -31,6 +31,6 @@ it.each([
   expect(readRequestPlace(bytes, "json")).toBeUndefined();
 });
 
-it("finds none in bytes that are no protobuf", () => {
+it("finds none in bytes that are not protobuf", () => {
   expect(readRequestPlace(Buffer.from([0xff, 0xff]), "proto")).toBeUndefined();
 });

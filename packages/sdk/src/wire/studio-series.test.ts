@@ -44,7 +44,7 @@ const anySeries = fc.nat(9).chain((length) =>
     }),
 );
 
-it("reads series as they were written, whatever their names and columns", () => {
+it("round-trips series of any names and columns", () => {
   fc.assert(
     fc.property(fc.array(anySeries, { maxLength: 4 }), (series) => {
       const read = readStudioSeries(writeStudioSeries(series).buffer as ArrayBuffer);

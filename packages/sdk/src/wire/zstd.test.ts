@@ -26,7 +26,7 @@ it("refuses data that is not zstd or is cut off", async () => {
   }
 });
 
-it("handles frames that do not tell their size, within the limit", async () => {
+it("handles frames without a size, within the limit", async () => {
   const decompressed = await decompressZstd(streamedFrame);
   expect(decompressed).toHaveLength(300);
   await expect(decompressZstd(streamedFrame, 200)).rejects.toThrow("larger than 200");

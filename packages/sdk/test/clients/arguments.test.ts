@@ -57,7 +57,7 @@ describe("options of a service client", () => {
     expect(argumentError(() => new ServiceClient(options)).message).toMatch(message);
   });
 
-  it("whose credential command prints what cannot be sent fail without a second try", async ({
+  it("with a credential command that prints invalid characters fail without a retry", async ({
     service,
   }) => {
     const env = { TINKER_CREDENTIAL_CMD: "printf 'tml-€'" };
@@ -77,7 +77,7 @@ const open = async (service: FakeService) => {
 };
 
 describe("arguments of calls", () => {
-  it("that are text where tokens belong say what to do", async ({ service }) => {
+  it("that are text instead of tokens fail with a suggestion", async ({ service }) => {
     const { sampling, training } = await open(service);
     const prompt = "Once upon a time" as unknown as number[];
     const wanted = /^prompt: text must be encoded first: pass the token ids of tokenizer.encode/;
@@ -93,7 +93,7 @@ describe("arguments of calls", () => {
     }
   });
 
-  it("in Python's spelling name the right one", async ({ service }) => {
+  it("in Python's spelling fail with the right name", async ({ service }) => {
     const { sampling, training } = await open(service);
     const messages = [
       () => sampling.sample({ prompt: [1], samplingParams: { max_tokens: 5 } as never }),
@@ -113,7 +113,7 @@ describe("arguments of calls", () => {
     ]);
   });
 
-  it("of the makers of clients are checked too", async ({ service }) => {
+  it("of methods that create clients are checked too", async ({ service }) => {
     const client = service.client();
     await expect(
       client.createLoraTrainingClient({ baseModel: "m", loraRank: 4 } as never),
@@ -130,7 +130,7 @@ describe("arguments of calls", () => {
     expect(service.server.seen).toEqual([]);
   });
 
-  it("are named once, by the caller's own names", async ({ service }) => {
+  it("are named once, by the caller's names", async ({ service }) => {
     const { sampling, training } = await open(service);
     const messages = [
       () => training.forward([datum], "mse" as never),

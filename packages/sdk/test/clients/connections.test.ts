@@ -10,7 +10,7 @@ import { datum, serviceTest as it } from "../support/service-test.js";
 import { settle } from "../support/test-clock.js";
 
 describe("long polls", () => {
-  it("do not starve anything, however many there are", async ({ service }) => {
+  it("do not starve other requests", async ({ service }) => {
     const client = service.client();
     const sampling = await client.createSamplingClient({ baseModel: "m" });
     const training = await client.createLoraTrainingClient({ baseModel: "m" });
@@ -32,7 +32,7 @@ describe("long polls", () => {
     await Promise.allSettled(held);
   });
 
-  it("share a limit of connections, and all get their turn", async ({ service }) => {
+  it("share a limit of connections fairly", async ({ service }) => {
     const client = service.client({ sockets: { maxConnections: 3 } });
     const sampling = await client.createSamplingClient({ baseModel: "m" });
     service.clock.isManual = true;
@@ -56,13 +56,13 @@ describe("long polls", () => {
 });
 
 describe("connections", () => {
-  it("are used again", async ({ service }) => {
+  it("are reused", async ({ service }) => {
     const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
     for (let step = 0; step < 20; step++) await training.optimStep();
     expect(await service.server.connectionCount()).toBeLessThanOrEqual(4);
   });
 
-  it("that the server closed are opened again without an error", async ({ service }) => {
+  it("closed by the server are reopened without an error", async ({ service }) => {
     const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
     for (let step = 0; step < 3; step++) {
       service.server.script("optimStep", (response, request) => {
@@ -89,7 +89,7 @@ describe("connections", () => {
     expect(service.server.requestsTo("forwardBackward")).toHaveLength(1);
   });
 
-  it("that cannot be opened say so", async ({ service }) => {
+  it("that cannot be opened give an error", async ({ service }) => {
     const { url } = service.server;
     const port = Number(new URL(url).port);
     const client = service.client({
@@ -166,7 +166,7 @@ describe("HTTP/2", () => {
     },
   );
 
-  it("is not insisted on", async () => {
+  it("is not required", async () => {
     const { server, url, versions } = await start("1.1");
     await sampleMany(url);
     expect([...versions]).toEqual(["1.1"]);
@@ -175,7 +175,7 @@ describe("HTTP/2", () => {
   });
 });
 
-it("an answer may be large and come in many parts", async ({ service }) => {
+it("a response may be large and arrive in many parts", async ({ service }) => {
   const models = Array.from({ length: 50_000 }, (_, index) => ({ model_name: `model-${index}` }));
   service.server.handle("getServerCapabilities", () => json({ supported_models: models }));
   const { supportedModels } = await service.client().getServerCapabilities();

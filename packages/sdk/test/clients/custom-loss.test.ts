@@ -14,7 +14,7 @@ const logprobs = [
   [-0.5, -0.25],
 ];
 
-/** A service whose passes return known logprobs. */
+/** A service with known logprobs. */
 const open = (service: FakeService) => {
   service.server.handle("forwardBackward", () =>
     service.accept("ForwardBackwardOutput", {
@@ -44,7 +44,7 @@ const passes = (service: FakeService) =>
     };
   });
 
-/** sum(logprob^2), whose derivative is twice the logprob. */
+/** sum(logprob^2); the derivative is twice the logprob. */
 const squares: CustomLossFn = (_, tensors) => ({
   loss: tensors
     .flatMap((tensor) => tensor.toList())
@@ -98,7 +98,7 @@ describe("a custom loss", () => {
     });
   });
 
-  it("may be written with jax arrays, whose gradients come by themselves", async ({ service }) => {
+  it("may be written with jax arrays, with automatic gradients", async ({ service }) => {
     const training = await open(service);
     const loss = jaxLoss((_, arrays: np.Array[]) => {
       const total = arrays.map((array) => np.square(array).sum()).reduce((a, b) => a.add(b));
@@ -178,7 +178,7 @@ describe("a custom loss", () => {
     },
   );
 
-  it("has both passes in front of a step that is called behind it", async ({ service }) => {
+  it("runs both passes before a step that is called after it", async ({ service }) => {
     const training = await open(service);
     const first = training.forwardBackwardCustom(data, squares);
     const second = training.optimStep();
@@ -187,7 +187,7 @@ describe("a custom loss", () => {
     expect(service.server.requestsTo("optimStep")[0]!.json).toMatchObject({ seq_id: 3 });
   });
 
-  it("that never returns can be given up", async ({ service }) => {
+  it("that never returns can be cancelled", async ({ service }) => {
     const training = await open(service);
     const future = training.forwardBackwardCustom(data, () => new Promise(() => {}));
     await service.server.until(() => service.server.requestsTo("retrieveFuture").length === 2);

@@ -11,7 +11,7 @@ const contentTypes = (service: FakeService) =>
     .map(({ headers }) => headers["content-type"]);
 
 describe("a server without the configuration endpoint", () => {
-  test("is spoken to in JSON", async () => {
+  test("gets JSON", async () => {
     const service = await FakeService.start("json");
     const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
     await training.forwardBackward([datum], "ppo", { lossFnConfig: { clip: 0.5 } });
@@ -55,7 +55,7 @@ describe("a server that refuses protobuf bodies", () => {
     },
   );
 
-  it("and JSON too gets its first refusal told, and protobuf the next time", async ({
+  it("and JSON too fails with its first error, and gets protobuf the next time", async ({
     service,
   }) => {
     const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
@@ -73,7 +73,7 @@ describe("a server that refuses protobuf bodies", () => {
     ["500", json({ detail: "crashed" }, 500)],
     ["a lost connection", drop("before")],
   ] as const)(
-    "for their content and answers JSON with %s gets the real refusal told, and the client goes on",
+    "for their content and answers JSON with %s fails with the original error, and the client continues",
     async ([, second], { service }) => {
       const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
       service.server.script("forwardBackward", json({ detail: "length mismatch" }, 422), second);
@@ -87,9 +87,7 @@ describe("a server that refuses protobuf bodies", () => {
     },
   );
 
-  it("and whose refusal of JSON is about its form too is told by its first one", async ({
-    service,
-  }) => {
+  it("and JSON for its form too fails with its first error", async ({ service }) => {
     const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
     const second = json({ detail: "what is this" }, 422);
     service.server.script("forwardBackward", json({ detail: "no protobuf, please" }, 415), second);
@@ -99,9 +97,7 @@ describe("a server that refuses protobuf bodies", () => {
     });
   });
 
-  it("with words about the form gets JSON for as long as any other request", async ({
-    service,
-  }) => {
+  it("with an error about the form gets JSON like any other request", async ({ service }) => {
     const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
     const refusal = json({ detail: [{ type: "json_invalid", loc: ["body", 0] }] }, 422);
     service.server.script("forwardBackward", refusal, bare(503), bare(503));
@@ -109,7 +105,7 @@ describe("a server that refuses protobuf bodies", () => {
     expect(contentTypes(service).slice(1)).toEqual(Array(3).fill("application/json"));
   });
 
-  it("after it has taken one means what it says", async ({ service }) => {
+  it("after accepting one is taken literally", async ({ service }) => {
     const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
     await training.forwardBackward([datum], "cross_entropy");
     service.server.script("forwardBackward", json({ detail: "bad token" }, 422));
@@ -121,7 +117,7 @@ describe("a server that refuses protobuf bodies", () => {
 });
 
 describe("a server that sends results as JSON", () => {
-  it("is taken for a JSON server until it takes a protobuf body", async ({ service }) => {
+  it("is treated as a JSON server until it accepts a protobuf body", async ({ service }) => {
     const client = service.client();
     const sampling = await client.createSamplingClient({ baseModel: "m" });
     service.server.script(
@@ -145,7 +141,7 @@ describe("a server that sends results as JSON", () => {
 });
 
 describe("a dialect that is given", () => {
-  it("as proto is never left", async ({ service }) => {
+  it("as proto is never changed", async ({ service }) => {
     const client = service.client({ dialect: "proto" });
     const training = await client.createLoraTrainingClient({ baseModel: "m" });
     service.server.script("forwardBackward", bare(415));
@@ -154,7 +150,7 @@ describe("a dialect that is given", () => {
     });
   });
 
-  it("as json is never left", async ({ service }) => {
+  it("as json is never changed", async ({ service }) => {
     const client = service.client({ dialect: "json" });
     const training = await client.createLoraTrainingClient({ baseModel: "m" });
     await training.forwardBackward([datum], "cross_entropy");
@@ -179,7 +175,9 @@ it("bodies are compressed where the server asks for it", async ({ service }) => 
   });
 });
 
-it("a body whose second form is of unknown fate is not called refused", async ({ service }) => {
+it("a body with an unknown outcome of its second form is not reported as refused", async ({
+  service,
+}) => {
   const client = service.client({ maxRetries: 0 });
   const training = await client.createLoraTrainingClient({ baseModel: "m" });
   service.server.script("forwardBackward", bare(415));

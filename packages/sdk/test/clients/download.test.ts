@@ -18,7 +18,7 @@ let folder = "";
 let archive: Buffer;
 let storage: ReturnType<typeof createServer>;
 let asked: IncomingMessage[] = [];
-/** What the storage does with its next requests; then it serves the archive as a good server. */
+/** Responses of the storage to its next requests; then it serves the archive. */
 let misdeeds: ((request: IncomingMessage, response: ServerResponse) => void)[] = [];
 
 beforeEach(async () => {
@@ -81,7 +81,7 @@ const open = (service: FakeService) => {
 const leftovers = async () => (await readdir(folder)).filter((name) => name.includes("target"));
 
 describe("a download", () => {
-  it("unpacks the checkpoint and tells its progress", async ({ service }) => {
+  it("unpacks the checkpoint and reports its progress", async ({ service }) => {
     const directory = path.join(folder, "deep/target");
     const progress: DownloadProgress[] = [];
     const onProgress = (step: DownloadProgress): void => void progress.push(step);
@@ -98,7 +98,7 @@ describe("a download", () => {
     expect(await readdir(path.join(folder, "deep"))).toEqual(["target"]);
   });
 
-  it("goes through the caller's fetch where there is one", async ({ service }) => {
+  it("uses the caller's fetch if there is one", async ({ service }) => {
     const fetched: string[] = [];
     const client = service.client({
       fetch: (request) => {
@@ -112,7 +112,7 @@ describe("a download", () => {
     expect(fetched.at(-1)).toBe(archiveUrl());
   });
 
-  it("goes on where the connection broke", async ({ service }) => {
+  it("resumes where the connection broke", async ({ service }) => {
     misdeeds = [breakAfter(500), breakAfter(200)];
     const directory = path.join(folder, "target");
     await open(service).downloadCheckpoint(checkpoint, { directory });
@@ -129,7 +129,7 @@ describe("a download", () => {
   it.for([
     ["of another place", "bytes 100-199/1000"],
     ["of no place", undefined],
-  ] as const)("begins anew when it is sent a part %s", async ([, range], { service }) => {
+  ] as const)("restarts when it receives a part %s", async ([, range], { service }) => {
     const sendPart = (_: IncomingMessage, response: ServerResponse): void => {
       response.writeHead(206, range === undefined ? {} : { "content-range": range });
       response.end("something else");
@@ -141,7 +141,7 @@ describe("a download", () => {
     expect(await readFile(path.join(directory, "sub/adapter_model.safetensors"))).toEqual(weights);
   });
 
-  it("begins anew when the archive has become shorter meanwhile", async ({ service }) => {
+  it("restarts when the archive has become shorter", async ({ service }) => {
     misdeeds = [breakAfter(500), (_, response) => void response.writeHead(416).end()];
     const directory = path.join(folder, "target");
     await open(service).downloadCheckpoint(checkpoint, { directory });
@@ -154,7 +154,7 @@ describe("a download", () => {
     expect(service.server.requestsTo("getCheckpointArchiveUrl")).toHaveLength(2);
   });
 
-  it("that keeps breaking fails and leaves nothing", async ({ service }) => {
+  it("that keeps breaking fails and leaves no files", async ({ service }) => {
     misdeeds = Array.from({ length: 5 }, () => breakAfter(0));
     const directory = path.join(folder, "target");
     await expect(open(service).downloadCheckpoint(checkpoint, { directory })).rejects.toThrow(
@@ -175,7 +175,7 @@ describe("a download", () => {
     expect(asked).toHaveLength(1);
   });
 
-  it("does not touch a folder that exists unless it is told to", async ({ service }) => {
+  it("does not touch an existing folder without overwrite", async ({ service }) => {
     const directory = path.join(folder, "target");
     await mkdir(directory);
     await writeFile(path.join(directory, "precious"), "x");
@@ -189,7 +189,7 @@ describe("a download", () => {
     expect(await readdir(directory)).toEqual(["adapter_config.json", "sub"]);
   });
 
-  it("keeps the old folder when the new one cannot be had", async ({ service }) => {
+  it("keeps the old folder when the download fails", async ({ service }) => {
     const directory = path.join(folder, "target");
     await mkdir(directory);
     await writeFile(path.join(directory, "precious"), "x");
@@ -201,7 +201,7 @@ describe("a download", () => {
     expect(await leftovers()).toEqual(["target"]);
   });
 
-  it("can be given up", async ({ service }) => {
+  it("can be cancelled", async ({ service }) => {
     misdeeds = [(_, response) => void response.writeHead(200).write("x")];
     const controller = new AbortController();
     const directory = path.join(folder, "target");

@@ -28,7 +28,7 @@ describeDialects(() => {
       await future;
     });
 
-    it("that fails unobserved does no harm, and can still be observed later", async ({
+    it("that fails unobserved causes no unhandled rejection, and can be observed later", async ({
       service,
     }) => {
       const unhandled: unknown[] = [];
@@ -55,7 +55,7 @@ describeDialects(() => {
       expect(Object.prototype.toString.call(training.optimStep())).toBe("[object ApiFuture]");
     });
 
-    it("tells its state, its request and where the time went", async ({ service }) => {
+    it("shows its state, its request and its timings", async ({ service }) => {
       const training = await open(service);
       let answer = (): void => {};
       const held: Reply = async (response, request) => {
@@ -84,19 +84,21 @@ describeDialects(() => {
       } satisfies FutureStatus);
     });
 
-    it("can be followed by listener and by iteration, until it is over", async ({ service }) => {
+    it("can be followed by listener and by iteration, until it has settled", async ({
+      service,
+    }) => {
       const training = await open(service);
       const paused = { type: "try_again", request_id: "r", queue_state: "paused_capacity" };
       service.server.script("retrieveFuture", json(paused));
       const future = training.optimStep();
-      const heard: string[] = [];
+      const states: string[] = [];
       const stopped: string[] = [];
-      future.onState(({ state }) => heard.push(state));
+      future.onState(({ state }) => states.push(state));
       future.onState(({ state }) => stopped.push(state))();
       const iterated: string[] = [];
       for await (const { state } of future) iterated.push(state);
       await future;
-      expect(heard).toEqual(["running", "paused", "done"]);
+      expect(states).toEqual(["running", "paused", "done"]);
       expect(iterated).toEqual(["queued", "running", "paused", "done"]);
       expect(stopped).toEqual([]);
       const late: string[] = [];
@@ -104,7 +106,7 @@ describeDialects(() => {
       expect(late).toEqual(["done"]);
     });
 
-    it("does not suffer from a listener that throws", async ({ service }) => {
+    it("is not affected by a listener that throws", async ({ service }) => {
       const training = await open(service);
       const future = training.optimStep();
       future.onState(() => {
@@ -126,7 +128,7 @@ describeDialects(() => {
   });
 
   describe("waiting for a result", () => {
-    it("has bounds of its own, which do not end the operation", async ({ service }) => {
+    it("has its own timeout, which does not end the operation", async ({ service }) => {
       const training = await open(service);
       service.clock.isManual = true;
       let answer = (): void => {};
@@ -152,8 +154,8 @@ describeDialects(() => {
     });
   });
 
-  describe("giving up", () => {
-    it("by cancel ends the polling", async ({ service }) => {
+  describe("cancelling", () => {
+    it("a future ends the polling", async ({ service }) => {
       const training = await open(service);
       service.server.handle("retrieveFuture", () => hang);
       const future = training.optimStep();
@@ -166,7 +168,7 @@ describeDialects(() => {
       await expect(other).rejects.toBe(reason);
     });
 
-    it("by a shared signal leaves no listener, with a thousand calls too", async ({ service }) => {
+    it("by a shared signal leaves no listener, also for a thousand calls", async ({ service }) => {
       const sampling = await service.client().createSamplingClient({ baseModel: "m" });
       const warnings: string[] = [];
       const listener = ({ name }: Error): void => void warnings.push(name);
@@ -181,7 +183,9 @@ describeDialects(() => {
       expect(getEventListeners(signal, "abort")).toEqual([]);
     });
 
-    it("by closing the client ends everything, and later calls at once", async ({ service }) => {
+    it("by closing the client ends all operations, and rejects later calls at once", async ({
+      service,
+    }) => {
       const client = service.client();
       const training = await client.createLoraTrainingClient({ baseModel: "m" });
       const sampling = await client.createSamplingClient({ baseModel: "m" });

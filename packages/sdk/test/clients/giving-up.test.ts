@@ -4,7 +4,7 @@ import { bare, drop, hang, json } from "../support/scripted-server.js";
 import { datum, serviceTest as it } from "../support/service-test.js";
 import { settle } from "../support/test-clock.js";
 
-describe("a pass that is given up before it is sent", () => {
+describe("a pass that is cancelled before it is sent", () => {
   const flags = { fwdbwd_dispatch_bytes_semaphore_size: 0 };
 
   it("by its timeout, while it waits for room, leaves the client usable", async ({ service }) => {
@@ -71,16 +71,16 @@ describe("a pass that is given up before it is sent", () => {
   );
 });
 
-describe("one who gives up", () => {
+describe("an aborted call", () => {
   const reasons = [
-    ["an error of their own", new Error("enough")],
+    ["an error of the caller", new Error("enough")],
     [
       "an error that looks like a lost connection",
       new APITimeoutError("the deadline of my request"),
     ],
   ] as const;
 
-  it.for(reasons)("with %s hears that and nothing else", async ([, reason], { service }) => {
+  it.for(reasons)("with %s rejects with that reason", async ([, reason], { service }) => {
     const events: ClientEvent[] = [];
     const client = service.client({ onEvent: (event) => events.push(event), telemetry: true });
     const sampling = await client.createSamplingClient({ baseModel: "m" });
@@ -93,12 +93,12 @@ describe("one who gives up", () => {
     await settle(20);
     expect(events.filter(({ type }) => type === "retry")).toEqual([]);
     expect(future.attempts).toEqual([]);
-    const told = service.server.requestsTo("telemetry").map(({ body }) => body.toString());
-    expect(told.join("")).not.toContain(reason.message);
+    const reports = service.server.requestsTo("telemetry").map(({ body }) => body.toString());
+    expect(reports.join("")).not.toContain(reason.message);
   });
 
   it.for(["sample", "createModel", "getServerCapabilities"] as const)(
-    "while %s is tried again gets their own reason",
+    "while %s is retried rejects with its reason",
     async (endpoint, { service }) => {
       service.clock.isManual = true;
       service.server.handle(endpoint, () => bare(503));
@@ -122,7 +122,7 @@ describe("one who gives up", () => {
     },
   );
 
-  it("is not quoted by another operation that runs out of time", async ({ service }) => {
+  it("is not quoted by the timeout of another operation", async ({ service }) => {
     service.clock.isManual = true;
     const client = service.client();
     const sampling = await client.createSamplingClient({ baseModel: "m" });
@@ -139,9 +139,7 @@ describe("one who gives up", () => {
     expect(error.message).not.toContain("the deadline of my request");
   });
 
-  it("by a timeout hears of failures since the call began, and of none before", async ({
-    service,
-  }) => {
+  it("by a timeout reports failures since the call began, and none before", async ({ service }) => {
     const replies = [json({ detail: "an old trouble" }, 503), json({ supported_models: [] })];
     service.server.handle("getServerCapabilities", () => replies.shift() ?? hang);
     const client = service.client();
@@ -159,7 +157,7 @@ describe("one who gives up", () => {
 });
 
 describe("a server that holds polls for minutes", () => {
-  it("is asked with more patience, without a warning", async ({ service }) => {
+  it("is polled with a longer timeout, without a warning", async ({ service }) => {
     service.clock.isManual = true;
     const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
     service.server.seen.length = 0;
@@ -219,7 +217,7 @@ describe("a server that wants to be paid", () => {
     expect(service.clock.now()).toBeLessThan(1_510_000);
   });
 
-  it("is not waited for any longer", async ({ service }) => {
+  it("is not retried beyond that", async ({ service }) => {
     service.flags["billing_exception_max_pause_duration_sec"] = 600;
     service.server.handle("listCheckpoints", () => json({ error: "unpaid" }, 402));
     await expect(service.client().createRestClient().listCheckpoints("r")).rejects.toMatchObject({
@@ -231,7 +229,7 @@ describe("a server that wants to be paid", () => {
 });
 
 describe("a poll that gets 429", () => {
-  it("waits for as long as the server asks", async ({ service }) => {
+  it("waits for the server's retry-after", async ({ service }) => {
     const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
     service.clock.sleeps.length = 0;
     service.server.script("retrieveFuture", bare(429, { "retry-after": "7" }));

@@ -179,7 +179,7 @@ const generic: readonly Row[] = [
     /gzip data is broken|not finished/,
   ],
   [
-    "packs with what nobody knows",
+    "uses an unknown compression",
     packed(Buffer.from(text), "rot13"),
     /rot13 data is broken|not finished/,
   ],
@@ -190,7 +190,7 @@ const generic: readonly Row[] = [
   ["redirects to data", moved("data:application/json,{}"), /data: address, which is not followed/],
   ["redirects to a file", moved("file:///etc/passwd", 307), /file: address, which is not followed/],
   ["redirects to a broken address", moved("http://[::1"), /302/],
-  ["redirects to a port that nobody listens on", moved("http://127.0.0.1:1/x"), notHttp],
+  ["redirects to a port without a listener", moved("http://127.0.0.1:1/x"), notHttp],
   ["refuses with an empty 400, over and over", bare(400), /400/],
   ["asks to come back in a year", bare(503, { "retry-after": "31536000" }), /503|not finished/],
   ["asks to come back in the past", bare(503, { "retry-after": "-5" }), /503|not finished/],

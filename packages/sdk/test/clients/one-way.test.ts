@@ -11,7 +11,7 @@ import { bare, json } from "../support/scripted-server.js";
 import { serviceTest as it } from "../support/service-test.js";
 
 /*
- * There is one way to the network: what is set for a client holds for everything that it does, downloads
+ * There is one path to the network: the options of a client apply to all of its requests, downloads
  * and uploads included.
  */
 
@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-describe("a certificate authority of one's own", () => {
+describe("a custom certificate authority", () => {
   const fixture = (name: string) =>
     readFileSync(new URL(`../fixtures/${name}`, import.meta.url), "utf8");
   const ca = fixture("loopback-certificate.pem");
@@ -52,7 +52,7 @@ describe("a certificate authority of one's own", () => {
     await once(storage, "close");
   });
 
-  it("holds for downloads", async () => {
+  it("applies to downloads", async () => {
     const baseUrl = `https://localhost:${(storage.address() as AddressInfo).port}`;
     const service = new ServiceClient({
       baseUrl,
@@ -74,7 +74,7 @@ describe("an upload", () => {
   const uploads = (seen: readonly { method: string; path: string }[]) =>
     seen.filter((request) => request.method === "PUT" && request.path === upload);
 
-  it("carries what a credential command prints, and all files", async ({ service }) => {
+  it("carries the output of a credential command, and all files", async ({ service }) => {
     service.server.answerPath("PUT", upload, bare(200));
     const rest = service
       .client({ apiKey: undefined, env: { TINKER_CREDENTIAL_CMD: "echo tml-from-command" } })
@@ -99,14 +99,14 @@ describe("an upload", () => {
     expect(names).toEqual(["adapter_config.json", "adapter_model.safetensors"]);
   });
 
-  it("is made again from the start when the server was in trouble", async ({ service }) => {
+  it("is restarted after a server error", async ({ service }) => {
     service.server.answerPath("PUT", upload, bare(503), bare(200));
     await service.client().createRestClient().uploadCheckpoint(checkpoint, { directory: folder });
     const [first, second] = uploads(service.server.seen) as (typeof service.server.seen)[number][];
     expect(second!.body).toEqual(first!.body);
   });
 
-  it("goes through the caller's fetch where there is one", async ({ service }) => {
+  it("uses the caller's fetch if there is one", async ({ service }) => {
     let received = 0;
     const rest = service
       .client({
@@ -121,7 +121,7 @@ describe("an upload", () => {
     expect(received).toBeGreaterThan(200_000);
   });
 
-  it("that is refused says why, at once", async ({ service }) => {
+  it("that is refused fails at once with the reason", async ({ service }) => {
     service.server.answerPath("PUT", upload, json({ error: "exists already" }, 409));
     await expect(
       service.client().createRestClient().uploadCheckpoint(checkpoint, { directory: folder }),

@@ -29,7 +29,7 @@ describe("an answer that is still pending", () => {
   });
 });
 
-describe("a failure keeps the server's words", () => {
+describe("a failure keeps the server's message", () => {
   it.for([
     ["no category", { error: "out of disk" }, "out of disk"],
     ["a category of null", { error: "out of disk", category: null }, "out of disk"],

@@ -59,11 +59,11 @@ const run = (code: string): string => {
   return (stdout + stderr).trim();
 };
 
-it("what needs a package that is not there says how to install it", () => {
+it("a missing package is an error that names the install command", () => {
   const output = run(`
-    const tell = (error) => console.log(error.name, error.code, error.message);
-    await open().getServerCapabilities().catch(tell);
-    await jaxLoss((data, logprobs) => logprobs[0])([], []).catch(tell);
+    const print = (error) => console.log(error.name, error.code, error.message);
+    await open().getServerCapabilities().catch(print);
+    await jaxLoss((data, logprobs) => logprobs[0])([], []).catch(print);
   `);
   const how = (name: string, purpose: string) =>
     `DependencyError missing_dependency Install ${name} ${purpose}: npm install ${name}`;

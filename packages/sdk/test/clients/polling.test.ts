@@ -31,7 +31,7 @@ const polls = (service: FakeService) => service.server.requestsTo("retrieveFutur
 
 describeDialects((dialect) => {
   describe("a poll", () => {
-    it("tells what it is about", async ({ service }) => {
+    it("names its model and operation", async ({ service }) => {
       const training = await start(service);
       service.server.script("retrieveFuture", json(tryAgain()), json(tryAgain()));
       await training.forwardBackward([datum], "cross_entropy");
@@ -69,14 +69,14 @@ describeDialects((dialect) => {
       },
     );
 
-    it("does not hammer a server that is in trouble", async ({ service }) => {
+    it("backs off from a failing server", async ({ service }) => {
       const training = await start(service);
       service.server.script("retrieveFuture", ...Array.from({ length: 10 }, () => bare(500)));
       await training.optimStep();
       expect(service.clock.sleeps).toEqual([100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
     });
 
-    it("does not hammer a server that does not hold polls", async ({ service }) => {
+    it("backs off from a server that does not hold polls", async ({ service }) => {
       const training = await start(service);
       service.server.script(
         "retrieveFuture",
@@ -91,7 +91,7 @@ describeDialects((dialect) => {
       ["broken bodies", drop("inBody")],
       ["empty 400s", bare(400)],
       ["429", json({}, 429)],
-    ] as const)("waits ever longer after %s", async ([, reply], { service }) => {
+    ] as const)("waits longer and longer after %s", async ([, reply], { service }) => {
       const training = await start(service);
       service.server.script("retrieveFuture", ...Array.from({ length: 7 }, () => reply));
       const future = training.optimStep();
@@ -101,7 +101,7 @@ describeDialects((dialect) => {
       expect(future.attempts[0]).toMatchObject({ delayMs: 1000 });
     });
 
-    it("starts counting anew after an answer", async ({ service }) => {
+    it("restarts the count after a response", async ({ service }) => {
       const training = await start(service);
       const lost = drop("before");
       service.server.script("retrieveFuture", lost, lost, json(tryAgain()), lost, bare(500), lost);
@@ -109,7 +109,7 @@ describeDialects((dialect) => {
       expect(service.clock.sleeps).toEqual([1000, 2000, 1000, 1000]);
     });
 
-    it("takes silence for 45 s as a lost connection", async ({ service }) => {
+    it("treats silence for 45 s as a lost connection", async ({ service }) => {
       const training = await start(service);
       service.clock.isManual = true;
       service.server.script("retrieveFuture", stall);
@@ -122,7 +122,7 @@ describeDialects((dialect) => {
       await future;
     });
 
-    it("forgives three 400s with a body in all", async ({ service }) => {
+    it("tolerates three 400s with a body in total", async ({ service }) => {
       const training = await start(service);
       const bad = json({ detail: "odd" }, 400);
       service.server.script("retrieveFuture", bad, json(tryAgain()), bad, bad);
@@ -153,7 +153,7 @@ describeDialects((dialect) => {
       },
     );
 
-    it("says that a result has expired after 410", async ({ service }) => {
+    it("reports an expired result after 410", async ({ service }) => {
       const training = await start(service);
       service.server.script("retrieveFuture", bare(410));
       const error = await training.optimStep().catch((caught: unknown) => caught);
@@ -161,7 +161,7 @@ describeDialects((dialect) => {
       expect(error).toMatchObject({ requestId: "request-1", isRetryable: true });
     });
 
-    it("waits 402 out, and ends when the limit is over", async ({ service }) => {
+    it("retries 402, and fails after the limit", async ({ service }) => {
       service.flags["billing_exception_max_pause_duration_sec"] = 30;
       const training = await start(service);
       service.server.script("retrieveFuture", json({ detail: "pay" }, 402), json(tryAgain()));
@@ -188,7 +188,7 @@ describeDialects((dialect) => {
       ["unknown", "maintenance", "maintenance"],
       ["brand_new_state", "something", "something"],
     ] as const)(
-      "of state %s and reason %s is told to the caller and in the log",
+      "of state %s and reason %s is reported to the caller and logged",
       async ([state, reason, words], { service }) => {
         for (const reply of [json(tryAgain(state, reason)), json(tryAgain(state, reason), 408)]) {
           service.log.length = 0;
@@ -214,7 +214,7 @@ describeDialects((dialect) => {
       },
     );
 
-    it("of an unknown state without a reason says nothing; an active one ends a pause", async ({
+    it("of an unknown state without a reason is not logged; an active one ends a pause", async ({
       service,
     }) => {
       const training = await start(service);
@@ -237,7 +237,7 @@ describeDialects((dialect) => {
       expect(service.log.filter((line) => line.startsWith("warn"))).toHaveLength(1);
     });
 
-    it("about the queue is logged once a minute and told to listeners each time", async ({
+    it("about the queue is logged once a minute and reported to listeners each time", async ({
       service,
     }) => {
       const events: ClientEvent[] = [];
@@ -394,7 +394,7 @@ describe("a result that comes with the acceptance", () => {
   const step = (service: FakeService) =>
     start(service).then((training) => training.optimStep({ learningRate: 1 }));
 
-  it("is taken, and nobody asks for it", async ({ service }) => {
+  it("is used without a poll", async ({ service }) => {
     const training = await start(service);
     service.server.script("optimStep", json({ metrics: { "lr:mean": 7 } }, 200, along));
     const future = training.optimStep({ learningRate: 1 });
@@ -415,7 +415,7 @@ describe("a result that comes with the acceptance", () => {
     await expect(step(service)).rejects.toThrow(RequestFailedError);
   });
 
-  it("is asked for only where nobody waits behind", async ({ service }) => {
+  it("is requested only if no other operation waits", async ({ service }) => {
     const training = await start(service);
     await training.trainStep([datum], "cross_entropy", { adamParams: { learningRate: 1 } });
     const asks = (endpoint: "forwardBackward" | "optimStep") =>

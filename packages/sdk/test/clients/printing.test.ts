@@ -78,19 +78,16 @@ describe("lists one by one", () => {
     });
   };
 
-  it.for([true, false])(
-    "are asked for page by page (cursor: %s)",
-    async (hasCursor, { service }) => {
-      service.server.handle("listTrainingRuns", pages(230, hasCursor));
-      const rest = service.client().createRestClient();
-      const ids: string[] = [];
-      for await (const { trainingRunId } of rest.trainingRuns()) ids.push(trainingRunId);
-      expect(ids).toEqual(Array.from({ length: 230 }, (_, index) => `run-${index}`));
-      expect(service.server.requestsTo("listTrainingRuns")).toHaveLength(3);
-    },
-  );
+  it.for([true, false])("are loaded page by page (cursor: %s)", async (hasCursor, { service }) => {
+    service.server.handle("listTrainingRuns", pages(230, hasCursor));
+    const rest = service.client().createRestClient();
+    const ids: string[] = [];
+    for await (const { trainingRunId } of rest.trainingRuns()) ids.push(trainingRunId);
+    expect(ids).toEqual(Array.from({ length: 230 }, (_, index) => `run-${index}`));
+    expect(service.server.requestsTo("listTrainingRuns")).toHaveLength(3);
+  });
 
-  it("end at the limit, and ask for no more when left early", async ({ service }) => {
+  it("end at the limit, and load no more after a break", async ({ service }) => {
     service.server.handle("listTrainingRuns", pages(1000, true));
     const rest = service.client().createRestClient();
     const ids: string[] = [];
@@ -131,7 +128,7 @@ describe("a sample without a session", () => {
     },
   );
 
-  it("is tried again and given up like any other", async ({ service }) => {
+  it("is retried and cancelled like any other", async ({ service }) => {
     service.server.script("sample", json({}, 429), json({}, 503));
     const client = service.client();
     await client.sample({ baseModel: "m", prompt: [1] });

@@ -6,7 +6,7 @@ import { serviceTest as it } from "../support/service-test.js";
 
 const folder = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Heartbeats come after 50 ms instead of ten seconds; everything else takes its time. */
+/** Heartbeats come after 50 ms instead of ten seconds; everything else has its usual timing. */
 const hastyClock = `{
   now: () => performance.now(),
   wallTime: () => Date.now(),
@@ -17,7 +17,7 @@ const hastyClock = `{
   },
 }`;
 
-/** Runs a program of its own until it ends by itself. */
+/** Runs a program until it exits. */
 const run = (code: string, url: string, flags: readonly string[] = []) =>
   new Promise<{ code: number | null; output: string }>((resolve) => {
     const program = `import { ServiceClient } from "tinker-ts";
@@ -38,7 +38,7 @@ const run = (code: string, url: string, flags: readonly string[] = []) =>
     child.on("close", (exitCode) => resolve({ code: exitCode, output: output.trim() }));
   });
 
-it("a program ends by itself with its client closed", async ({ service }) => {
+it("a program exits when its client is closed", async ({ service }) => {
   const code = `const sampling = await service.createSamplingClient({ baseModel: "m" });
     const { sequences } = await sampling.sample({ prompt: [1] });
     console.log(sequences.length);
@@ -58,7 +58,7 @@ it("a program with flags of V8 samples in a side thread", async ({ service }) =>
   expect(await run(code, url, ["--expose-gc"])).toEqual({ code: 0, output: "1" });
 });
 
-it("a program that forgot to close ends too, even while a heartbeat is stuck", async ({
+it("a program that does not close its client exits too, even while a heartbeat is stuck", async ({
   service,
 }) => {
   service.server.handle("sessionHeartbeat", () => hang);
@@ -75,7 +75,7 @@ it("a program that forgot to close ends too, even while a heartbeat is stuck", a
   expect(service.server.requestsTo("sessionHeartbeat")).toHaveLength(1);
 }, 20_000);
 
-it("a program whose unobserved future fails goes on", async ({ service }) => {
+it("a program continues after an unobserved future fails", async ({ service }) => {
   service.server.handle("optimStep", () => json({ detail: "no" }, 400));
   const code = `const training = await service.createLoraTrainingClient({ baseModel: "m" });
     const forgotten = training.optimStep();
@@ -84,7 +84,7 @@ it("a program whose unobserved future fails goes on", async ({ service }) => {
   expect(await run(code, service.server.url)).toEqual({ code: 0, output: "queued\nfailed" });
 });
 
-it("a program that waits for a retry is not ended under its feet", async ({ service }) => {
+it("a program that waits for a retry does not exit", async ({ service }) => {
   service.server.script("retrieveFuture", drop("before"));
   const code = `await service.createLoraTrainingClient({ baseModel: "m" });
     console.log("made");`;

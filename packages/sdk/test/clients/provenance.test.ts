@@ -18,11 +18,11 @@ it("a datum of a sample names where its tokens come from", () => {
   expect(datum.provenance).toEqual({
     modelInput: [
       { kind: "prompt", sequenceId: "s-0", offset: 0, length: 4 },
-      { kind: "sampled", sequenceId: "s-0", length: 2 },
+      { kind: "sampled", sequenceId: "s-0", offset: 0, length: 2 },
     ],
     lossFnInputs: [
       { kind: "prompt", sequenceId: "s-0", offset: 1, length: 3 },
-      { kind: "sampled", sequenceId: "s-0", length: 3 },
+      { kind: "sampled", sequenceId: "s-0", offset: 0, length: 3 },
     ],
   });
 });
@@ -55,7 +55,7 @@ it("is left out of JSON, and without a name or the wish for it", () => {
 });
 
 it.for([
-  ["too few positions", { kind: "prompt", sequenceId: "a", length: 1 }, /covers 1 positions/],
+  ["too few positions", { kind: "prompt", sequenceId: "a", length: 1 }, /covers 1 of 3 positions/],
   ["an empty run", { kind: "prompt", sequenceId: "a", length: 0 }, /modelInput\[0\].length/],
   ["no name", { kind: "prompt", sequenceId: "", length: 3 }, /modelInput\[0\].sequenceId/],
   ["a negative offset", { kind: "sampled", sequenceId: "a", offset: -1, length: 3 }, /offset/],

@@ -36,7 +36,7 @@ const loads = (service: FakeService) =>
     .requestsTo("loadWeights")
     .map(({ json: body }) => [body?.["path"], body?.["optimizer"]]);
 
-describe("what means that a run is lost", () => {
+describe("errors that mean a lost run", () => {
   const failed = (category: "server" | "user") =>
     new RequestFailedError("x", { requestId: "r", category });
   const gone = (endpoint: string) =>
@@ -73,7 +73,7 @@ describe("what means that a run is lost", () => {
 });
 
 describe("recovery", () => {
-  it("goes on from the latest training checkpoint with its optimizer", async ({ service }) => {
+  it("resumes from the latest training checkpoint with its optimizer", async ({ service }) => {
     const client = prepare(
       service,
       checkpoint("old", 1),
@@ -86,20 +86,20 @@ describe("recovery", () => {
     await training.optimStep();
   });
 
-  it("follows its policy and tells what it does", async ({ service }) => {
+  it("follows its policy and reports its attempts", async ({ service }) => {
     const client = prepare(service);
     service.server.script("weightsInfo", json({ detail: "no" }, 403), json({ detail: "no" }, 403));
-    const told: unknown[] = [];
+    const events: unknown[] = [];
     await recoverTrainingClient(client, "run", {
       checkpoint: "tinker://run/weights/best",
       withOptimizer: false,
       backoffBaseMs: 100,
-      onAttempt: (attempt, path) => told.push([attempt, path]),
-      onFailure: (error, delayMs) => told.push([(error as Error).name, delayMs]),
-      onRecovered: ({ checkpointPath }) => told.push(checkpointPath),
+      onAttempt: (attempt, path) => events.push([attempt, path]),
+      onFailure: (error, delayMs) => events.push([(error as Error).name, delayMs]),
+      onRecovered: ({ checkpointPath }) => events.push(checkpointPath),
     });
     const path = "tinker://run/weights/best";
-    expect(told).toEqual([
+    expect(events).toEqual([
       [1, path],
       ["PermissionDeniedError", 100],
       [2, path],
@@ -110,7 +110,7 @@ describe("recovery", () => {
     expect(loads(service)).toEqual([[path, false]]);
   });
 
-  it("ends after its attempts, and when it is given up", async ({ service }) => {
+  it("ends after its attempts, and on abort", async ({ service }) => {
     const client = prepare(service);
     const delays: (number | null)[] = [];
     const onFailure = (_: unknown, delayMs: number | null): void => void delays.push(delayMs);
@@ -127,7 +127,7 @@ describe("recovery", () => {
     ).rejects.toThrow("stop");
   });
 
-  it("refuses a policy that cannot be meant", async ({ service }) => {
+  it("refuses an invalid policy", async ({ service }) => {
     const client = prepare(service);
     await expect(recoverTrainingClient(client, "run", { maxAttempts: 0 })).rejects.toThrow(
       /^maxAttempts: /,
@@ -173,7 +173,7 @@ describe("training with recovery", () => {
     expect(loads(service)).toHaveLength(2);
   });
 
-  it("goes on from what the recovered run has saved itself when that is lost, too", async ({
+  it("resumes from the recovered run's own checkpoint when that run is lost, too", async ({
     service,
   }) => {
     const client = prepare(service);
@@ -191,7 +191,7 @@ describe("training with recovery", () => {
     expect(path).toBe("tinker://run/weights/b");
   });
 
-  it("asks the server whether the run is corrupted when the error does not tell", async ({
+  it("asks the server whether the run is corrupted when the error does not say", async ({
     service,
   }) => {
     const client = prepare(service, checkpoint("a", 1));
@@ -216,9 +216,7 @@ describe("training with recovery", () => {
     expect(loads(service)).toHaveLength(1);
   });
 
-  it("lets other errors pass, and gives up when the run is lost again and again", async ({
-    service,
-  }) => {
+  it("rethrows other errors, and fails when the run is lost repeatedly", async ({ service }) => {
     const client = prepare(service, checkpoint("a", 1));
     const training = await client.createLoraTrainingClient({ baseModel: "m" });
     const fail = (error: Error) =>

@@ -180,7 +180,7 @@ const calls: readonly [
 
 describe("a REST client", () => {
   it.for(calls)(
-    "%s asks as the API wants",
+    "%s sends the request of the API",
     async ([, endpoint, call, request, body, answer], { service }) => {
       service.server.handle(endpoint, () => (answer === undefined ? bare(204) : json(answer)));
       const result = await call(service.client().createRestClient());
@@ -192,7 +192,7 @@ describe("a REST client", () => {
     },
   );
 
-  it("keeps microseconds and fields it does not know", async ({ service }) => {
+  it("keeps microseconds and unknown fields", async ({ service }) => {
     service.server.handle("getTrainingRun", () => json({ ...run, brand_new: 1 }));
     const read = await service.client().createRestClient().getTrainingRun("run-1");
     expect(read.lastRequestTime.text).toBe("2026-01-02T03:04:05.678901Z");
@@ -243,7 +243,7 @@ describe("a REST client", () => {
     ["no project", (rest) => rest.assignSessionProject("s", ""), /^projectId: /],
     ["no folder", (rest) => rest.downloadCheckpoint(path, { directory: "" }), /^directory: /],
   ];
-  it.for(refused)("refuses %s before anything is asked", async ([, call, message], { service }) => {
+  it.for(refused)("refuses %s before any request", async ([, call, message], { service }) => {
     const error = await call(service.client().createRestClient()).catch(
       (caught: unknown) => caught,
     );
@@ -280,7 +280,7 @@ describe("the address of an archive", () => {
     await expect(ask(rest)).rejects.toMatchObject({ status: 302 });
   });
 
-  it("is waited for while the server packs", async ({ service }) => {
+  it("is polled while the server packs", async ({ service }) => {
     service.server.script("getCheckpointArchiveUrl", bare(503), bare(503));
     service.server.handle("getCheckpointArchiveUrl", () =>
       json({ url: "http://x/a.tar", expires: "2026-01-02T03:04:05Z" }),
@@ -290,16 +290,14 @@ describe("the address of an archive", () => {
     expect(service.log).toEqual([expect.stringMatching(/^info .*packing/)]);
   });
 
-  it("is asked for every half minute, ten minutes long, and never in a row", async ({
-    service,
-  }) => {
+  it("is polled every half minute for ten minutes", async ({ service }) => {
     service.server.handle("getCheckpointArchiveUrl", () => bare(503));
     const error = await ask(service.client().createRestClient()).catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(InternalServerError);
     expect(service.clock.sleeps).toEqual(Array.from({ length: 20 }, () => 30_000));
   });
 
-  it("is not waited for without end", async ({ service }) => {
+  it("has a bounded wait", async ({ service }) => {
     service.server.handle("getCheckpointArchiveUrl", () => bare(503));
     const error = await ask(service.client({ maxRetries: 0 }).createRestClient()).catch(
       (caught: unknown) => caught,
@@ -310,7 +308,7 @@ describe("the address of an archive", () => {
 });
 
 describe("a trace", () => {
-  it("is waited for", async ({ service }) => {
+  it("is polled", async ({ service }) => {
     const answers = [{ status: "pending" }, { status: "pending" }, { status: "ready", url: "u" }];
     service.server.script("exportSessionTrace", ...answers.map((answer) => json(answer)));
     expect(await service.client().createRestClient().exportSessionTrace("s")).toBe("u");
@@ -318,7 +316,7 @@ describe("a trace", () => {
     expect(service.log).toHaveLength(1);
   });
 
-  it("that cannot be written says why", async ({ service }) => {
+  it("that failed gives the reason", async ({ service }) => {
     service.server.script("exportSessionTrace", json({ status: "failed", error: "too large" }));
     await expect(service.client().createRestClient().exportSessionTrace("s")).rejects.toThrow(
       /too large/,
@@ -330,14 +328,14 @@ describe("whoami", () => {
   const token = (claims: object) =>
     `eyJh.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.x`;
 
-  it("reads a token that says so itself", async ({ service }) => {
+  it("reads the claims of a token", async ({ service }) => {
     const apiKey = token({ iss: "passport-1", sub: "urn:me", email: "me@example.com" });
     const rest = service.client({ apiKey }).createRestClient();
     expect(await rest.whoami()).toEqual({ userUrn: "urn:me", email: "me@example.com" });
   });
 
   it.for(["tml-plain", "eyJbroken", token({ iss: "other", sub: "x" })])(
-    "cannot tell from %s",
+    "knows nothing from %s",
     async (apiKey, { service }) => {
       await expect(service.client({ apiKey }).createRestClient().whoami()).rejects.toThrow(
         /does not name its owner/,

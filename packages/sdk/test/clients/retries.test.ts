@@ -24,7 +24,7 @@ const failure = async (promise: Promise<unknown>): Promise<APIError> =>
   );
 
 describe("one HTTP call", () => {
-  it.for(isRetryable)("is tried again after %i", async (status, { service }) => {
+  it.for(isRetryable)("is retried after %i", async (status, { service }) => {
     service.server.script("getServerCapabilities", json({}, status), json(capabilities));
     const { supportedModels } = await service.client().getServerCapabilities();
     expect(supportedModels).toMatchObject([{ modelName: "m" }]);
@@ -32,7 +32,7 @@ describe("one HTTP call", () => {
   });
 
   it.for(isFinal.filter((status) => status !== 402))(
-    "is not tried again after %i",
+    "is not retried after %i",
     async (status, { service }) => {
       service.server.script("getServerCapabilities", json({ detail: "no" }, status));
       const error = await failure(service.client().getServerCapabilities());
@@ -49,15 +49,13 @@ describe("one HTTP call", () => {
   it.for([
     ["before the answer", drop("before")],
     ["in the middle of the body", drop("inBody")],
-  ] as const)("is tried again when the connection breaks %s", async ([, reply], { service }) => {
+  ] as const)("is retried when the connection breaks %s", async ([, reply], { service }) => {
     service.server.script("getServerCapabilities", reply, reply, json(capabilities));
     await service.client().getServerCapabilities();
     expect(service.clock.sleeps).toEqual([500, 1000]);
   });
 
-  it("keeps its idempotency key over attempts, counts them, and sends the same body", async ({
-    service,
-  }) => {
+  it("keeps its idempotency key and body over attempts, and counts them", async ({ service }) => {
     service.server.script("weightsInfo", bare(500), bare(500));
     service.server.handle("weightsInfo", () => json({ base_model: "m", is_lora: true }));
     await service.client().createRestClient().getWeightsInfoByTinkerPath("tinker://r/weights/a");
@@ -91,7 +89,7 @@ describe("one HTTP call", () => {
     expect(service.server.requestsTo("getServerCapabilities")).toHaveLength(3);
   });
 
-  it("waits as long as the server asks", async ({ service }) => {
+  it("waits for the server's retry-after", async ({ service }) => {
     const wallTime = service.clock.wallTime();
     service.server.script(
       "getServerCapabilities",
@@ -111,7 +109,7 @@ describe("one HTTP call", () => {
   it.for([
     ["before the answer", hang, /no answer for 30000 ms/],
     ["inside the answer", stall, /no further part of its answer for 30000 ms/],
-  ] as const)("gives up on silence %s", async ([, reply, message], { service }) => {
+  ] as const)("times out on silence %s", async ([, reply, message], { service }) => {
     service.clock.isManual = true;
     service.server.script("getServerCapabilities", reply, json(capabilities));
     const retries: ClientEvent[] = [];
@@ -131,7 +129,7 @@ describe("one HTTP call", () => {
     expect(asked()).toBe(2);
   });
 
-  it("is patient with an answer that is slow but keeps coming", async ({ service }) => {
+  it("accepts a slow response that keeps arriving", async ({ service }) => {
     service.clock.isManual = true;
     const text = JSON.stringify({ ...capabilities, padding: "x".repeat(100_000) });
     let send = (_part: string): void => {};
@@ -151,7 +149,7 @@ describe("one HTTP call", () => {
     expect(service.server.requestsTo("getServerCapabilities")).toHaveLength(1);
   });
 
-  it("gives up on an answer that drips without end", async ({ service }) => {
+  it("times out on a response that never ends", async ({ service }) => {
     service.clock.isManual = true;
     let send = (_part: string): void => {};
     service.server.script("getServerCapabilities", (response) => {
@@ -212,7 +210,7 @@ describe("an empty 400", () => {
     expect(service.clock.sleeps).toEqual([500]);
   });
 
-  it("is what it says when there were sixteen of them, and again later", async ({ service }) => {
+  it("is a client error after sixteen of them, and retried again later", async ({ service }) => {
     const client = service.client({ maxRetries: 0 });
     const rest = client.createRestClient();
     service.server.handle("listCheckpoints", () => bare(400));
@@ -227,14 +225,14 @@ describe("an empty 400", () => {
     await rest.listCheckpoints("r");
   });
 
-  it("with a body is a mistake of the caller", async ({ service }) => {
+  it("with a body is an error of the caller", async ({ service }) => {
     service.server.script("getServerCapabilities", json({ detail: "bad" }, 400));
     await expect(service.client().getServerCapabilities()).rejects.toBeInstanceOf(BadRequestError);
   });
 });
 
 describe("the loop around a call", () => {
-  it("goes on for five minutes with growing pauses, and tells every attempt", async ({
+  it("retries for five minutes with growing pauses, and reports every attempt", async ({
     service,
   }) => {
     service.server.handle("getServerCapabilities", () => json({ detail: "busy" }, 503));
@@ -278,7 +276,7 @@ describe("the loop around a call", () => {
     expect(error.attempts).toHaveLength(seen.length);
   });
 
-  it("believes a server that does not want to be asked again", async ({ service }) => {
+  it("respects a server that forbids retries", async ({ service }) => {
     service.server.script("getServerCapabilities", json({}, 503, { "x-should-retry": "false" }));
     await expect(service.client().getServerCapabilities()).rejects.toBeInstanceOf(
       InternalServerError,
@@ -286,7 +284,7 @@ describe("the loop around a call", () => {
     expect(service.server.requestsTo("getServerCapabilities")).toHaveLength(1);
   });
 
-  it("ends at once when the caller gives up while it waits", async ({ service }) => {
+  it("ends at once when the caller aborts during a wait", async ({ service }) => {
     service.clock.isManual = true;
     service.server.handle("getServerCapabilities", () => bare(503));
     const controller = new AbortController();
@@ -302,27 +300,25 @@ describe("the loop around a call", () => {
 describe("the log", () => {
   const warnings = (log: readonly string[]) => log.filter((line) => line.startsWith("warn "));
 
-  it("is silent about what passes at once", async ({ service }) => {
+  it("has no entry for a failure that a retry fixes", async ({ service }) => {
     service.server.script("getServerCapabilities", bare(500), bare(500), json(capabilities));
     await service.client().getServerCapabilities();
     expect(warnings(service.log)).toEqual([]);
   });
 
-  it("tells within seconds that something keeps failing, then once a minute", async ({
-    service,
-  }) => {
+  it("warns within seconds of repeated failures, then once a minute", async ({ service }) => {
     service.server.handle("getServerCapabilities", () => json({ detail: "busy" }, 503));
     await failure(service.client().getServerCapabilities());
-    const told = warnings(service.log);
-    expect(told[0]).toBe(
+    const lines = warnings(service.log);
+    expect(lines[0]).toBe(
       "warn getServerCapabilities keeps failing and is tried again in 2 s: Error code: 503 - busy",
     );
     // Five minutes of trying.
-    expect(told.length).toBeGreaterThanOrEqual(4);
-    expect(told.length).toBeLessThanOrEqual(7);
+    expect(lines.length).toBeGreaterThanOrEqual(4);
+    expect(lines.length).toBeLessThanOrEqual(7);
   });
 
-  it("tells of polls that nobody answers", async ({ service }) => {
+  it("warns of polls without answers", async ({ service }) => {
     const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
     service.server.script("retrieveFuture", drop("before"), drop("before"), drop("before"));
     await training.optimStep();
@@ -333,7 +329,7 @@ describe("the log", () => {
 });
 
 describe("402", () => {
-  it("is waited out every five seconds and said once a minute", async ({ service }) => {
+  it("is retried every five seconds and logged once a minute", async ({ service }) => {
     service.flags["billing_exception_max_pause_duration_sec"] = 3600;
     const refusals = Array.from({ length: 20 }, () => json({ detail: "pay" }, 402));
     service.server.script("getServerCapabilities", ...refusals, json(capabilities));
@@ -354,7 +350,7 @@ describe("402", () => {
 });
 
 describe("409", () => {
-  it("is a lock that may go away", async ({ service }) => {
+  it("is a lock that may be released", async ({ service }) => {
     service.server.script("deleteCheckpoint", json({}, 409), bare(204));
     await service
       .client()
@@ -363,7 +359,7 @@ describe("409", () => {
     expect(service.server.requestsTo("deleteCheckpoint")).toHaveLength(2);
   });
 
-  it("on publishing tells of a state, so it is told at once", async ({ service }) => {
+  it("on publishing describes a state, so it fails at once", async ({ service }) => {
     const rest = service.client().createRestClient();
     for (const [endpoint, call] of [
       ["publishCheckpoint", () => rest.publishCheckpointFromTinkerPath("tinker://r/weights/a")],

@@ -69,7 +69,7 @@ describeDialects(() => {
       { topkSampleLogprobs: 1 },
       { promptAltTokensK: 1 },
       { targetPromptLogprobs: { data: Int32Array.of(1), shape: [1, 1] } },
-    ] as const)("fails where a server ignores %j", async (options, { service }) => {
+    ] as const)("fails if a server ignores %j", async (options, { service }) => {
       const sampling = await open(service);
       const [name] = Object.keys(options);
       const sampled = sampling.sample({ prompt: [1, 2], ...options });
@@ -78,7 +78,7 @@ describeDialects(() => {
       expect(samples(service)).toHaveLength(1);
     });
 
-    it("is written as before where no scores are asked for", async ({ service }) => {
+    it("is written as before without scores", async ({ service }) => {
       const sampling = await open(service);
       await sampling.sample({ prompt: [1], topkSampleLogprobs: 0, promptAltTokensK: 0 });
       const body = samples(service)[0]!.json!;
@@ -94,7 +94,7 @@ describeDialects(() => {
       ]);
     });
 
-    it("has no texts, and no tokenizer is looked for, where none is known", async ({ service }) => {
+    it("has no texts and loads no tokenizer if none is known", async ({ service }) => {
       const sampling = await open(service);
       const { sequences } = await sampling.sample({ prompt: [1] });
       expect("text" in sequences[0]!).toBe(false);
@@ -102,7 +102,7 @@ describeDialects(() => {
       expect(service.server.requestsTo("getSampler")).toEqual([]);
     });
 
-    it("is refused with what is no tokenizer, such as the promise of one", async ({ service }) => {
+    it("is refused with an invalid tokenizer, such as a promise", async ({ service }) => {
       const sampling = await open(service);
       const tokenizer = loadTokenizer(fixture) as never;
       expect(() => sampling.sample({ prompt: [1], tokenizer })).toThrow(/tokenizer.*await/);
@@ -110,7 +110,7 @@ describeDialects(() => {
       expect(samples(service)).toEqual([]);
     });
 
-    it("is asked for with defaults filled in", async ({ service }) => {
+    it("is requested with defaults filled in", async ({ service }) => {
       const sampling = await open(service);
       await sampling.sample({ prompt: [1, 2], samplingParams: { maxTokens: 3, stop: ["\n"] } });
       const [seen] = samples(service);
@@ -127,7 +127,7 @@ describeDialects(() => {
       expect(seen!.headers["x-tinker-sampling-backpressure"]).toBe("1");
     });
 
-    it("of logprobs asks for one token and returns those of the prompt", async ({ service }) => {
+    it("of logprobs requests one token and returns those of the prompt", async ({ service }) => {
       const sampling = await open(service);
       expect(await sampling.computeLogprobs([1, 2])).toEqual([null, -2]);
       expect(samples(service)[0]!.json).toMatchObject({
@@ -157,7 +157,7 @@ describeDialects(() => {
   });
 
   describe("429 on a sample", () => {
-    it("is waited out with the same number", async ({ service }) => {
+    it("is retried with the same number", async ({ service }) => {
       const sampling = await open(service);
       service.server.script("sample", bare(429), bare(429));
       const future = sampling.sample({ prompt: [1] });
@@ -167,7 +167,7 @@ describeDialects(() => {
       expect(future.attempts).toMatchObject([{ status: 429, delayMs: 1000 }, { status: 429 }]);
     });
 
-    it("that does not end is logged, told to listeners and quoted by the timeout", async ({
+    it("that does not end is logged, reported to listeners and quoted by the timeout", async ({
       service,
     }) => {
       const events: ClientEvent[] = [];
@@ -184,7 +184,7 @@ describeDialects(() => {
       expect(retries[0]).toMatchObject({ endpoint: "sample", by: "sample", status: 429 });
     });
 
-    it("is waited out for as long as the server asks", async ({ service }) => {
+    it("is retried after the server's retry-after", async ({ service }) => {
       const sampling = await open(service);
       service.server.script("sample", bare(429, { "retry-after": "2.5" }));
       await sampling.sample({ prompt: [1] });
@@ -198,7 +198,7 @@ describeDialects(() => {
       expect(service.clock.sleeps).toEqual([1000, 1000, 1000, 1000, 1000]);
     });
 
-    it("lets ten at a time in for a while afterwards", async ({ service }) => {
+    it("limits dispatch to ten at a time for a while afterwards", async ({ service }) => {
       const sampling = await open(service);
       service.server.script("sample", bare(429));
       await sampling.sample({ prompt: [1] });
@@ -288,13 +288,13 @@ describeDialects(() => {
       await Promise.allSettled(futures);
     });
 
-    it("give everything back when a crowd in every line is given up", async ({ service }) => {
+    it("release everything when waiting calls are cancelled", async ({ service }) => {
       service.flags["sample_dispatch_bytes_semaphore_size"] = 5;
       service.flags["sample_max_concurrent_requests"] = 800;
       const sampling = await open(service);
       service.server.script("sample", hang);
       const controller = new AbortController();
-      // One is being sent, others wait for bytes, for a slot in dispatch and for a turn at all.
+      // One is being sent, others wait for bytes, for a slot in dispatch and for a turn.
       const futures = Array.from({ length: 900 }, () =>
         sampling.sample({ prompt: [1], signal: controller.signal }),
       );
@@ -311,7 +311,7 @@ describeDialects(() => {
       await Promise.all(Array.from({ length: 50 }, () => sampling.sample({ prompt })));
     });
 
-    it("give everything back when calls are given up at any point", async ({ service }) => {
+    it("release everything when calls are cancelled at any point", async ({ service }) => {
       service.flags["sample_dispatch_bytes_semaphore_size"] = 5;
       service.flags["sample_max_concurrent_requests"] = 4;
       const sampling = await open(service);
@@ -330,7 +330,7 @@ describeDialects(() => {
 
   describe("a sample that fails", () => {
     it.for([["an expired result", bare(410)]] as const)(
-      "through %s is made again under a new number",
+      "through %s is retried under a new number",
       async ([, reply], { service }) => {
         const sampling = await open(service);
         service.server.script("retrieveFuture", reply);
@@ -343,7 +343,7 @@ describeDialects(() => {
       },
     );
 
-    it("to be handed in keeps its number in the outer loop", async ({ service }) => {
+    it("to be submitted keeps its number in the outer loop", async ({ service }) => {
       const sampling = await open(service);
       service.server.script("sample", bare(503), drop("before"));
       await sampling.sample({ prompt: [1] });
@@ -351,7 +351,7 @@ describeDialects(() => {
       expect(service.clock.sleeps).toEqual([1000, 2000]);
     });
 
-    it("at the server is told and not repeated", async ({ service }) => {
+    it("at the server is reported and not retried", async ({ service }) => {
       const sampling = await open(service);
       service.server.script("retrieveFuture", json({ error: "too long", category: "user" }));
       await expect(sampling.sample({ prompt: [1] })).rejects.toBeInstanceOf(RequestFailedError);
@@ -359,7 +359,7 @@ describeDialects(() => {
     });
 
     it.for(["flag", "config"] as const)(
-      "is not made again when retries are off (%s)",
+      "is not retried when retries are off (%s)",
       async (how, { service }) => {
         if (how === "flag") service.flags["sample_no_retries"] = true;
         const retryConfig = how === "config" ? { enableRetries: false } : undefined;
@@ -374,7 +374,7 @@ describeDialects(() => {
       },
     );
 
-    it("is made again where the caller decides so", async ({ service }) => {
+    it("is retried if the caller decides so", async ({ service }) => {
       const asked: unknown[] = [];
       const judge = (answer: boolean) => (error: unknown) => {
         asked.push(error);
@@ -393,7 +393,7 @@ describeDialects(() => {
       });
     });
 
-    it("because nothing makes progress fails all running ones", async ({ service }) => {
+    it("for lack of progress fails all running ones", async ({ service }) => {
       const sampling = await service.client().createSamplingClient({
         baseModel: "m",
         retryConfig: { progressTimeoutMs: 60_000 },
@@ -442,7 +442,7 @@ describeDialects(() => {
     expect(numbers).toEqual([0, 1, 2]);
   });
 
-  it("an ephemeral save keeps its number when it is tried again", async ({ service }) => {
+  it("an ephemeral save keeps its number when it is retried", async ({ service }) => {
     const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
     service.server.script("saveWeightsForSampler", bare(503), drop("before"));
     await training.saveWeightsAndGetSamplingClient();

@@ -23,7 +23,7 @@ describe("making a client", () => {
     expect(make).toThrow(message);
   });
 
-  it("needs no key for a server of one's own, and sends none", async ({ service }) => {
+  it("needs no key for a custom server, and sends none", async ({ service }) => {
     const client = service.client({ apiKey: undefined });
     await client.createSamplingClient({ baseModel: "m" });
     expect(service.server.seen[0]!.headers).not.toHaveProperty("x-api-key");
@@ -61,7 +61,7 @@ describe("making a client", () => {
 });
 
 describe("every request", () => {
-  it("says who is asking", async ({ service }) => {
+  it("identifies the client", async ({ service }) => {
     const client = service.client({
       defaultHeaders: { "X-Team": "t", Accept: "application/json" },
     });

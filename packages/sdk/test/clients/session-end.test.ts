@@ -102,7 +102,7 @@ describe("a program that is run", () => {
   });
 });
 
-describe("a sample that nobody waits for any more", () => {
+describe("a sample without a waiting caller", () => {
   const pending = json({ type: "try_again", queue_state: "active" });
   const cancelled = (service: FakeService) =>
     service.server.requestsTo("cancelFuture").map(({ json: body }) => body?.["request_id"]);

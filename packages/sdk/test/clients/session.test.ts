@@ -8,7 +8,7 @@ import { settle } from "../support/test-clock.js";
 const endpoints = (service: FakeService) => service.server.seen.map(({ endpoint }) => endpoint);
 
 describe("opening a session", () => {
-  it("asks for flags, settings and a session, in that order and once", async ({ service }) => {
+  it("requests flags, settings and a session, in that order and once", async ({ service }) => {
     const client = service.client({ userMetadata: { team: "t" } });
     await Promise.all([
       client.createLoraTrainingClient({ baseModel: "m" }),
@@ -36,7 +36,7 @@ describe("opening a session", () => {
     });
   });
 
-  it("is left out by REST calls and capabilities", async ({ service }) => {
+  it("is not done for REST calls and capabilities", async ({ service }) => {
     const client = service.client();
     await client.getServerCapabilities().catch(() => {});
     await client
@@ -47,7 +47,7 @@ describe("opening a session", () => {
     expect(service.server.requestsTo("clientConfig")).toHaveLength(1);
   });
 
-  it("logs what the server has to say, at its level", async ({ service }) => {
+  it("logs the server's messages at their level", async ({ service }) => {
     service.server.script(
       "createSession",
       json({ session_id: "s", info_message: "i", warning_message: "w", error_message: "e" }),
@@ -56,7 +56,7 @@ describe("opening a session", () => {
     expect(service.log).toEqual(["info i", "warn w", "error e"]);
   });
 
-  it("that failed is tried again by the next call", async ({ service }) => {
+  it("that failed is retried by the next call", async ({ service }) => {
     const client = service.client({ maxRetries: 0 });
     service.server.script("createSession", json({ detail: "no" }, 403));
     await expect(client.createSamplingClient({ baseModel: "m" })).rejects.toMatchObject({
@@ -65,9 +65,7 @@ describe("opening a session", () => {
     await client.createSamplingClient({ baseModel: "m" });
   });
 
-  it("does without dynamic settings where the server has none, and only there", async ({
-    service,
-  }) => {
+  it("skips dynamic settings only if the server has none", async ({ service }) => {
     service.server.script("clientDynamicConfig", bare(404));
     await service.client().createSamplingClient({ baseModel: "m" });
     service.server.script("clientDynamicConfig", json({ detail: "no" }, 401));
@@ -76,7 +74,7 @@ describe("opening a session", () => {
     });
   });
 
-  it("goes on for the others when one caller gives up", async ({ service }) => {
+  it("continues for the others when one caller aborts", async ({ service }) => {
     let answer = (): void => {};
     service.server.script("clientConfig", async (response) => {
       await new Promise<void>((resolve) => (answer = resolve));
@@ -94,7 +92,9 @@ describe("opening a session", () => {
     await patient;
   });
 
-  it("ends when all callers have given up, and says what kept failing", async ({ service }) => {
+  it("ends when all callers have aborted, and reports the repeated failure", async ({
+    service,
+  }) => {
     service.clock.isManual = true;
     service.server.handle("clientConfig", () => json({ detail: "starting" }, 503));
     const client = service.client();
@@ -134,7 +134,7 @@ describe("closing", () => {
     },
   );
 
-  it("happens at the end of a block that uses the client", async ({ service }) => {
+  it("is done at the end of a block that uses the client", async ({ service }) => {
     const client = service.client();
     await client.createSamplingClient({ baseModel: "m" });
     await client[Symbol.asyncDispose]();
@@ -161,7 +161,7 @@ describe("a session that the server has ended", () => {
     expect(sessionsMade(service)).toBe(2);
   });
 
-  it("shows when it refuses a client, which is then made in a new one", async ({ service }) => {
+  it("shows when it refuses a client, which is then created in a new one", async ({ service }) => {
     const client = service.client();
     await client.createLoraTrainingClient({ baseModel: "m" });
     service.server.script("createModel", over);
@@ -170,7 +170,7 @@ describe("a session that the server has ended", () => {
     expect(training.modelId).toBe("session-1:train:0");
   });
 
-  it("is told from a checkpoint that does not exist", async ({ service }) => {
+  it("is distinguished from a missing checkpoint", async ({ service }) => {
     const client = service.client();
     service.server.handle("createSamplingSession", () => json({ error: "no such weights" }, 404));
     const modelPath = "tinker://r/sampler_weights/x";
@@ -184,7 +184,7 @@ describe("a session that the server has ended", () => {
 });
 
 describe("in the background", () => {
-  it("a heartbeat goes out every ten seconds, and people hear of two minutes without", async ({
+  it("a heartbeat is sent every ten seconds, and two minutes without one are logged", async ({
     service,
   }) => {
     await service.client().createSamplingClient({ baseModel: "m" });
@@ -218,9 +218,7 @@ describe("in the background", () => {
     expect(service.log).toHaveLength(1);
   });
 
-  it("settings are fetched again as often as they say, and kept when that fails", async ({
-    service,
-  }) => {
+  it("settings are refreshed at their interval, and kept when that fails", async ({ service }) => {
     service.server.script("clientDynamicConfig", json({ refresh_interval_sec: 20 }));
     service.server.handle("clientDynamicConfig", () => bare(500));
     await service.client().createSamplingClient({ baseModel: "m" });

@@ -37,7 +37,7 @@ describe("sampling in a side thread", () => {
     await sampling.close();
   });
 
-  it("is also asked for by the environment, and by training clients", async ({ service }) => {
+  it("is also enabled by the environment, and by training clients", async ({ service }) => {
     const client = service.client({ env: { TINKER_SUBPROCESS_SAMPLING: "1" } });
     const training = await client.createLoraTrainingClient({ baseModel: "m" });
     const sampling = await training.saveWeightsAndGetSamplingClient();
@@ -46,9 +46,7 @@ describe("sampling in a side thread", () => {
     await sampling.close();
   });
 
-  it("does not apply to what answers in this thread, unless it is insisted on", async ({
-    service,
-  }) => {
+  it("does not apply to a custom fetch, unless it is explicit", async ({ service }) => {
     const fetch = () => Response.json({ session_id: "s", sampling_session_id: "x" });
     const env = { TINKER_SUBPROCESS_SAMPLING: "1" };
     await service.client({ fetch, env }).createSamplingClient({ baseModel: "m" });
@@ -57,7 +55,9 @@ describe("sampling in a side thread", () => {
     ).rejects.toThrow(/cannot be handed to another thread/);
   });
 
-  it("refuses bad arguments here, and brings errors over as they were", async ({ service }) => {
+  it("refuses bad arguments in this thread, and passes errors on unchanged", async ({
+    service,
+  }) => {
     const sampling = await open(service);
     expect(() => sampling.sample({ prompt: [1], numSamples: 0 })).toThrow(ArgumentError);
     service.server.script("retrieveFuture", json({ error: "too long", category: "user" }));
@@ -79,7 +79,7 @@ describe("sampling in a side thread", () => {
     await sampling.close();
   });
 
-  it("can be given up, and then asks no more", async ({ service }) => {
+  it("can be cancelled, and then polls no more", async ({ service }) => {
     const sampling = await open(service);
     service.server.script("retrieveFuture", hang);
     const future = sampling.sample({ prompt: [1] });
@@ -98,7 +98,7 @@ describe("sampling in a side thread", () => {
     await sampling.close();
   });
 
-  it("that dies fails what is under way; a new client starts anew", async ({ service }) => {
+  it("that dies fails running calls; a new client works", async ({ service }) => {
     const sampling = await open(service);
     service.server.handle("retrieveFuture", () => hang);
     const future = sampling.sample({ prompt: [1] });

@@ -74,7 +74,7 @@ describe("a stream", () => {
     expect(service.server.requestsTo("sample")).toEqual([]);
   });
 
-  it("delivers a token before the next one is there", async ({ service }) => {
+  it("delivers a token before the next one arrives", async ({ service }) => {
     const sampling = await open(service);
     const { reply, response } = held(tokenLine(5));
     service.server.script("streamSample", reply);
@@ -85,20 +85,20 @@ describe("a stream", () => {
     expect(await iterator.next()).toMatchObject({ done: true, value: { type: "sample" } });
   });
 
-  it("needs nobody to read the tokens for its response", async ({ service }) => {
+  it("completes its response without a reader of tokens", async ({ service }) => {
     const sampling = await open(service);
     service.server.script("streamSample", lines(tokenLine(5), line(final)));
     expect((await sampling.stream(ask).response).sequences).toHaveLength(1);
   });
 
-  it("reads lines and characters that are cut anywhere", async ({ service }) => {
+  it("reads lines and characters that are split anywhere", async ({ service }) => {
     const sampling = await open(service);
     const bytes = Buffer.from(tokenLine(5) + line({ index: 0, token: 6, note: "€" }) + line(final));
     service.server.script("streamSample", lines(...Array.from(bytes, (byte) => Buffer.of(byte))));
     expect((await collect(sampling.stream(ask))).map(({ token }) => token)).toEqual([5, 6]);
   });
 
-  it("has the text that a token completes, without broken characters", async ({ service }) => {
+  it("has the text of each token, without broken characters", async ({ service }) => {
     const sampling = await open(service);
     const tokenizer = await loadTokenizer(
       fileURLToPath(new URL("../../../engine/test/fixtures/qwen3/model", import.meta.url)),
@@ -117,7 +117,7 @@ describe("a stream", () => {
     }
   });
 
-  it("that is left early hangs up", async ({ service }) => {
+  it("that is left early closes the connection", async ({ service }) => {
     const sampling = await open(service);
     const { reply, closed } = held(tokenLine(5), tokenLine(6));
     service.server.script("streamSample", reply);
@@ -130,7 +130,9 @@ describe("a stream", () => {
     await expect(stream.response).rejects.toBeInstanceOf(CancelledError);
   });
 
-  it("that is aborted hangs up and tells the caller's reason", async ({ service }) => {
+  it("that is aborted closes the connection and rejects with the caller's reason", async ({
+    service,
+  }) => {
     const sampling = await open(service);
     const { reply, closed } = held(tokenLine(5));
     service.server.script("streamSample", reply);
@@ -145,14 +147,14 @@ describe("a stream", () => {
     await closed;
   });
 
-  it("waits out 429 before the first byte", async ({ service }) => {
+  it("retries 429 before the first byte", async ({ service }) => {
     const sampling = await open(service);
     service.server.script("streamSample", bare(429), lines(tokenLine(5), line(final)));
     expect(await collect(sampling.stream(ask))).toHaveLength(1);
     expect(service.clock.sleeps).toEqual([1000]);
   });
 
-  it("is tried again when the connection breaks before the first byte", async ({ service }) => {
+  it("is retried when the connection breaks before the first byte", async ({ service }) => {
     const sampling = await open(service);
     service.server.script(
       "streamSample",
@@ -163,7 +165,7 @@ describe("a stream", () => {
     expect(service.server.requestsTo("streamSample")).toHaveLength(2);
   });
 
-  it("that breaks later is not begun anew", async ({ service }) => {
+  it("that breaks later is not restarted", async ({ service }) => {
     const sampling = await open(service);
     const { reply, response } = held(tokenLine(5));
     service.server.script("streamSample", reply);
@@ -193,7 +195,7 @@ describe("a stream", () => {
     expect(error).toHaveProperty("message", expect.stringMatching(message));
   });
 
-  it("of a server that refuses the prompt fails with its words", async ({ service }) => {
+  it("of a server that refuses the prompt fails with its message", async ({ service }) => {
     const sampling = await open(service);
     service.server.script("streamSample", json({ error: "too long" }, 400));
     await expect(collect(sampling.stream(ask))).rejects.toMatchObject({
@@ -209,7 +211,7 @@ describe("a stream", () => {
 });
 
 describe("a server that cannot stream", () => {
-  it("delivers at the end, says so, and is not asked again", async ({ service }) => {
+  it("delivers at the end, warns, and is not asked again", async ({ service }) => {
     const sampling = await open(service);
     for (let round = 0; round < 2; round++) {
       const stream = sampling.stream(ask);

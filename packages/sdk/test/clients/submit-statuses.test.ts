@@ -13,7 +13,7 @@ interface Clients {
 interface Submission {
   readonly endpoint: RouteName;
   readonly call: (clients: Clients) => PromiseLike<unknown>;
-  /** The wait after a status that may pass: of one HTTP call, or of the loop around it. */
+  /** The wait after a transient status: of one HTTP call, or of the loop around it. */
   readonly firstWaitMs: number;
 }
 
@@ -54,7 +54,7 @@ const open = async (service: FakeService): Promise<Clients> => {
   return { training, sampling };
 };
 
-/** Answers the next request with a status, makes the call, and tells what happened. */
+/** Answers the next request with a status, makes the call, and returns the outcome. */
 const meet = async (
   service: FakeService,
   { endpoint, call }: Submission,
@@ -75,7 +75,7 @@ const meet = async (
 
 describeDialects(() => {
   describe.each(submissions)("$endpoint", (submission) => {
-    it("is handed in again, unchanged, after what may pass", async ({ service }) => {
+    it("is resubmitted unchanged after a transient status", async ({ service }) => {
       const clients = await open(service);
       for (const status of passing) {
         expect(await meet(service, submission, clients, status)).toEqual({
@@ -88,7 +88,7 @@ describeDialects(() => {
       }
     });
 
-    it("is handed in again, unchanged, after 402", async ({ service }) => {
+    it("is resubmitted unchanged after 402", async ({ service }) => {
       const clients = await open(service);
       const waits = [submission.endpoint === "sample" ? 1000 : 5000];
       expect(await meet(service, submission, clients, 402)).toMatchObject({

@@ -31,7 +31,7 @@ const events = (service: FakeService) => batches(service).flatMap((batch) => bat
 const sent = (service: FakeService) => service.server.requestsTo("telemetry").length;
 
 describe("telemetry", () => {
-  it("starts with the session and goes out every ten seconds", async ({ service }) => {
+  it("starts with the session and is sent every ten seconds", async ({ service }) => {
     await service.client({ telemetry: true }).createSamplingClient({ baseModel: "m" });
     await settle();
     expect(sent(service)).toBe(0);
@@ -46,7 +46,7 @@ describe("telemetry", () => {
     });
   });
 
-  it("tells a failure before the caller hears of it", async ({ service }) => {
+  it("reports a failure before the caller's promise rejects", async ({ service }) => {
     const client = service.client({ telemetry: true });
     const training = await client.createLoraTrainingClient({ baseModel: "m" });
     service.server.script("retrieveFuture", json({ error: "it broke", category: "server" }));
@@ -72,7 +72,7 @@ describe("telemetry", () => {
     expect(indices).toEqual([0, 1, 2, 3]);
   });
 
-  it("tells mistakes of the user as such", async ({ service }) => {
+  it("reports user errors as such", async ({ service }) => {
     const client = service.client({ telemetry: true });
     const training = await client.createLoraTrainingClient({ baseModel: "m" });
     service.server.script("optimStep", json({ detail: "bad rate" }, 422));
@@ -115,7 +115,7 @@ describe("telemetry", () => {
     expect(text).not.toContain("eyJabc");
   });
 
-  it("delays an error by a second at most, and later ones not at all", async ({ service }) => {
+  it("delays an error by at most a second, and later ones not at all", async ({ service }) => {
     const client = service.client({ telemetry: true });
     const training = await client.createLoraTrainingClient({ baseModel: "m" });
     service.server.handle("telemetry", () => hang);
@@ -164,7 +164,7 @@ describe("telemetry", () => {
     expect(new Set(ids).size).toBe(1);
   });
 
-  it("leaves a server alone that has no such endpoint", async ({ service }) => {
+  it("sends nothing more to a server without the endpoint", async ({ service }) => {
     service.server.handle("telemetry", () => bare(404));
     const client = service.client({ telemetry: true });
     const training = await client.createLoraTrainingClient({ baseModel: "m" });
@@ -184,7 +184,7 @@ describe("telemetry", () => {
     expect(sent(service)).toBe(0);
   });
 
-  it("says nothing of what the caller gave up", async ({ service }) => {
+  it("does not report aborted calls", async ({ service }) => {
     const client = service.client({ telemetry: true });
     const training = await client.createLoraTrainingClient({ baseModel: "m" });
     const future = training.optimStep();
@@ -195,14 +195,14 @@ describe("telemetry", () => {
 });
 
 describe("events", () => {
-  it("tell of every operation from beginning to end", async ({ service }) => {
-    const heard: ClientEvent[] = [];
-    const client = service.client({ onEvent: (event) => heard.push(event) });
+  it("receive the start and end of every operation", async ({ service }) => {
+    const received: ClientEvent[] = [];
+    const client = service.client({ onEvent: (event) => received.push(event) });
     const training = await client.createLoraTrainingClient({ baseModel: "m" });
     service.server.script("optimStep", json({ detail: "no" }, 400));
     await training.optimStep().catch(() => {});
     await training.optimStep();
-    const summary = heard.map((event) =>
+    const summary = received.map((event) =>
       event.type === "operationEnd"
         ? `${event.operation} ${event.error === undefined ? "done" : "failed"}`
         : event.type,

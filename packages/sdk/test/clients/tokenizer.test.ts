@@ -89,14 +89,14 @@ describe("a tokenizer", () => {
     expect(await readFile(path.join(repository, "refs", "main"), "utf8")).toBe(commit);
   });
 
-  it("is looked for anew where another cache is named", async () => {
+  it("is loaded again for another cache", async () => {
     const name = freshName();
     await loadTokenizer(name, { env });
     const elsewhere = { ...env, HF_HOME: path.join(home, "elsewhere"), HF_HUB_OFFLINE: "1" };
     await expect(loadTokenizer(name, { env: elsewhere })).rejects.toThrow(/HF_HUB_OFFLINE/);
   });
 
-  it("that nobody has is an error of this package, and is asked for again", async () => {
+  it("that does not exist is an error of this package, and is not cached", async () => {
     for (let attempt = 0; attempt < 2; attempt++) {
       const error = await loadTokenizer("nobody/nothing", { env }).catch(
         (caught: unknown) => caught,
@@ -110,7 +110,7 @@ describe("a tokenizer", () => {
     }
   });
 
-  it("that one gives up is loaded for the other; that all give up is not", async () => {
+  it("that one caller aborts is loaded for the other; that all abort is not", async () => {
     const held: ServerResponse[] = [];
     hub.removeAllListeners("request");
     hub.on("request", (request, response: ServerResponse) => {
@@ -152,7 +152,7 @@ describe("the tokenizer of a model", () => {
       "thinkingmachineslabinc/meta-llama-3-instruct-tokenizer/revision/main",
     ],
   ] as const;
-  it.for(rules)("%j is looked for by the rules", async ([modelData, place], { service }) => {
+  it.for(rules)("%j is resolved by the rules", async ([modelData, place], { service }) => {
     const name = `model-${count++}`;
     const named = JSON.parse(JSON.stringify(modelData).replaceAll("NAME", name)) as object;
     service.server.handle("getInfo", () => json({ model_id: "x", model_data: named }));
@@ -161,7 +161,7 @@ describe("the tokenizer of a model", () => {
     expect(requests[0]?.url).toBe(`/api/models/${place.replaceAll("NAME", name)}`);
   });
 
-  it("comes from the server where it hands tokenizers out, once", async ({ service }) => {
+  it("comes from a server that offers tokenizers, once", async ({ service }) => {
     const name = freshName();
     service.server.handle("getSampler", () => json({ sampler_id: "s", base_model: name }));
     service.server.handle("getTokenizer", async () =>
@@ -182,7 +182,7 @@ describe("the tokenizer of a model", () => {
     expect(requests).toEqual([]);
   });
 
-  it("that the server hands out in an unknown form is an error", async ({ service }) => {
+  it("that the server sends in an unknown form is an error", async ({ service }) => {
     service.server.handle("getSampler", () => json({ sampler_id: "s", base_model: freshName() }));
     service.server.handle("getTokenizer", () => json({ model: "m", tokenizer: { model: 5 } }));
     const sampling = await service.client({ env }).createSamplingClient({ baseModel: "m" });

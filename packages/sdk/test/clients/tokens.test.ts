@@ -55,9 +55,7 @@ describe("tokens", () => {
     expect(second).not.toBe(first);
   });
 
-  it("that are about to expire are renewed by whoever needs one, once for all", async ({
-    service,
-  }) => {
+  it("that are about to expire are renewed on demand, once for all", async ({ service }) => {
     enable(service, 50);
     const client = service.client();
     const training = await client.createLoraTrainingClient({ baseModel: "m" });
@@ -83,9 +81,7 @@ describe("tokens", () => {
     expect(keysOf(service, "optimStep")).toEqual([issue]);
   });
 
-  it("that cannot be renewed serve on, and it is tried again after a minute", async ({
-    service,
-  }) => {
+  it("that cannot be renewed stay in use, with a retry after a minute", async ({ service }) => {
     enable(service, 400);
     await service.client({ maxRetries: 0 }).createSamplingClient({ baseModel: "m" });
     service.server.handle("authToken", () => bare(401));
@@ -97,7 +93,7 @@ describe("tokens", () => {
     await service.server.until(() => service.server.requestsTo("authToken").length === 3);
   });
 
-  it("that cannot be had at all fail the call", async ({ service }) => {
+  it("that cannot be issued fail the call", async ({ service }) => {
     service.flags["pjwt_auth_enabled"] = true;
     service.server.handle("authToken", () => json({ detail: "who are you" }, 401));
     await expect(service.client().createSamplingClient({ baseModel: "m" })).rejects.toMatchObject({
@@ -105,7 +101,7 @@ describe("tokens", () => {
     });
   });
 
-  it("come from the credential command where the server wants that", async ({ service }) => {
+  it("come from the credential command if the server requires it", async ({ service }) => {
     enable(service, 3600);
     service.flags["credential_default_source"] = "credential_cmd";
     const env = { TINKER_CREDENTIAL_CMD: "echo tml-from-command" };
@@ -117,7 +113,7 @@ describe("tokens", () => {
   });
 });
 
-it("a credential command that fails is tried again, then told", async ({ service }) => {
+it("a credential command that fails is retried, then reported", async ({ service }) => {
   const client = service.client({
     apiKey: undefined,
     maxRetries: 1,

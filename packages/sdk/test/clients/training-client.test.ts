@@ -5,7 +5,7 @@ import { datum, serviceTest as it } from "../support/service-test.js";
 import { settle } from "../support/test-clock.js";
 
 describe("a training client", () => {
-  it("of bad settings is refused before anything is sent", async ({ service }) => {
+  it("with bad settings is refused before anything is sent", async ({ service }) => {
     const client = service.client();
     const bad = [
       [{ baseModel: "" }, /baseModel/],
@@ -19,7 +19,7 @@ describe("a training client", () => {
     expect(service.server.seen).toEqual([]);
   });
 
-  it("that is given up while it is made is unloaded, and a new session is opened", async ({
+  it("that is cancelled during creation is unloaded, and a new session is opened", async ({
     service,
   }) => {
     const client = service.client();
@@ -38,7 +38,7 @@ describe("a training client", () => {
     expect(training.modelId).toBe("session-1:train:0");
   });
 
-  it("that is given up does not end a session that others use", async ({ service }) => {
+  it("that is cancelled does not end a session that others use", async ({ service }) => {
     const client = service.client();
     await client.createLoraTrainingClient({ baseModel: "m" });
     service.server.script("retrieveFuture", hang);
@@ -53,7 +53,7 @@ describe("a training client", () => {
     expect(service.log).toEqual([expect.stringMatching(/model session-0:train:1 was given up/)]);
   });
 
-  it("that the server cannot make fails with its words", async ({ service }) => {
+  it("that the server cannot create fails with its message", async ({ service }) => {
     service.server.script("retrieveFuture", json({ error: "no such model", category: "user" }));
     await expect(
       service.client().createLoraTrainingClient({ baseModel: "x" }),
@@ -61,7 +61,9 @@ describe("a training client", () => {
     expect(service.server.requestsTo("unloadModel")).toEqual([]);
   });
 
-  it("from a checkpoint asks what it is, makes the same and loads it", async ({ service }) => {
+  it("from a checkpoint reads its settings, creates the same model and loads it", async ({
+    service,
+  }) => {
     service.server.handle("weightsInfo", () =>
       json({ base_model: "b", is_lora: true, lora_rank: 8, train_unembed: false, train_mlp: null }),
     );
@@ -85,7 +87,7 @@ describe("a training client", () => {
     ]);
   });
 
-  it("from a checkpoint in one request where the server offers that", async ({ service }) => {
+  it("from a checkpoint in one request if the server supports it", async ({ service }) => {
     service.flags["create_model_via_load_weights"] = true;
     const client = service.client();
     const training = await client.createTrainingClientFromState("tinker://run/weights/a", {
@@ -105,7 +107,7 @@ describe("a training client", () => {
     expect(service.server.requestsTo("optimStep")[0]!.json).toMatchObject({ seq_id: 1 });
   });
 
-  it("from somebody else's checkpoint asks with the owner's credential", async ({ service }) => {
+  it("from another owner's checkpoint uses the owner's credential", async ({ service }) => {
     service.server.handle("weightsInfo", () =>
       json({ base_model: "b", is_lora: true, lora_rank: 8 }),
     );
@@ -120,7 +122,7 @@ describe("a training client", () => {
     });
   });
 
-  it("from something that is no LoRA checkpoint is refused", async ({ service }) => {
+  it("from a checkpoint without LoRA is refused", async ({ service }) => {
     service.server.handle("weightsInfo", () => json({ base_model: "b", is_lora: false }));
     const client = service.client();
     await expect(client.createTrainingClientFromState("tinker://r/weights/a")).rejects.toThrow(
@@ -161,7 +163,7 @@ describe("a training client", () => {
     await expect(training.saveWeightsForSampler("t")).rejects.toThrow(/returned no path/);
   });
 
-  it("tells what the server knows, with the tokenizer's id cut", async ({ service }) => {
+  it("returns the server's info, with the tokenizer's id cut", async ({ service }) => {
     service.server.handle("getInfo", () =>
       json({
         model_id: "session-0:train:0",

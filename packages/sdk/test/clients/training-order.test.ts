@@ -14,7 +14,7 @@ import { bare, drop, hang, json, type Reply } from "../support/scripted-server.j
 import { datum, describeDialects, serviceTest as it } from "../support/service-test.js";
 import { settle } from "../support/test-clock.js";
 
-/** Data whose first token tells the chunk; one datum is one chunk here. */
+/** Data with the chunk as first token; one datum is one chunk here. */
 const chunked = (count: number) =>
   Array.from({ length: count }, (_, chunk) => ({
     modelInput: [chunk, 7],
@@ -45,7 +45,7 @@ interface PlannedOperation {
   readonly chunks: number;
   /** Faults of the attempts of each chunk (or of the step). */
   readonly faults: readonly (readonly Fault[])[];
-  /** After how many rounds of the event loop the caller gives up; null for never. */
+  /** After how many rounds of the event loop the caller aborts; null for never. */
   readonly abortAfter: number | null;
 }
 
@@ -59,7 +59,7 @@ const operations = (faults: readonly Fault[]) =>
     { minLength: 1, maxLength: 8 },
   );
 
-/** Runs operations; returns which succeeded, and the server that saw them. */
+/** Runs operations; returns which succeeded, and their server. */
 async function run(plan: readonly PlannedOperation[], isParallel: boolean, dialect: ServerDialect) {
   const service = await FakeService.start(dialect);
   const faults = new Map<string, Fault[]>();
@@ -92,7 +92,7 @@ const runs = process.env["TINKER_TS_TEST_FULL"] ? 1000 : 60;
 
 describeDialects((dialect) => {
   describe("the order of operations", () => {
-    it("is that of the calls, without gap or repeat, whatever is refused or aborted", async () => {
+    it("is that of the calls, without gap or repeat, with any refusals and aborts", async () => {
       await fc.assert(
         fc.asyncProperty(
           operations(["refuse", "busy", "loseAnswer", "failAfterwards"]),
@@ -163,21 +163,21 @@ describeDialects((dialect) => {
       expect(output.lossFnOutputs).toHaveLength(4);
     });
 
-    it("go out one by one when the server wants that", async ({ service }) => {
+    it("are sent one by one if the server requires it", async ({ service }) => {
       const model = new ModelServer(service);
       const training = await openTraining(service, false);
       await pass(training, 0, 4);
       expect(model.accepted.map(({ label }) => label)).toEqual(["0.0", "0.1", "0.2", "0.3"]);
     });
 
-    it("keep later operations waiting until all of them are accepted", async ({ service }) => {
+    it("delay later operations until all of them are accepted", async ({ service }) => {
       const model = new ModelServer(service);
       const training = await openTraining(service);
       await Promise.all([pass(training, 0, 3), training.optimStep({ learningRate: 1 })]);
       expect(model.accepted.at(-1)).toMatchObject({ seqId: 4, label: "1" });
     });
 
-    it("that are partly refused say what the server may have applied, and later ones run", async ({
+    it("that are partly refused report what may have been applied, and later operations run", async ({
       service,
     }) => {
       const faults: Record<string, Fault[]> = { "0.2": ["refuse"] };
@@ -213,7 +213,7 @@ describeDialects((dialect) => {
       expect(model.accepted).toMatchObject([{ seqId: 1, label: "1" }]);
     });
 
-    it("of which one fails at the server fail as a whole, and nobody waits for the others", async ({
+    it("fail as a whole if one fails at the server, without waiting for the others", async ({
       service,
     }) => {
       const training = await openTraining(service);
@@ -238,7 +238,7 @@ describeDialects((dialect) => {
     });
   });
 
-  describe("an operation that is given up", () => {
+  describe("an operation that is cancelled", () => {
     it("before its turn is never sent and leaves no gap", async ({ service }) => {
       const model = new ModelServer(service);
       const training = await openTraining(service);
@@ -284,14 +284,14 @@ describeDialects((dialect) => {
       expect(model.accepted).toEqual([]);
       answer();
       await second;
-      // The request whose fate was unknown was sent again until it was known.
+      // The request with an unknown outcome was resent until the outcome was known.
       expect(model.accepted).toMatchObject([
         { seqId: 1, label: "0" },
         { seqId: 2, label: "1" },
       ]);
     });
 
-    it("by a timeout says where it stood", async ({ service }) => {
+    it("by a timeout reports its state", async ({ service }) => {
       const training = await openTraining(service);
       service.clock.isManual = true;
       service.server.handle("retrieveFuture", () => hang);
@@ -305,7 +305,7 @@ describeDialects((dialect) => {
     });
   });
 
-  describe("an operation of unknown fate", () => {
+  describe("an operation with an unknown outcome", () => {
     it.for([
       ["lost connections", drop("before")],
       ["server errors", bare(500)],
@@ -342,7 +342,7 @@ describeDialects((dialect) => {
   });
 
   describe("trainStep", () => {
-    it("hands both parts in before the first is done", async ({ service }) => {
+    it("submits both parts before the first is done", async ({ service }) => {
       const training = await openTraining(service);
       let finishPass = (): void => {};
       const passed = new Promise<void>((resolve) => (finishPass = resolve));

@@ -9,7 +9,7 @@ import {
 } from "tinker-ts";
 import { expectTypeOf, it } from "vitest";
 
-// Compiled, never run: the compiler is the judge.
+// Compiled, never run: the compiler checks it.
 const program = async (): Promise<void> => {
   const service = new ServiceClient();
   const training = await service.createLoraTrainingClient({ baseModel: "m" });

@@ -30,7 +30,7 @@ const inWorker = (state: SamplingClientState) =>
 const seqIds = (service: FakeService) =>
   service.server.requestsTo("sample").map(({ json: body }) => Number(body?.["seq_id"]));
 
-it("a sampling client samples on in a worker, in the same session", async ({ service }) => {
+it("a sampling client continues in a worker, in the same session", async ({ service }) => {
   service.flags["pjwt_auth_enabled"] = true;
   const claims = Buffer.from(JSON.stringify({ exp: Date.now() / 1000 + 3600 })).toString(
     "base64url",
@@ -47,7 +47,7 @@ it("a sampling client samples on in a worker, in the same session", async ({ ser
   expect(fromWorker[0]!.json).toMatchObject({ sampling_session_id: sampling.samplingSessionId });
 });
 
-it("a copy needs nothing of its surroundings to authenticate", async ({ service }) => {
+it("a copy authenticates without the environment", async ({ service }) => {
   const env = {
     TINKER_CREDENTIAL_CMD: "echo tml-from-command",
     TINKER_TELEMETRY: "0",
@@ -90,16 +90,14 @@ it("copies use numbers of their own, far below 2^53", async ({ service }) => {
   expect(service.server.requestsTo("createSession")).toHaveLength(1);
 });
 
-it("a client that does not use the network says that it cannot be handed over", async ({
-  service,
-}) => {
+it("a client that does not use the network cannot be transferred", async ({ service }) => {
   const sampling = await service
     .client({ fetch: () => Response.json({ session_id: "s", sampling_session_id: "x" }) })
     .createSamplingClient({ baseModel: "m" });
   expect(() => sampling.transfer()).toThrow(/cannot be handed to another thread/);
 });
 
-it("a copy tries again as the original does; a judge cannot be copied", async ({ service }) => {
+it("a copy retries like the original; a judge cannot be copied", async ({ service }) => {
   const client = service.client();
   const make = (retryConfig: RetryConfig) =>
     client.createSamplingClient({ baseModel: "m", retryConfig });

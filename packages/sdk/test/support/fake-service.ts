@@ -79,7 +79,7 @@ export class FakeService {
     return json({ request_id: requestId });
   }
 
-  /** The answer to a poll whose result is ready. */
+  /** The response to a poll with a ready result. */
   result(request: SeenRequest): Reply {
     const stored = this.#results.get(String(request.json?.["request_id"]));
     if (!stored) return json({ detail: "unknown request" }, 404);

@@ -2,7 +2,7 @@ import { decodeJson, decodeProto } from "tinker-ts/wire";
 import type { FakeService } from "./fake-service.js";
 import { bare, drop, json, type Reply, type SeenRequest } from "./scripted-server.js";
 
-/** What happens to one attempt to hand a request in. */
+/** The fault of one attempt to submit a request. */
 export type Fault =
   /** Refused for good; nothing is applied. */
   | "refuse"

@@ -78,7 +78,7 @@ export const stall: Reply = (response) => {
 };
 
 /**
- * A real HTTP server on loopback whose answers a test writes: `handle` answers an endpoint for good,
+ * A real HTTP server on loopback with responses written by a test: `handle` answers an endpoint for good,
  * `script` its next requests. Every request is kept.
  */
 export class ScriptedServer {

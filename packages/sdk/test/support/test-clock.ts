@@ -8,8 +8,8 @@ interface Entry {
 }
 
 /**
- * A clock that tests control. Time stands still except for two things: `advance`, and sleeping. One
- * who sleeps waits for nothing but time, so (unless `isManual`) the clock jumps to the earliest
+ * A clock that tests control. Time stands still except for two things: `advance`, and sleeping. A sleeper
+ * waits for nothing but time, so (unless `isManual`) the clock jumps to the earliest
  * wake-up as soon as waiting events have been served.
  */
 export class TestClock implements Clock {

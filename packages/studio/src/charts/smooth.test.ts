@@ -39,7 +39,7 @@ const anyPoints = fc
     return steps.map(([gap, one]) => [(x += gap), one] as const);
   });
 
-it("smooths from all points, at every zoom, and leaves a constant alone", () => {
+it("smooths from all points, at every zoom, and keeps a constant", () => {
   fc.assert(
     fc.property(anyPoints, fc.integer({ min: 0, max: 100 }), (points, from) => {
       const halfLife = 7;
@@ -65,7 +65,7 @@ it("smooths from all points, at every zoom, and leaves a constant alone", () => 
   );
 });
 
-it("puts buckets together without losing the least, the largest or a count", () => {
+it("merges buckets without losing minimum, maximum or counts", () => {
   fc.assert(
     fc.property(anyPoints, fc.constantFrom(3, 20, 100), (points, buckets) => {
       const { x, min, max, mean, count, nan, smoothed, width, length } = toCurve(

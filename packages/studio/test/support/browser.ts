@@ -42,11 +42,11 @@ export interface View {
   readonly width?: number;
   readonly height?: number;
   readonly theme?: "light" | "dark";
-  /** Answers of the server that are meant to fail, which the browser reports by itself. */
+  /** Expected failures of the server, which the browser reports by itself. */
   readonly allowedFailures?: readonly RegExp[];
 }
 
-/** The studio in a tab of a fresh browser; what must never happen there is collected. */
+/** The studio in a tab of a fresh browser; failures are collected. */
 export class StudioTab implements AsyncDisposable {
   readonly page: Page;
   readonly context: BrowserContext;
@@ -70,7 +70,7 @@ export class StudioTab implements AsyncDisposable {
       locale: "en-US", // that of a bare machine is none that browsers know
     });
     const page = await context.newPage();
-    page.setDefaultTimeout(15_000); // sooner than that of a test, so that the error says what did not come
+    page.setDefaultTimeout(15_000); // shorter than that of a test, so that the error names the missing element
     const tab = new StudioTab(context, page);
     const { origin } = new URL(url);
     page.on("console", (message) => {
@@ -98,7 +98,7 @@ export class StudioTab implements AsyncDisposable {
     expect(this.complaints).toEqual([]);
   }
 
-  /** What axe finds on the screen as it is: the rule and the elements. */
+  /** The findings of axe on the current screen: rule and elements. */
   async violations(): Promise<readonly string[]> {
     // Evaluated by the debugger, which the page's policy does not bind.
     const found = await this.page.evaluate(`${axe.source}; axe.run(document)`);

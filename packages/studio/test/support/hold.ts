@@ -1,14 +1,14 @@
 import type { Page } from "playwright-core";
 
-/** A question of the page whose answer is on its way. */
+/** A held request of the page. */
 export interface Held {
   /** Resolves when the server has answered; of the stream, which has no end, when it is asked for. */
   readonly reached: Promise<void>;
-  /** Lets the answer arrive; later questions are answered at once. */
+  /** Lets the response arrive; later requests are answered at once. */
   readonly release: () => void;
 }
 
-/** Holds the answer to a question of the page as a slow network would: it says what was true when it was asked. */
+/** Holds the response to a request of the page like a slow network: it has the state at the time of the request. */
 export async function hold(page: Page, target: string): Promise<Held> {
   let isFree = false;
   let reach = (): void => {};
@@ -21,7 +21,7 @@ export async function hold(page: Page, target: string): Promise<Held> {
     const response = target === "events" ? undefined : await route.fetch();
     reach();
     await freed;
-    // The page may have given up and asked anew.
+    // The page may have aborted and retried.
     await (response ? route.fulfill({ response }) : route.fallback()).catch(() => undefined);
   });
   return {

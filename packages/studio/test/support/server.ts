@@ -8,7 +8,7 @@ import { ServiceClient, supervisedDatum, type TrainingClient } from "tinker-ts";
 const cli = path.resolve(import.meta.dirname, "../../../cli/bin/tinker-ts.js");
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** A server in a process of its own, as people start it. */
+/** A server in a process of its own, as users start it. */
 export class StudioServer {
   readonly dataDir = mkdtempSync(path.join(tmpdir(), "tinker-ts-studio-"));
   readonly #args: readonly string[];
@@ -33,17 +33,17 @@ export class StudioServer {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** What it has said on standard error. */
+  /** Its output on standard error. */
   get stderr(): string {
     return this.#stderr;
   }
 
-  /** What it has said on standard output since it was started. */
+  /** Its output on standard output since it was started. */
   get stdout(): string {
     return this.#stdout;
   }
 
-  /** Starts it again where it was, with the same data. */
+  /** Restarts it on the same port, with the same data. */
   async start(): Promise<void> {
     const args = ["serve", "--data", this.dataDir, "--port", String(this.#port), ...this.#args];
     const child = spawn(process.execPath, [cli, ...args], {

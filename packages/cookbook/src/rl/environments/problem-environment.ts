@@ -2,6 +2,7 @@ import { asMessages, textOf, type Message } from "../../renderers/index.js";
 import { rewardOf } from "../reward.js";
 import type { Environment, EnvironmentGroup } from "../types.js";
 import { messageEnvironment, type MessageEnvironmentOptions } from "./message-environment.js";
+import { closeQuietly } from "../rollout.js";
 
 /** A question with an answer that can be graded. */
 export interface Problem {
@@ -81,7 +82,22 @@ export interface GroupOfOptions extends Pick<
 export function groupOf({ size, make, ...rest }: GroupOfOptions): EnvironmentGroup {
   return {
     ...rest,
-    environments: () => Array.from({ length: size }, (_, index) => make(index)),
+    environments: () => makeAll(size, make),
     replace: make,
   };
+}
+
+/** All or none: those that were made before one could not be made are closed. */
+async function makeAll(
+  size: number,
+  make: (index: number) => Environment,
+): Promise<readonly Environment[]> {
+  const made: Environment[] = [];
+  try {
+    while (made.length < size) made.push(make(made.length));
+    return made;
+  } catch (error) {
+    await Promise.all(made.map((environment) => closeQuietly(environment, error)));
+    throw error;
+  }
 }

@@ -18,7 +18,13 @@ import {
   type StreamOptions,
 } from "../sampling-client.js";
 import { runStream } from "./run-stream.js";
-import { checkSampleCall, checkScores, type KnownTokenizer, withExtras } from "./sample-call.js";
+import {
+  checkSampleCall,
+  checkScores,
+  hasScores,
+  type KnownTokenizer,
+  withExtras,
+} from "./sample-call.js";
 import { SampleStream, TokenQueue } from "./sample-stream.js";
 import { Sampler } from "./sampler.js";
 import { samplerHandle, transferState, type SamplingClientState } from "./transfer-state.js";
@@ -87,10 +93,10 @@ export class RemoteSamplingClient extends SamplingClient {
     const call = checkSampleCall({ prompt, samplingParams: { maxTokens: 1 }, ...scoring });
     return this.#start("computeLogprobs", options, async (operation) => {
       const { promptLogprobs } = await this.#sampler.sampleWithRetries(call, operation);
-      if (promptLogprobs) return promptLogprobs;
+      if (hasScores(promptLogprobs)) return promptLogprobs;
       throw new ResultError(
         operation.status.requestIds.at(-1) ?? "",
-        "The server returned no prompt logprobs.",
+        "The server returned no prompt logprobs: a KL penalty or a comparison with this model would be off.",
       );
     });
   }

@@ -44,7 +44,7 @@ const call = fc.record(
 );
 
 describe("the body of a sample", () => {
-  it("is what the schema writes, whatever was sent before", () => {
+  it("equals the schema's output, independent of earlier bodies", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(call, fc.option(fc.nat(), { nil: undefined }))), (calls) => {
         const target = { samplingSessionId: "s:1" };
@@ -69,7 +69,7 @@ describe("parameters of a sample", () => {
     expect(complete({ stop: ["a", "b"], maxTokens: 8 })).toBe(first);
   });
 
-  it("are looked at anew after a change, of the very object too", () => {
+  it("are checked again after a change, also of the same object", () => {
     const given = { maxTokens: 8, stop: ["a"] as string[] };
     complete(given);
     given.stop.push("b");
@@ -81,7 +81,7 @@ describe("parameters of a sample", () => {
     expect(complete({ stop: ["a", "b"] }).maxTokens).toBeNull();
   });
 
-  it("that hide behind a prototype are not mistaken for others", () => {
+  it("on a prototype are not mistaken for others", () => {
     class Params {
       readonly #most: number;
       constructor(most: number) {

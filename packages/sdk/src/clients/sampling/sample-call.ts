@@ -146,6 +146,8 @@ export function checkScores(
   { status }: Operation,
 ): SampleResponse {
   const missing = [
+    call.promptLogprobs && !hasScores(response.promptLogprobs) && "includePromptLogprobs",
+    call.topkPromptLogprobs > 0 && !response.topkPromptLogprobs && "topkPromptLogprobs",
     call.targetPromptLogprobs && !response.targetPromptLogprobs && "targetPromptLogprobs",
     call.promptAltTokensK && !response.promptAltTokens && "promptAltTokensK",
     call.topkSampleLogprobs &&
@@ -157,6 +159,13 @@ export function checkScores(
     status.requestIds.at(-1) ?? "",
     `The answer lacks what ${missing} asks for; the server may be older than this option.`,
   );
+}
+
+/** One token has no score; of more, servers that compute none leave them out or send nothing but gaps. */
+export function hasScores(
+  logprobs: readonly (number | null)[] | null,
+): logprobs is (number | null)[] {
+  return logprobs !== null && (logprobs.length < 2 || logprobs.some((value) => value !== null));
 }
 
 /** The tokenizer of a model once it has been loaded, shared by the clients of that model. */

@@ -1,4 +1,4 @@
-import { type APIStatusError, toAttempt } from "../../errors/api-error.js";
+import { NotFoundError, type APIStatusError, toAttempt } from "../../errors/api-error.js";
 import { ResultError } from "../../errors/request-failed-error.js";
 import type { Operation } from "../../futures/operation.js";
 import type { Connection } from "../../session/connection.js";
@@ -8,7 +8,7 @@ import { pollFuture } from "../../futures/poll-future.js";
 import { hasFlag } from "../../session/flags.js";
 import { QueueStateLog } from "../../session/queue-state-log.js";
 import type { Headers, HttpResponse } from "../../transport/message.js";
-import type { SampleResponse } from "../../types/sampling.js";
+import type { SampleResponse, SamplingParams } from "../../types/sampling.js";
 import { estimatePromptBytes } from "../byte-estimate.js";
 import {
   completeRetryConfig,
@@ -39,6 +39,7 @@ export class Sampler {
   readonly #queueLog: QueueStateLog;
   readonly #bodies: SampleBodies;
   #nextSeqId: number;
+  #checkedParams: SamplingParams | undefined;
 
   constructor(
     host: Connection,
@@ -85,10 +86,23 @@ export class Sampler {
     });
   }
 
+  /** Looked at once for equal parameters, which are the same object, and beside the sample. */
+  #checkParams(params: SamplingParams): void {
+    if (params === this.#checkedParams) return;
+    this.#checkedParams = params;
+    const { seed, stop, topK, topP } = params;
+    if (seed === null && stop === null && topK <= 0 && topP === 1) return;
+    this.host.parts.farewells.send(async () => {
+      const { checkSampling } = await import("../../session/silences.js");
+      await checkSampling(this.host, params);
+    });
+  }
+
   /** Submits one request, under a number of its own, and waits for its result. */
   #sampleOnce(call: SampleCall, operation: Operation): Promise<SampleResponse> {
     const { api } = this.host;
     const { signal } = operation;
+    this.#checkParams(call.samplingParams);
     // Without a session there is nothing that numbers would count in.
     const seqId = "samplingSessionId" in this.target ? this.#nextSeqId++ : undefined;
     const sizeBytes = estimatePromptBytes(call.prompt, call.targetPromptLogprobs);
@@ -101,7 +115,20 @@ export class Sampler {
           .exchange("sample", body, options)
           .then((response) => api.readAcceptance("sample", response));
       },
-    }).then((accepted) => this.#resultOf(accepted, operation));
+    }).then(
+      (accepted) => this.#resultOf(call, accepted, operation),
+      (error: unknown) => {
+        throw this.#explained(error);
+      },
+    );
+  }
+
+  /** A server may drop the weights of a sampler to make room, and says only that it knows none of this name. */
+  #explained(error: unknown): unknown {
+    if (error instanceof NotFoundError && "samplingSessionId" in this.target) {
+      error.message += `; sampler ${this.target.samplingSessionId} is gone: the server has dropped it or lost its weights. Save the weights again and make a new sampling client.`;
+    }
+    return error;
   }
 
   #headersFor(sizeBytes: number): Headers {
@@ -110,7 +137,7 @@ export class Sampler {
     return isAlone ? { ...sampleHeaders, ...holdHeaders({ isAlone, sizeBytes }) } : sampleHeaders;
   }
 
-  #resultOf(accepted: Acceptance, operation: Operation): Promise<SampleResponse> {
+  #resultOf(call: SampleCall, accepted: Acceptance, operation: Operation): Promise<SampleResponse> {
     const { signal } = operation;
     const { requestId } = accepted;
     operation.accepted(requestId);
@@ -118,12 +145,22 @@ export class Sampler {
       { ...accepted, requestType: "Sample", resultType: "SampleResponse", roundTripMs: 0 },
       { host: this.host, queueLog: this.#queueLog, operation, signal },
     ).then(
-      (response) => withSequenceIds(response, accepted),
+      (response) => {
+        const named = withSequenceIds(response, accepted);
+        return call.samplingParams.maxTokens === null ? this.#noteCut(named) : named;
+      },
       (error: unknown) => {
         if (signal.aborted) this.#cancelAtServer(requestId);
         throw error;
       },
     );
+  }
+
+  /** Without a limit of the caller's, a server of others may have one of its own. */
+  async #noteCut(response: SampleResponse): Promise<SampleResponse> {
+    const { noteCutSamples } = await import("../../session/silences.js");
+    await noteCutSamples(this.host, response);
+    return response;
   }
 
   /** An abandoned sample takes the place of others; some servers offer to cancel it. */

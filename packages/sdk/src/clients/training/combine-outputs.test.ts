@@ -38,13 +38,13 @@ describe("a loss that the server leaves out", () => {
     });
   });
 
-  it("does not suffer from what stands where nothing counts", () => {
+  it("ignores values at positions without weight", () => {
     const data = datum({ weights: [0, 1, 1] });
     const { metrics } = withLossValue(output([Number.NaN, -1, -2]), data, "cross_entropy", null);
     expect(metrics["loss:sum"]).toBe(3);
   });
 
-  it("stays the server's where it sends one, and absent where there is nothing to compute from", () => {
+  it("stays the server's if it sends one, and absent if it cannot be computed", () => {
     const data = datum({ weights: [1, 1, 1] });
     const own = output([-1, -1, -1], { "loss:sum": 7 });
     expect(withLossValue(own, data, "cross_entropy", null)).toBe(own);

@@ -30,6 +30,8 @@ type Reduction = (values: readonly number[], weights: readonly number[]) => numb
 
 const reductions: Readonly<Record<string, Reduction>> = {
   mean: weightedMean,
+  // Twinkle's name of it.
+  avg: weightedMean,
   sum: (values) => values.reduce((sum, value) => sum + value, 0),
   min: (values) => Math.min(...values),
   max: (values) => Math.max(...values),

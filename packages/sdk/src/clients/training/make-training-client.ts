@@ -1,7 +1,7 @@
 import { ApiFuture } from "../../futures/api-future.js";
 import { Operation, type OperationOptions } from "../../futures/operation.js";
 import { pollFuture } from "../../futures/poll-future.js";
-import type { Cancellation } from "../../runtime/cancellation.js";
+import { abortable, type Cancellation } from "../../runtime/cancellation.js";
 import { QueueStateLog } from "../../session/queue-state-log.js";
 import type { Session } from "../../session/session.js";
 import type { Acceptance } from "../../transport/api.js";
@@ -24,12 +24,18 @@ export { createSamplingSession } from "../sampling/remote-sampling-client.js";
  */
 export async function makeTrainingClient(
   session: Session,
-  { future, expectedId }: ModelInMaking,
+  { future, expectedId, model }: ModelInMaking,
   prepare: (client: TrainingClient) => Promise<unknown> = () => Promise.resolve(),
 ): Promise<TrainingClient> {
   session.join();
+  const remake = model && ((signal: Cancellation) => createAgain(session, model, signal));
   try {
-    const client = new RemoteTrainingClient(session, await future);
+    const modelId = await future;
+    const client = new RemoteTrainingClient(session, modelId, remake);
+    if (model) {
+      const { checkAdapter } = await import("../../session/silences.js");
+      await checkAdapter(session, modelId, model.loraConfig);
+    }
     await prepare(client);
     return client;
   } catch (error) {
@@ -75,6 +81,15 @@ export async function makeTrainingClientFromState(
   return makeTrainingClient(session, making, (client) =>
     optimizer ? client.loadStateWithOptimizer(path, options) : client.loadState(path, options),
   );
+}
+
+async function createAgain(
+  session: Session,
+  model: NewModel,
+  signal: Cancellation,
+): Promise<string> {
+  const { future } = createModel(session, model, {});
+  return abortable(future, signal);
 }
 
 const timeoutMs = 5_000;
@@ -135,6 +150,8 @@ export interface ModelInMaking {
   readonly expectedId: string;
   /** Resolves to the id that the server gave. */
   readonly future: ApiFuture<string>;
+  /** What it is made of, where it is not made from a checkpoint. */
+  readonly model?: NewModel;
 }
 
 /** Makes a model at the server. */
@@ -152,7 +169,7 @@ export function createModel(
     submit: (signal) => session.api.submit("createModel", request, { signal }),
     modelIdOf: ({ modelId }) => modelId ?? expectedId,
   });
-  return { expectedId, future };
+  return { expectedId, future, model };
 }
 
 /** Makes a model from a checkpoint in a single request; for servers that offer it. */

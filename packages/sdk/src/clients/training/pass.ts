@@ -37,7 +37,15 @@ export function preparePass(
   const datums = data.map(toTrainable);
   const { config } = run.session;
   return {
-    frame: { modelId: run.modelId, lossFn, lossFnConfig: lossFnConfig ?? null, isForwardOnly },
+    frame: {
+      // Read when it is sent: a load may have moved the run to another model by then.
+      get modelId() {
+        return run.modelId;
+      },
+      lossFn,
+      lossFnConfig: lossFnConfig ?? null,
+      isForwardOnly,
+    },
     chunks: chunkData(datums, {
       maxDatums: config.fwdbwdMaxChunkLen,
       maxBytes: config.fwdbwdMaxChunkBytesCount,

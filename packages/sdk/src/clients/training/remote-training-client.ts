@@ -1,16 +1,16 @@
 import { checkOptions } from "../../errors/check-options.js";
-import { BadRequestError } from "../../errors/api-error.js";
 import { CancelledError } from "../../errors/tinker-error.js";
 import { ResultError } from "../../errors/request-failed-error.js";
 import { ApiFuture } from "../../futures/api-future.js";
 import { Operation, operationOptions, type OperationOptions } from "../../futures/operation.js";
-import { abortable } from "../../runtime/cancellation.js";
+import { abortable, type Cancellation } from "../../runtime/cancellation.js";
 import type { OperationName } from "../../runtime/events.js";
 import { consoleUrl } from "../../session/console-url.js";
 import type { Session } from "../../session/session.js";
 import type { Tokenizer } from "@tinker-ts/hub";
 import type { DatumLike } from "../../types/datum.js";
 import type {
+  AdamParams,
   AdamParamsInput,
   ForwardBackwardOutput,
   GetInfoResponse,
@@ -51,16 +51,23 @@ import {
   type CustomLossFn,
 } from "./custom-loss.js";
 import { preparePass, runPass } from "./pass.js";
-import { runRequest } from "./request.js";
+import { runLoad, runRequest } from "./request.js";
 import { TrainingRun } from "./training-run.js";
 
 /** Trains a model at a server. */
 export class RemoteTrainingClient extends TrainingClient {
   readonly #run: TrainingRun;
   readonly #tokenizer: KnownTokenizer = {};
+  readonly #remake: ((signal: Cancellation) => Promise<string>) | undefined;
 
-  constructor(session: Session, modelId: string) {
+  /** `remake` makes another model like this one, for servers that load into new models alone. */
+  constructor(
+    session: Session,
+    modelId: string,
+    remake?: (signal: Cancellation) => Promise<string>,
+  ) {
     super();
+    this.#remake = remake;
     this.#run = new TrainingRun(session, modelId);
   }
 
@@ -127,12 +134,15 @@ export class RemoteTrainingClient extends TrainingClient {
   ): ApiFuture<OptimStepResponse> {
     checkOptions(options, [operationOptions]);
     const params = checkAdamParams(adamParams);
-    return this.#start("optimStep", options, (operation) =>
-      runRequest(this.#run, operation, "optimStep", (seqId) => ({
-        adamParams: params,
-        modelId: this.modelId,
-        seqId,
-      })),
+    return this.#start("optimStep", options, async (operation) =>
+      this.#checked(
+        params,
+        await runRequest(this.#run, operation, "optimStep", (seqId) => ({
+          adamParams: params,
+          modelId: this.modelId,
+          seqId,
+        })),
+      ),
     );
   }
 
@@ -151,11 +161,14 @@ export class RemoteTrainingClient extends TrainingClient {
         isAccepted = true;
       }),
     );
-    const step = this.#start("optimStep", options, (operation) =>
-      runRequest(this.#run, operation, "optimStep", (seqId) => {
-        if (!isAccepted) throw new CancelledError("optimStep was not sent: its pass failed.");
-        return { adamParams: params, modelId: this.modelId, seqId };
-      }),
+    const step = this.#start("optimStep", options, async (operation) =>
+      this.#checked(
+        params,
+        await runRequest(this.#run, operation, "optimStep", (seqId) => {
+          if (!isAccepted) throw new CancelledError("optimStep was not sent: its pass failed.");
+          return { adamParams: params, modelId: this.modelId, seqId };
+        }),
+      ),
     );
     const [forwardBackward, optimStep] = await Promise.allSettled([pass, step]);
     if (forwardBackward.status === "rejected") throw forwardBackward.reason;
@@ -275,21 +288,26 @@ export class RemoteTrainingClient extends TrainingClient {
     checkOptions(options, [loadStateOptions, operationOptions]);
     const { weightsAccessToken } = options;
     checkTinkerPath(path);
+    const remake = this.#remake;
     return this.#start("loadState", options, (operation) =>
-      runRequest(this.#run, operation, "loadWeights", (seqId) => ({
-        modelId: this.modelId,
-        seqId,
-        path,
-        optimizer,
-        weightsAccessToken,
-      })).catch((error: unknown) => {
-        if (error instanceof BadRequestError && /not permitted/i.test(error.message)) {
-          error.message +=
-            "; this server loads into new models only: use createTrainingClientFromState";
-        }
-        throw error;
-      }),
+      runLoad(
+        this.#run,
+        operation,
+        (modelId, seqId) => ({ modelId, seqId, path, optimizer, weightsAccessToken }),
+        remake,
+      ),
     );
+  }
+
+  async #checked(
+    { gradClipNorm }: AdamParams,
+    response: OptimStepResponse,
+  ): Promise<OptimStepResponse> {
+    if (gradClipNorm > 0) {
+      const { checkClipping } = await import("../../session/silences.js");
+      await checkClipping(this.#run.session, gradClipNorm, response);
+    }
+    return response;
   }
 
   // `work` runs inside this call, so that its place in the order is taken before anything is awaited.

@@ -9,14 +9,25 @@ import type { WireTypeName, WireValue } from "../../wire/wire-types.js";
 /** One model in training: where its requests go and in which order. */
 export class TrainingRun {
   readonly session: Session;
-  readonly modelId: string;
   readonly sequence = new TrainingSequence();
-  readonly #queueLog: QueueStateLog;
+  #modelId: string;
+  #queueLog: QueueStateLog;
 
   constructor(session: Session, modelId: string) {
     this.session = session;
-    this.modelId = modelId;
-    this.#queueLog = new QueueStateLog(session.runtime, { activity: "Training", name: modelId });
+    this.#modelId = modelId;
+    this.#queueLog = logFor(session, modelId);
+  }
+
+  get modelId(): string {
+    return this.#modelId;
+  }
+
+  /** Goes on with another model and numbers its requests from the start; within a turn alone. */
+  moveTo(modelId: string): void {
+    this.#modelId = modelId;
+    this.#queueLog = logFor(this.session, modelId);
+    this.sequence.next = 1;
   }
 
   /** Waits for the turn of an operation; gives it back when the operation cannot run any more. */
@@ -41,6 +52,10 @@ export class TrainingRun {
     const { session: host } = this;
     return pollFuture(request, { host, queueLog: this.#queueLog, operation, signal });
   }
+}
+
+function logFor({ runtime }: Session, name: string): QueueStateLog {
+  return new QueueStateLog(runtime, { activity: "Training", name });
 }
 
 /** A place in a line, taken when it is asked for and given back with `end`. */

@@ -136,7 +136,7 @@ it("outputs are joined in chunk order and keep the first type", () => {
 });
 
 describe("a line of turns", () => {
-  it("keeps the order of taking, whoever ends early, and leaves nobody waiting", async () => {
+  it("keeps its order when turns end early, and leaves none waiting", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ endsEarly: fc.boolean(), rounds: fc.nat(3) }), { maxLength: 20 }),

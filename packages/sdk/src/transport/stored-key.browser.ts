@@ -1,0 +1,4 @@
+/** A page has no home folder to keep a key in. */
+export function readStoredKey(): undefined {
+  return undefined;
+}
