@@ -46,7 +46,8 @@ beforeAll(() => {
 }, 300_000);
 
 afterAll(() => {
-  for (const child of started) child.kill("SIGKILL");
+  // The group: npx starts the program as a process of its own, which would go on and start the local server again.
+  for (const { pid } of started) if (pid !== undefined) process.kill(-pid, "SIGKILL");
   try {
     const note = readFileSync(path.join(project, "home/holder.json"), "utf8");
     process.kill((JSON.parse(note) as { pid: number }).pid, "SIGKILL");
@@ -71,6 +72,7 @@ async function open(line: string): Promise<string> {
     cwd: project,
     env,
     stdio: ["ignore", "pipe", "ignore"],
+    detached: true,
   });
   started.push(child);
   for await (const first of createInterface(child.stdout)) return first;

@@ -101,6 +101,21 @@ describe("train sft", () => {
   });
 });
 
+describe("a plan", () => {
+  it("warns when one row is left to train on", async () => {
+    const data = write("one-left.jsonl", rows("it is fine", 4));
+    const line = ["train", "sft", data, "--model", baseModel, "--dry-run", "--test-size", "3"];
+    const { err } = await server.run(line);
+    expect(err).toContain("Warning: only 1 row is left to train on");
+  });
+
+  it("has the epochs that the steps are", async () => {
+    const data = write("one-step.jsonl", rows("it is fine", 4));
+    const line = ["train", "sft", data, "--model", baseModel, "--dry-run", "--max-steps", "1"];
+    expect((await server.run(line)).out).toMatch(/Steps +1 step of 4 rows, 1 epoch\n/);
+  });
+});
+
 describe("a model", () => {
   let folder: string;
   beforeAll(async () => {

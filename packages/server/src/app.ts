@@ -85,6 +85,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
       device,
       weights: typeof options.weights === "object" ? null : describePrecision(precision.of("")),
     },
+    aliases: options.aliases,
     models: {
       models: options.models ?? { [embeddedModelId]: embeddedModelId },
       allowAnyModel: options.allowAnyModel ?? setting.allowAnyModel,

@@ -44,6 +44,8 @@ export interface CoreOptions {
   /** What other processes read about this one. */
   readonly holder: Partial<Holder>;
   readonly models: BaseModelOptions;
+  /** Other names of base models and sampler checkpoints. */
+  readonly aliases?: Readonly<Record<string, string>> | undefined;
   readonly limits: ServerLimits;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -146,7 +148,8 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const runParts = { ...base, checkpoints, weights, snapshots, liveModels, operations, guard };
   const runs = new TrainingRuns(runParts, sessions);
   const creation = new ModelCreation({ ...base, sessions, bases, checkpoints, runs });
-  const samplingParts = { ...base, bases, weights, checkpoints, sessions, guard };
+  const { aliases = {} } = options;
+  const samplingParts = { ...base, aliases, bases, weights, checkpoints, sessions, guard };
   const samplingSessions = new SamplingSessions(samplingParts);
   const requests = new SampleRequests(samplingParts);
   const sampler = new Sampler({ ...base, requests });

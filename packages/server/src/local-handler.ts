@@ -4,7 +4,9 @@ import path from "node:path";
 import { openApp, type App } from "./app.js";
 import { loadEngineKit } from "./engine-host/load-engine-kit.js";
 import { listen, type Listening } from "./http/listen.js";
+import { joinLocalServer } from "./local/join-local-server.js";
 import type { AppOptions } from "./options.js";
+import { DataDirectoryInUseError } from "./store/data-lock.js";
 
 /** The API in this process, without a port. */
 export interface LocalHandler {
@@ -22,11 +24,13 @@ const foreverMs = 2 ** 31 - 1;
  * - Checkpoints and runs are kept in the data directory, so the next program finds them; sessions end
  *   with the process.
  * - The data directory `memory` is a temporary one that is removed in the end.
+ * - Where `local:` programs or `tinker-ts serve` use the data directory already, requests go to their server, unless
+ *   options besides `dataDir` and those of the log ask for another one.
  * - The process stays alive while a request is under way and not longer.
  */
 export async function createLocalHandler(options: AppOptions = {}): Promise<LocalHandler> {
   const isTemporary = (options.dataDir ?? process.env["TINKER_TS_DATA_DIR"]) === "memory";
-  if (!isTemporary) return openHandler(options);
+  if (!isTemporary) return openOrJoin(options);
   const dataDir = mkdtempSync(path.join(tmpdir(), "tinker-ts-"));
   const remove = (): void => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
   process.once("exit", remove);
@@ -41,6 +45,35 @@ export async function createLocalHandler(options: AppOptions = {}): Promise<Loca
     removeNow();
     throw error;
   }
+}
+
+const sharable: readonly string[] = ["dataDir", "logger", "logLevel"];
+
+async function openOrJoin(options: AppOptions): Promise<LocalHandler> {
+  try {
+    return await openHandler(options);
+  } catch (error) {
+    const isShared = error instanceof DataDirectoryInUseError && error.holder?.kind !== "program";
+    if (!isShared || !Object.keys(options).every((name) => sharable.includes(name))) throw error;
+    return joinedHandler(error.dataDir);
+  }
+}
+
+/** Sends requests to the server that has the data directory; every request asks anew where it is. */
+function joinedHandler(dataDir: string): LocalHandler {
+  return {
+    async fetch(request) {
+      const { signal, method, body } = request;
+      const { url, key } = await joinLocalServer({ dataDir, signal });
+      const { pathname, search } = new URL(request.url);
+      const headers = new Headers(request.headers);
+      headers.delete("authorization");
+      if (key !== null) headers.set("x-api-key", key);
+      const sent = { method, headers, body, signal, redirect: "manual", duplex: "half" } as const;
+      return fetch(url + pathname + search, sent);
+    },
+    close: () => Promise.resolve(),
+  };
 }
 
 async function openHandler(options: AppOptions): Promise<LocalHandler> {

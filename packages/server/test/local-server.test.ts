@@ -118,6 +118,25 @@ it("gives the directory to a server, which programs then join, and starts again 
   expect(noteOf()).toMatchObject({ kind: "local" });
 });
 
+it("serves the requests of a handler in a program beside it", async () => {
+  await join();
+  const handler = await createLocalHandler({ dataDir, logLevel: "silent" });
+  const request = new Request("http://localhost/api/v1/create_session", {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: "Bearer tml-any" },
+    body: JSON.stringify({ tags: ["beside"], sdk_version: "0.1.0", user_metadata: {} }),
+  });
+  const response = await handler.fetch(request);
+  const { session_id: id } = (await response.json()) as { session_id: string };
+  expect(id).toMatch(/^[\w-]+$/);
+  const { url, key } = await join();
+  const headers = { "x-api-key": key ?? "" };
+  const session = await fetch(`${url}/api/v1/sessions/${id}`, { headers });
+  expect(session.status).toBe(200);
+  await handler.close();
+  await expect(createLocalHandler({ dataDir, threads: 1 })).rejects.toThrow(/is in use by process/);
+});
+
 it("refuses a directory whose engine runs inside a program, and names the ways out", async () => {
   const program = await createLocalHandler({ dataDir, logLevel: "silent" });
   await expect(join()).rejects.toThrow(/in use by process \d+.*inProcess.*dataDir.*"memory"/);

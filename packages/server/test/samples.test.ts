@@ -58,6 +58,36 @@ describe("addressing", () => {
     expect(await tokensOf({ modelPath: short })).toEqual(await tokensOf({ modelPath: path }));
   });
 
+  it("reaches a base model and a checkpoint by their aliases, in sessions too", async () => {
+    const model = await app.model(sessionId, { seed: 11 });
+    const path = await savedSampler(model, 1, "a");
+    const [base, saved] = [
+      await tokensOf({ baseModel: "toy" }),
+      await tokensOf({ modelPath: path }),
+    ];
+    const { dataDir } = app;
+    await app.stop();
+    const named = await TestApp.open({ dataDir, aliases: { guide: path, plain: "toy" } });
+    try {
+      const result = async (more: Partial<WireInput<"SampleRequest">>): Promise<unknown> => {
+        const { requestId } = await named.call("sample", ask(more));
+        const { sequences } = await named.result(requestId);
+        return (sequences as { tokens: number[] }[])[0]!.tokens;
+      };
+      expect(await result({ baseModel: "guide" })).toEqual(saved);
+      expect(await result({ baseModel: "plain" })).toEqual(base);
+      const { samplingSessionId } = await named.call("createSamplingSession", {
+        sessionId: await named.session(),
+        samplingSessionSeqId: 0,
+        baseModel: "guide",
+      });
+      expect(await result({ samplingSessionId, seqId: 0 })).toEqual(saved);
+    } finally {
+      await named.stop();
+      await app.start();
+    }
+  });
+
   it.each([
     [{}, 400, "needs sampling_session_id, model_path or base_model"],
     [{ baseModel: "gpt-9" }, 400, "is not served here; models of this server: toy"],

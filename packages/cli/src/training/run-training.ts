@@ -56,6 +56,8 @@ export interface Training<R extends RunResult> {
   readonly totalSteps: number;
   /** Metrics to show during training, the most important first. */
   readonly metrics: readonly (string | RegExp)[];
+  /** Problems of the inputs; a run that begins has them among its own warnings. */
+  readonly warnings?: readonly string[] | undefined;
   /** Prints what will be trained. */
   showPlan(): Promise<void> | void;
   train(sinks: readonly RunSink[]): Promise<R>;
@@ -72,9 +74,9 @@ export async function runTraining<R extends RunResult>(
   if (!output.isJson) await training.showPlan();
   if (training.chosen.dryRun) {
     const { learningRateWarning } = await import("@tinker-ts/cookbook/runs");
-    // A run that begins has it among its own warnings.
-    const warning = learningRateWarning(training.plan.model, training.plan.learningRate);
-    if (warning !== undefined) output.note(`Warning: ${warning}`);
+    const { model, learningRate } = training.plan;
+    const warnings = [learningRateWarning(model, learningRate) ?? [], training.warnings ?? []];
+    for (const warning of warnings.flat()) output.note(`Warning: ${warning}`);
     if (output.isJson) output.json(snakeCase(training.plan));
     return undefined;
   }

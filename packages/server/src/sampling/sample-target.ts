@@ -19,6 +19,8 @@ export interface TargetParts {
   readonly store: Store;
   readonly bases: BaseModels;
   readonly checkpoints: Checkpoints;
+  /** Other names of base models and sampler checkpoints. */
+  readonly aliases: Readonly<Record<string, string>>;
 }
 
 type Address = Pick<WireValue<"SampleRequest">, "samplingSessionId" | "modelPath" | "baseModel">;
@@ -31,7 +33,12 @@ export function resolveTarget(parts: TargetParts, address: Address, owner: strin
   if (baseModel === null) {
     throw badRequest("sample", "needs sampling_session_id, model_path or base_model");
   }
-  const name = parts.bases.check(baseModel);
+  const meant = Object.hasOwn(parts.aliases, baseModel) ? parts.aliases[baseModel]! : baseModel;
+  if (meant.startsWith("tinker://")) {
+    const checkpoint = readable(parts, meant, owner);
+    return { baseModel: checkpoint.baseModel, checkpoint, sessionId: null, samplerId: null };
+  }
+  const name = parts.bases.check(meant);
   return { baseModel: name, checkpoint: null, sessionId: null, samplerId: null };
 }
 
@@ -39,8 +46,15 @@ function samplerTarget(parts: TargetParts, samplerId: string, owner: string): Sa
   const sampler = parts.store.samplers.get(samplerId);
   if (sampler?.owner !== owner) throw notFound(`sampling session ${samplerId}`);
   const { sessionId, baseModel, modelPath } = sampler;
-  const checkpoint = modelPath === null ? null : parts.checkpoints.readable(modelPath, [owner]);
+  const checkpoint = modelPath === null ? null : readable(parts, modelPath, owner);
   return { baseModel, checkpoint, sessionId, samplerId };
+}
+
+/** The checkpoint at a path; those that have an alias are there for every caller. */
+function readable(parts: TargetParts, modelPath: string, owner: string): CheckpointRecord {
+  return Object.values(parts.aliases).includes(modelPath)
+    ? parts.checkpoints.existing(modelPath)
+    : parts.checkpoints.readable(modelPath, [owner]);
 }
 
 /** Finds a checkpoint to sample from; a base model may be named too but must be the right one. */

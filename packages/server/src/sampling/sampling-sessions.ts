@@ -1,5 +1,6 @@
 import type { WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
+import { pathOf } from "../checkpoints/checkpoint-names.js";
 import { badRequest, conflict, notFound } from "../errors/api-error.js";
 import type { Logger } from "../log/logger.js";
 import type { Sessions } from "../sessions/sessions.js";
@@ -27,11 +28,12 @@ export class SamplingSessions {
     request: WireValue<"CreateSamplingSessionRequest">,
   ): Promise<string> {
     const { store, clock, sessions } = this.#parts;
-    const { sessionId, baseModel, modelPath, samplingSessionSeqId: seq } = request;
+    const { sessionId, baseModel, samplingSessionSeqId: seq } = request;
     sessions.touch(sessionId, caller);
     if (seq < 0) throw badRequest("sampling_session_seq_id", "must be 0 or more");
-    const address = { samplingSessionId: null, modelPath, baseModel };
+    const address = { samplingSessionId: null, modelPath: request.modelPath, baseModel };
     const target = resolveTarget(this.#parts, address, caller.owner);
+    const modelPath = target.checkpoint && pathOf(target.checkpoint);
     this.#learnAbout(target.baseModel);
     const samplerId = `${sessionId}:sample:${seq}`;
     await store.write(() => {

@@ -110,6 +110,7 @@ export const command = defineCommand({
         folder: settings.folder,
         plan,
         totalSteps: plan.steps,
+        warnings: prepared.warnings,
         metrics: [/^\w+_loss$/, "accuracy", "margin", /^test\//, "learning_rate"],
         showPlan: () => showPlan(context, plan, prepared),
         async train(sinks) {
@@ -194,7 +195,7 @@ async function makePlan(
     renderer: renderer.name,
     reference: needsReference ? (settings.reference ?? settings.loadCheckpointPath ?? model) : null,
     steps,
-    epochs: numEpochs,
+    epochs: Math.min(numEpochs, Math.ceil(steps / dataset.batchesPerEpoch)),
     batchSize,
     learningRate,
     lrSchedule: String(settings.lrSchedule),

@@ -88,6 +88,7 @@ export const command = defineCommand({
         folder: settings.folder,
         plan,
         totalSteps: plan.steps,
+        warnings: prepared.warnings,
         metrics: ["train_mean_nll", "test/nll", "learning_rate"],
         showPlan: () => showPlan(context, plan, prepared),
         async train(sinks) {
@@ -150,7 +151,7 @@ async function makePlan(
     heldOutRows: testConversations.length,
     renderer: renderer!.name,
     steps,
-    epochs: numEpochs,
+    epochs: Math.min(numEpochs, Math.ceil(steps / dataset.batchesPerEpoch)),
     batchSize: batchSize!,
     learningRate,
     lrSchedule: String(settings.lrSchedule),
