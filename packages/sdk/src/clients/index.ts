@@ -71,6 +71,7 @@ export type {
   LoadStateOptions,
   PassOptions,
   SamplerOptions,
+  SaveExternalOptions,
   SaveSamplerOptions,
   SaveStateOptions,
   TrainStepOptions,
