@@ -130,7 +130,7 @@ describe("an invalid path is refused before any request", () => {
 });
 
 describe("checkpoint publish and unpublish", () => {
-  it("change who may see it, and print nothing", async () => {
+  it("change its visibility, and print nothing", async () => {
     const silent = { code: 0, out: "", err: "" };
     expect(await server.run(["checkpoint", "publish", samplerPath])).toEqual(silent);
     expect((await info(samplerPath)).public).toBe(true);
@@ -138,7 +138,7 @@ describe("checkpoint publish and unpublish", () => {
     expect((await info(samplerPath)).public).toBe(false);
   });
 
-  it("end with 1 where there is no such checkpoint", async () => {
+  it("end with 1 for a missing checkpoint", async () => {
     const missing = `tinker://${training.modelId}/weights/nothing`;
     const { code, err } = await server.run(["checkpoint", "publish", missing]);
     expect(code).toBe(1);

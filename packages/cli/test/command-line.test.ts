@@ -31,16 +31,13 @@ describe("help", () => {
     }
   });
 
-  it.each(commands)(
-    "of '$name' says what the command does and what it takes",
-    async ({ words }) => {
-      const { out } = await runCommand([...words, "--help"]);
-      const [usage, , summary] = out.split("\n");
-      expect(summary).toMatch(/^ {2}[A-Z].+[.;]/);
-      const args = usage!.split("[OPTIONS]")[1]!.match(/[A-Z_]{2,}/g) ?? [];
-      for (const name of args) expect(out).toMatch(new RegExp(`^  ${name} `, "m"));
-    },
-  );
+  it.each(commands)("of '$name' describes the command and its options", async ({ words }) => {
+    const { out } = await runCommand([...words, "--help"]);
+    const [usage, , summary] = out.split("\n");
+    expect(summary).toMatch(/^ {2}[A-Z].+[.;]/);
+    const args = usage!.split("[OPTIONS]")[1]!.match(/[A-Z_]{2,}/g) ?? [];
+    for (const name of args) expect(out).toMatch(new RegExp(`^  ${name} `, "m"));
+  });
 
   it.each(entries)("of '$name' fits a screen of 80 columns, examples aside", async ({ words }) => {
     const { out } = await runCommand([...words, "--help"], { columns: 80 });
@@ -125,13 +122,13 @@ describe("global options", () => {
     [["--format", "json", "version"]],
     [["version", "-fjson"]],
     [["--base-url", "http://127.0.0.1:9", "--api-key", "k", "--json", "version"]],
-  ])("may stand before or after the command: %j", async (args) => {
+  ])("are accepted before or after the command: %j", async (args) => {
     const { code, out } = await runCommand(args);
     expect(code).toBe(0);
     expect(JSON.parse(out)).toEqual({ version: expect.stringMatching(/^\d+\.\d+\.\d+/) as string });
   });
 
-  it("may stand between the words of a command", async () => {
+  it("are accepted between the words of a command", async () => {
     const { code, err } = await runCommand(["run", "--base-url", "nonsense", "list"]);
     expect(code).toBe(1);
     expect(err).toContain('"nonsense" is not an address');

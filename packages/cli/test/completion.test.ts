@@ -106,7 +106,7 @@ describe("a server that cannot be reached", () => {
       "its key does not come",
       () => ({ TINKER_BASE_URL: silentUrl(), TINKER_CREDENTIAL_CMD: "cat" }),
     ],
-  ])("costs the values and nothing else when %s", (_, settings) => {
+  ])("only removes values from completions when %s", (_, settings) => {
     const line = ["completion", "zsh", "--", "run", "info", ""];
     const context = { ...env, ...settings() };
     // The process ends, too: the shell waits for that.

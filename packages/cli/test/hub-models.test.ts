@@ -50,7 +50,7 @@ it.each([
     /"tinker-ts\/sprot" is not served here; models of this server: tinker-ts\/sprout/,
   ],
   ["some/tniy", /The hub does not have the model some\/tniy.*In the cache: some\/tiny\.\n$/],
-])("says in one line that %s is no model", async (name, message) => {
+])("reports in one line that %s is not a model", async (name, message) => {
   const env = { TINKER_BASE_URL: "local:", TINKER_TS_DATA_DIR: path.join(folder, "data") };
   const asked = hub.seen.length;
   const { code, out, err } = await runCommand(["chat", "-m", name], { env, input: "hi\n" });

@@ -202,7 +202,7 @@ describe("billing usage", () => {
     expect(empty.out).toBe("No billing usage in this window\n");
   });
 
-  it("writes CSV to a file and says how much, and nothing on standard output", async () => {
+  it("writes CSV to a file, reports the number of rows, and prints nothing on standard output", async () => {
     const result = await server.run(["billing", "usage", ...window, "--csv", "usage.csv"]);
     expect(result).toMatchObject({ code: 0, out: "" });
     expect(result.err).toMatch(/^Wrote \d+ rows? to usage\.csv\n$/);

@@ -141,7 +141,7 @@ describe("a template that drops earlier reasoning", () => {
   ];
   const tags = ["<think>", "</think>"];
 
-  it("is split into one example per answer, each behind its own prompt", async () => {
+  it("is split into one example per answer, each after its own prompt", async () => {
     const renderer = await withTemplate(template, tags);
     expect(renderer.hasExtensionProperty).toBe(false);
     const examples = renderer.buildSupervisedExamples(reasoned, "all_assistant_messages");

@@ -351,7 +351,7 @@ describe("batches", () => {
     expect(epochOf(data, 0)).toEqual(epochOf(data, 1));
   });
 
-  it("are refused when there are fewer rows than one takes", () => {
+  it("are refused if there are fewer rows than the batch size", () => {
     expect(() => dataset({ batchSize: 12 })).toThrow(
       "batchSize: 12 exceeds the number of rows (11)",
     );

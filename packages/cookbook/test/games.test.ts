@@ -45,7 +45,7 @@ const renderer = talkRenderer();
 
 /** A policy that answers with a function of its last message. */
 const talker =
-  (answer: (heard: string) => string | Promise<string>): Policy =>
+  (answer: (received: string) => string | Promise<string>): Policy =>
   async ({ input, signal }) => {
     signal?.throwIfAborted();
     const lines = renderer.spell(input.toInts()).split("\n");
@@ -77,7 +77,7 @@ describe("a game of several players", () => {
 
   it("an illegal move ends it: the mover gets a penalty, the other its value", async () => {
     const group = await rolloutGroup(
-      talker((heard) => (heard === "3 sticks" ? "9" : "1")),
+      talker((received) => (received === "3 sticks" ? "9" : "1")),
       gameGroup({ renderer, game: () => sticks(4) }),
     );
     expect(totalRewards(group)).toEqual([0, -2]);
@@ -106,8 +106,8 @@ describe("a game of several players", () => {
         game: () => sticks(8, 3),
         opponent: (seat) =>
           seat === 1
-            ? (heard) => {
-                asked.push(textOf(heard.at(-1)!));
+            ? (received) => {
+                asked.push(textOf(received.at(-1)!));
                 return "2";
               }
             : undefined,
@@ -123,8 +123,8 @@ describe("a game of several players", () => {
     ["no player waits for ever", minViableGroup],
   ])("when one side fails, %s", async (_, tolerance) => {
     let fails = 0;
-    const policy = talker((heard) => {
-      if (heard === "3 sticks") throw new Error(`failure ${fails++}`);
+    const policy = talker((received) => {
+      if (received === "3 sticks") throw new Error(`failure ${fails++}`);
       return "1";
     });
     const playing = rolloutGroup(policy, gameGroup({ renderer, game: () => sticks(4) }), {
@@ -194,9 +194,9 @@ describe("guess the number", () => {
 
 describe("twenty questions", () => {
   it("is answered by another model, which reads a single question", async () => {
-    const heard: string[] = [];
+    const received: string[] = [];
     const other = talker((last) => {
-      heard.push(last);
+      received.push(last);
       return "yes";
     });
     const answerer = modelAnswerer(messageCompleter(other, { renderer }), "fox");
@@ -206,7 +206,7 @@ describe("twenty questions", () => {
       talker(() => says[turn++]!),
       messageEnvironment(twentyQuestions({ word: "fox", answerer }), { renderer }),
     );
-    expect(heard).toEqual(says.slice(0, 2));
+    expect(received).toEqual(says.slice(0, 2));
     expect([stopReason, transitions.at(-1)!.reward]).toEqual(["completed", 1]);
     const out = await rollout(
       talker(() => "Is it a dog?"),

@@ -91,7 +91,7 @@ describe("a comparison", () => {
       /label: must be "A", "B" or "Tie", not "C"/,
     ],
     [[], /expected an object/],
-  ])("that cannot be meant says why: %j", (row, problem) => {
+  ])("with invalid options is refused with the reason: %j", (row, problem) => {
     expect(() => toComparison(row)).toThrow(problem);
   });
 

@@ -120,7 +120,7 @@ it("customized_inserted_system: a message that the format adds is not trained an
   }
 });
 
-it("ascii_json: characters beyond ASCII stand as they are", async () => {
+it("ascii_json: characters beyond ASCII are not escaped", async () => {
   expect(prompt(await get("qwen3"), [user("x"), said("", [call()])])).toContain('"Zürich"');
   const renderer = await get("kimi_k2");
   expect(renderer.createConversationPrefixWithTools([tool])[0]!.content).toContain("größe");

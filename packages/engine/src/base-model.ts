@@ -17,7 +17,7 @@ export interface AdapterOptions {
   readonly rank: number;
   /** The adapter's product is scaled by alpha / rank. @default 32 */
   readonly alpha?: number;
-  /** Fixes the initial values. @default 0 */
+  /** Random seed of the initial values. @default 0 */
   readonly seed?: number;
   /** @default true */
   readonly trainAttn?: boolean;

@@ -57,7 +57,7 @@ export interface LoadModelOptions extends PrecisionOptions {
 
 /** A new model: random, or with given weights. */
 export interface CreateModelOptions extends PrecisionOptions {
-  /** Fixes random weights. @default 0 */
+  /** Random seed of the weights. @default 0 */
   readonly seed?: number;
   /** The weights by their Hugging Face names. @default random ones */
   readonly tensors?: NamedTensors;

@@ -348,7 +348,7 @@ describe("a model with int8 weights", () => {
     }
   });
 
-  it.each([oneDigit, sixteenBits])("learns as it does in 32 bits (%o)", async (precision) => {
+  it.each([oneDigit, sixteenBits])("learns like in 32 bits (%o)", async (precision) => {
     const data = fixtureData(readExpected("qwen3"), "cross_entropy");
     const losses: number[][] = [];
     for (const options of [{}, precision]) {

@@ -41,7 +41,7 @@ describe("access", () => {
 });
 
 describe("a model that is not found", () => {
-  it("is a name that the hub does not know", async () => {
+  it("is a name unknown to the hub", async () => {
     expect(await hubErrorOf("hub_not_found", () => resolve("nobody/nothing"))).toContain(
       "nobody/nothing",
     );

@@ -32,7 +32,7 @@ async function docsRecovery(
   batches: readonly DatumLike[][],
 ): Promise<void> {
   await trainWithRecovery(service, training, async (client, recovered) => {
-    // A checkpoint is named by the number of steps that are in it, which is the step to resume from.
+    // A checkpoint is named by the number of steps that are in it, which is the step to go on with.
     const start = recovered ? stepOf(recovered.checkpointPath) : 0;
     for (const [index, batch] of batches.slice(start).entries()) {
       await client.trainStep(batch, "cross_entropy");

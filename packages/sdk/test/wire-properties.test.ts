@@ -17,7 +17,7 @@ import { valuesOf } from "./support/arbitraries.js";
 const typeNames = Object.keys(wireTypes) as WireTypeName[];
 
 describe.each(typeNames)("%s", (typeName) => {
-  it("decodes what it encodes, as a value and as text", () => {
+  it("round-trips messages, as a value and as text", () => {
     fc.assert(
       fc.property(valuesOf(wireTypes[typeName].node), (value) => {
         const json = encodeJson(typeName, value as never);

@@ -72,7 +72,7 @@ describe.runIf(isFull)("the machine", () => {
     await expect.poll(() => lane.locator("td").nth(4).textContent()).toBe("");
   }, 60_000);
 
-  it("usage by run adds up to what is billed, also when a session has several models", async () => {
+  it("usage by run adds up to the billed usage, also for a session with several models", async () => {
     const service = server.client();
     const [one, other] = [await server.train(2, service), await server.train(3, service)];
     const sampling = await one.saveWeightsAndGetSamplingClient();

@@ -42,7 +42,7 @@ const views = [
 ] as const;
 
 describe.each(isFull ? views : views.slice(0, 1))("every screen, $name,", (view) => {
-  it("keeps the rules: no error, no foreign request, nothing for axe to find, no sideways scroll", async () => {
+  it("has no errors, foreign requests, axe violations or sideways scrolling", async () => {
     const wrong: unknown[] = [];
     for (const [path, shown] of screens()) {
       const tab = await StudioTab.open(`${server.url}/studio${path}`, view);

@@ -1,5 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { closeBrowser, StudioTab } from "./support/browser.js";
@@ -13,7 +15,13 @@ const started: ChildProcess[] = [];
 function openStudio(env: Readonly<Record<string, string>>) {
   const child = spawn(process.execPath, [cli, "studio", "--no-open"], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, TINKER_BASE_URL: "", TINKER_API_KEY: "", ...env },
+    env: {
+      ...process.env,
+      TINKER_BASE_URL: "",
+      TINKER_API_KEY: "",
+      TINKER_TS_IN_PROCESS: "",
+      ...env,
+    },
   });
   started.push(child);
   let said = "";
@@ -21,11 +29,31 @@ function openStudio(env: Readonly<Record<string, string>>) {
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding("utf8").on("data", (text: string) => {
         said += text;
-        if (/\/studio\n/.test(said)) resolve(said);
+        if (/\/studio(#\S+)?\n/.test(said)) resolve(said);
       });
     child.once("close", () => resolve(said));
   });
   return { child, spoken };
+}
+
+const program = `
+  const { ServiceClient } = await import("tinker-ts");
+  const service = new ServiceClient({ baseUrl: "local:" });
+  await service.getServerCapabilities();
+  process.stdin.resume();
+  console.log("open");
+`;
+
+/** A program with `local:` that stays open; resolves when it is connected. */
+async function runLocal(env: Readonly<Record<string, string>>): Promise<ChildProcess> {
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
+    cwd: import.meta.dirname,
+    env: { ...process.env, ...env },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  started.push(child);
+  await once(child.stdout, "data");
+  return child;
 }
 
 describe.runIf(isFull)("opening the studio", () => {
@@ -52,7 +80,7 @@ describe.runIf(isFull)("opening the studio", () => {
     }
   }, 60_000);
 
-  it("opens a served directory, serves a free one, and suggests an option for local:", async () => {
+  it("opens a served directory, serves a free one, and joins programs that share one", async () => {
     const server = await StudioServer.start();
     try {
       const held = openStudio({ TINKER_TS_DATA_DIR: server.dataDir });
@@ -60,7 +88,7 @@ describe.runIf(isFull)("opening the studio", () => {
       await server.train(1);
       await server.kill();
       const free = openStudio({ TINKER_TS_DATA_DIR: server.dataDir });
-      const [address = ""] = /http:\S+\/studio/.exec(await free.spoken) ?? [];
+      const [address = ""] = /http:\S+\/studio\S*/.exec(await free.spoken) ?? [];
       await using tab = await StudioTab.open(address);
       await tab.page
         .getByRole("link", { name: /sprout/ })
@@ -69,36 +97,43 @@ describe.runIf(isFull)("opening the studio", () => {
       await tab.page.goto("about:blank");
       free.child.kill("SIGINT");
       await once(free.child, "exit");
-      const program = `
-        const { ServiceClient } = await import("tinker-ts");
-        const service = new ServiceClient({ baseUrl: "local:" });
-        await service.getServerCapabilities();
-        process.stdin.resume();
-        console.log("open");
-      `;
+      const shared = await runLocal({
+        TINKER_TS_DATA_DIR: server.dataDir,
+        TINKER_TS_IN_PROCESS: "",
+      });
+      const beside = openStudio({ TINKER_TS_DATA_DIR: server.dataDir });
+      await using other = await StudioTab.open(/http:\S+\/studio\S*/.exec(await beside.spoken)![0]);
+      await other.page
+        .getByRole("link", { name: /sprout/ })
+        .first()
+        .waitFor();
+      shared.kill("SIGKILL");
+      await once(shared, "exit");
+    } finally {
+      await server.close();
+    }
+  }, 120_000);
+
+  it("suggests an option for a program that runs local: in its own process, and opens its studio with it", async () => {
+    const dataDir = mkdtempSync(path.join(tmpdir(), "tinker-ts-way-in-"));
+    try {
       for (const wanted of ["", "1"]) {
-        const local = spawn(process.execPath, ["--input-type=module", "-e", program], {
-          cwd: import.meta.dirname,
-          env: { ...process.env, TINKER_TS_DATA_DIR: server.dataDir, TINKER_TS_STUDIO: wanted },
-          stdio: ["pipe", "pipe", "inherit"],
+        const local = await runLocal({
+          TINKER_TS_DATA_DIR: dataDir,
+          TINKER_TS_IN_PROCESS: "1",
+          TINKER_TS_STUDIO: wanted,
         });
-        started.push(local);
-        await once(local.stdout, "data");
-        const asked = openStudio({ TINKER_TS_DATA_DIR: server.dataDir });
-        const said = await asked.spoken;
-        if (wanted === "") expect(said).toContain("TINKER_TS_STUDIO=1");
+        const output = await openStudio({ TINKER_TS_DATA_DIR: dataDir }).spoken;
+        if (wanted === "") expect(output).toContain("TINKER_TS_STUDIO=1");
         else {
-          await using own = await StudioTab.open(/http:\S+\/studio/.exec(said)![0]);
-          await own.page
-            .getByRole("link", { name: /sprout/ })
-            .first()
-            .waitFor();
+          await using own = await StudioTab.open(/http:\S+\/studio\S*/.exec(output)![0]);
+          await own.page.getByText("No runs yet").waitFor();
         }
         local.kill("SIGKILL");
         await once(local, "exit");
       }
     } finally {
-      await server.close();
+      rmSync(dataDir, { recursive: true, force: true });
     }
-  }, 120_000);
+  }, 60_000);
 });

@@ -36,17 +36,15 @@ export async function withService<T>(
     const options = clientOptions(context, (event) => {
       if (event.type === "dialect") dialect = event.dialect;
     });
-    const service = new Client({ ...options, ...place.options });
-    try {
-      return await action({
+    // Its session ends with how the command ended.
+    return await new Client({ ...options, ...place.options }).run((service) =>
+      action({
         service,
         rest: service.createRestClient(),
         dialect: () => dialect,
         bounds: { signal, ...(timeout === undefined ? {} : { timeoutMs: timeout }) },
-      });
-    } finally {
-      await service.close();
-    }
+      }),
+    );
   } finally {
     await place.close();
   }

@@ -20,7 +20,7 @@ export interface ImagePart {
 /** One piece of a message. */
 export type ContentPart = TextPart | ThinkingPart | ImagePart;
 
-/** A call of a function that the model asked for. */
+/** A call of a function, requested by the model. */
 export interface ToolCall {
   /** Links a result to its call; null if the model's format has no ids. */
   readonly id: string | null;

@@ -139,7 +139,7 @@ describe("a rollout", () => {
     ["max_turns", { maxTurns: 2 }, 2],
     ["max_tokens", { maxTrajectoryTokens: 8 }, 2],
     ["max_sampled_tokens", { maxSampledTokens: 5 }, 2],
-  ])("ends by %s and keeps what was played", async (reason, limits, turns) => {
+  ])("ends by %s and keeps its turns", async (reason, limits, turns) => {
     const { transitions, stopReason } = await rollout(echo, counting(10), { limits });
     expect(stopReason).toBe(reason);
     expect(transitions).toHaveLength(turns);

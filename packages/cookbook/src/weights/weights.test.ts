@@ -456,7 +456,7 @@ describe("merging", () => {
       "model.layers.0.q_proj",
       "model.language_model.layers.0.q_proj",
     ],
-  ])("knows the names of %s, and renames beginnings only", async (_, config, module, target) => {
+  ])("maps the names of %s, and renames prefixes only", async (_, config, module, target) => {
     const { base, adapter } = await place(
       config,
       { [`${target}.weight`]: [5, 4] },

@@ -16,7 +16,7 @@ export class Constraints {
   /** By the special tokens that count as text. */
   readonly #tables = new Map<string, TokenTable>();
 
-  /** Special tokens are no text, unless a constraint says so. */
+  /** Special tokens are not text, unless a constraint allows them. */
   constructor(
     vocabSize: number,
     bytesOf: (token: number) => Uint8Array,

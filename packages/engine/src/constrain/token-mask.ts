@@ -5,7 +5,7 @@ import type { TokenTable } from "./token-table.js";
 export interface TokenMask {
   /** One bit per token of the vocabulary. */
   readonly bits: Uint32Array;
-  /** The same as a list, ascending, where there are few. */
+  /** The same as an ascending list, if there are few. */
   readonly few: Int32Array | null;
   readonly count: number;
 }

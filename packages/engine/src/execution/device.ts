@@ -1,6 +1,6 @@
 import type { LoweringRule } from "../graph/compile.js";
 
-/** What can compute: the processor, or a GPU through WebGPU. */
+/** Devices: the processor, or a GPU through WebGPU. */
 export type DeviceName = "cpu" | "gpu";
 
 /** A device that runs programs, with the rules for operators it computes wrongly or not at all. */

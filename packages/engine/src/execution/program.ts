@@ -78,7 +78,7 @@ export class Program {
           session: {
             // Every session has threads of its own: they must not spin while another session works.
             force_spinning_stop: "1",
-            // Weights that are stored get memory of their own size, not what is left of regions twice as large.
+            // Stored weights get memory of their own size, not the rest of regions twice as large.
             use_device_allocator_for_initializers: "1",
           },
           // The left side is transposed on purpose: see `samplingProjector`.

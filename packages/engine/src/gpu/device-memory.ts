@@ -17,7 +17,7 @@ const elementBytes: Readonly<Record<DeviceType, number>> = { float32: 4, int32: 
  * Arrays in a device's memory, kept between programs.
  *
  * ONNX Runtime gives device memory only as the result of a session, and frees it only on an explicit call.
- * So all of it is allocated here, handed out, taken back and used again for arrays
+ * So all of it is allocated here, handed out, returned and reused for arrays
  * of about the same size, and freed in the end.
  */
 export class DeviceMemory {
@@ -121,7 +121,7 @@ export class DeviceMemory {
     await program.run({ source, from: int64From(from) }, { picked: target }, sizes);
   }
 
-  /** Frees what is not in use. */
+  /** Frees unused memory. */
   trim(): void {
     for (const tensors of this.#free.values()) for (const tensor of tensors) tensor.dispose();
     this.#free.clear();

@@ -15,7 +15,7 @@ const products: ReadonlySet<string> = new Set(["Gemm", "FusedMatMul"]);
 /**
  * How much of a forward pass is kept for the backward pass: everything it reads, or only values that are expensive to compute
  * again. The latter takes half the memory; the former is faster as long as values stay in the caches. A
- * rearrangement that can be computed again from what is kept anyway is not kept.
+ * rearrangement that can be recomputed from kept values is not kept.
  */
 export type KeptKind = "all" | "dear";
 

@@ -29,7 +29,7 @@ export interface WeightSpec {
   readonly shape: readonly number[];
   /** Its short name, where it belongs to a layer. */
   readonly key?: WeightKey;
-  /** The first row, where it is a part of the rows of what is stored. */
+  /** The first row, if it is a part of the rows of a stored tensor. */
   readonly firstRow?: number;
 }
 

@@ -29,7 +29,7 @@ export interface MemoryPlan {
 const smallestShareBytes = 256 << 20;
 
 /**
- * Divides what is left beside the weights. Sampling holds a second copy of them, packed for its kernels.
+ * Divides the memory beside the weights. Sampling holds a second copy of them, packed for its kernels.
  * The division depends on the model alone: neither what runs at the moment nor which other models are
  * loaded may change how training is split, or results would not repeat bit for bit. Others count only
  * when it is decided whether there is room at all. `smaller` is what the model would take with smaller weights.

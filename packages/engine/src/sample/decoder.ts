@@ -216,7 +216,7 @@ export class Decoder {
 
   async #read(input: DecoderInput, use: UseOutput): Promise<void> {
     if (this.#deviceLayers !== undefined) return this.#readThere(this.#deviceLayers, input, use);
-    // Making the largest program takes most: it comes first, while little else is there.
+    // Compiling the largest program takes most memory: it comes first, while little else is in use.
     for (const part of this.#parts.filter(isHeadAlone)) await this.#program(part);
     const { cache, newTokens, adapterIds } = input;
     const sequences = adapterIds.length;

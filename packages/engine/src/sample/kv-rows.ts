@@ -259,7 +259,7 @@ function heldFrom(length: number, window: number | null): number {
   return Math.floor(Math.max(0, length - window) / stride) * stride;
 }
 
-/** Places for tokens that the cache of a window needs: what is held, and a block of new ones. */
+/** Places for tokens that the cache of a window needs: the held ones, and a block of new ones. */
 function windowPlaces(window: number | null, capacity: number): number {
   return window === null ? capacity : Math.min(capacity, window + 2 * stride);
 }

@@ -52,7 +52,7 @@ const unscored = {
  * - Every step either reads a block of a prompt or gives one token to each sequence of a group; while
  *   there is both, they alternate, so that neither new requests nor running ones starve.
  * - Where a sequence's length decides how it rotates, one that grows beyond the usual length is read again
- *   from its start, like a prompt, before it goes on.
+ *   from its start, like a prompt, before it continues.
  * - A request that was cancelled is taken out between two steps.
  */
 export class Sampler {

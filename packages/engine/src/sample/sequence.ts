@@ -99,7 +99,7 @@ export class Sequence {
     try {
       return this.#draw(next);
     } catch (error) {
-      // The others of its batch go on.
+      // The others of its batch continue.
       this.#failure = error;
       return undefined;
     }

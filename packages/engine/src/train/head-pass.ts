@@ -167,7 +167,7 @@ export class HeadRunner<V extends Values> {
 }
 
 /**
- * What the loss reads and writes for the rows of a micro-batch, in packed order.
+ * Inputs and outputs of the loss for the rows of a micro-batch, in packed order.
  *
  * Data may differ in their number of targets per row: the table has room for the most, and the spare
  * places of other rows hold token 0 with zero inputs, which adds nothing to the loss.

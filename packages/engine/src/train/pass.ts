@@ -9,7 +9,7 @@ export interface DatumOutput {
   readonly shape: readonly number[];
 }
 
-/** What a forward or forward-backward call returns. */
+/** The result of a forward or forward-backward call. */
 export interface PassResult {
   readonly outputs: readonly DatumOutput[];
   readonly metrics: Metrics;

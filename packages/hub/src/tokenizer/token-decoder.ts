@@ -84,7 +84,7 @@ function parseSequence(fields: JsonFields, fused: boolean): ParsedStages {
 
 function parseMetaspace(fields: JsonFields): DecoderStage {
   const sign = fields.string("replacement", "▁");
-  // Files from before `prepend_scheme` existed say `add_prefix_space`.
+  // Files from before `prepend_scheme` existed have `add_prefix_space`.
   const scheme = fields.boolean("add_prefix_space", true) ? "always" : "never";
   return metaspaceStage(sign, fields.string("prepend_scheme", scheme) !== "never");
 }

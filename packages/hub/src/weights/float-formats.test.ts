@@ -43,7 +43,7 @@ describe.each(formats)("$dtype", ({ dtype, exponentBits }) => {
     expect(encodeWords(dtype, [...decodeWords(dtype, words)])).toEqual(words);
   });
 
-  it("keeps a NaN a NaN whatever its payload", () => {
+  it("keeps a NaN with any payload a NaN", () => {
     const floats = new Float32Array(Uint32Array.of(0x7f800001, 0xff800001, 0x7fc00000).buffer);
     const words = [...new Uint16Array(encodeFloats(dtype, floats).buffer)];
     expect(words.map((word) => valueOf(word, exponentBits))).toEqual([NaN, NaN, NaN]);

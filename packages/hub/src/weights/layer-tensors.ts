@@ -68,10 +68,10 @@ export type LayerTensorKey = Module | `${Biased}Bias`;
 /** A tensor of a layer. */
 export interface LayerTensor {
   readonly key: LayerTensorKey;
-  /** What comes after `model.layers.N.` in its stored name. */
+  /** The suffix of its stored name after `model.layers.N.`. */
   readonly name: string;
   readonly shape: readonly number[];
-  /** What comes after `model.layers.N.` in the name of its module, as adapters call it. */
+  /** The suffix of its module's name after `model.layers.N.`, as in adapters. */
   readonly module: string;
   /** The first row, if it is a part of the rows of a stored tensor. */
   readonly firstRow?: number;

@@ -9,7 +9,7 @@ function values(count: number): fc.Arbitrary<Float32Array> {
   return fc.float32Array({ ...value, minLength: count, maxLength: count });
 }
 
-it("adds scale * B A, rounded once, whatever the sizes", async () => {
+it("adds scale * B A, rounded once, for any sizes", async () => {
   const input = fc.tuple(size, size, size).chain(([rows, columns, rank]) =>
     fc.record({
       rows: fc.constant(rows),
@@ -57,7 +57,7 @@ it("lets other work run and stops when aborted", async () => {
   await expect(merging).rejects.toBe(reason);
 });
 
-it("adds to the rows and columns of a place, and to nothing else", async () => {
+it("adds to the rows and columns of a place only", async () => {
   const target = new Float32Array(12);
   const update = { a: Float32Array.of(1, 2), b: Float32Array.of(10, 20, 30), rank: 1, scale: 0.5 };
   await addLowRank(target, update, { place: { first: 1, rowStep: 2, columnStep: 6 } });

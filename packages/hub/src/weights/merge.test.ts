@@ -264,7 +264,7 @@ describe("a merge that cannot be done", () => {
     expect(await readdir(inFolder())).toEqual(["base"]);
   });
 
-  it("leaves nothing when aborted", async () => {
+  it("leaves no files when aborted", async () => {
     const config = await writeTinyModel(inFolder("base"));
     const controller = new AbortController();
     const reason = new Error("enough");

@@ -364,7 +364,7 @@ describe("supported models", () => {
     expect(parseModelConfig(qwen25, { eos_token_id: null }).eosTokenIds).toEqual([151645]);
   });
 
-  it("fills in what a file may leave out", () => {
+  it("fills in defaults", () => {
     const { num_key_value_heads: _, tie_word_embeddings: __, rope_theta: ___, ...rest } = qwen25;
     expect(parseModelConfig(rest)).toMatchObject({
       kvHeads: 14,
@@ -552,7 +552,7 @@ describe("supported models", () => {
     expect(parseModelConfig(current)).toEqual(old);
   });
 
-  it("gives yarn the growth that its scales ask for", () => {
+  it("computes yarn's growth from its scales", () => {
     const yarn = { rope_type: "yarn", factor: 16, original_max_position_embeddings: 1024 };
     const factorOf = (more: object) => {
       const config = parseModelConfig({ ...llama32, rope_scaling: { ...yarn, ...more } });
@@ -677,7 +677,7 @@ describe("supported models", () => {
     expect(parseModelConfig(whole)).toEqual(parseModelConfig(mistral));
   });
 
-  it("ties embeddings of text inside another model as the whole model says", () => {
+  it("ties embeddings of text inside another model like the whole model", () => {
     const tying = (whole: boolean | undefined, text: boolean | undefined): boolean =>
       parseModelConfig({
         model_type: "mistral3",

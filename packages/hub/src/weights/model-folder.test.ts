@@ -53,7 +53,7 @@ describe("opening a folder", () => {
     for (const [i, value] of target.entries()) expect(value).toBeCloseTo(expected[i] ?? NaN, 2);
   });
 
-  it("asks Qwen2 for biases and Qwen3 for head norms", async () => {
+  it("requires biases of Qwen2 and head norms of Qwen3", async () => {
     const config = { architectures: ["Qwen2ForCausalLM"], model_type: "qwen2" };
     await writeTinyModel(inFolder("qwen2"), { config });
     const qwen2 = await open(inFolder("qwen2"));
@@ -199,7 +199,7 @@ describe("a folder that does not fit", () => {
     expect(message).toContain('"lm_head.weight" is missing');
   });
 
-  it("is refused when embeddings are said to be tied and are not", async () => {
+  it("is refused when embeddings are declared as tied and differ", async () => {
     const message = await mismatchOf({
       config: { tie_word_embeddings: true },
       edit: (tensors) => {

@@ -27,7 +27,7 @@ describe("writing a file", () => {
     expect((await readFile(inFolder("copy"))).equals(await readFile(path))).toBe(true);
   });
 
-  it("can be read back whatever names, shapes and types it holds", async () => {
+  it("round-trips any names, shapes and types", async () => {
     const tensor = fc.record({
       name: fc.string({ unit: "binary" }).filter((name) => name !== "__metadata__"),
       dtype: fc.constantFrom<StoredDtype>("F32", "F16", "BF16"),
@@ -72,7 +72,7 @@ describe("writing a file", () => {
     await file.close();
   });
 
-  it("asks for one tensor at a time and reports each", async () => {
+  it("loads one tensor at a time and reports each", async () => {
     const events: string[] = [];
     const tensors = ["b", "a"].map((name) => ({
       name,
@@ -100,7 +100,7 @@ describe("writing a file", () => {
 describe("a write that fails", () => {
   const good: TensorToWrite = { name: "a", shape: [1], data: Float32Array.of(1) };
 
-  it("leaves the old file and nothing else", async () => {
+  it("leaves only the old file", async () => {
     await writeFile(inFolder("file"), "old");
     const broken = {
       name: "b",
@@ -114,7 +114,7 @@ describe("a write that fails", () => {
     expect(await readFile(inFolder("file"), "utf8")).toBe("old");
   });
 
-  it("leaves nothing when aborted", async () => {
+  it("leaves no files when aborted", async () => {
     const reason = new Error("enough");
     const writing = writeSafetensors(inFolder("file"), [good], {
       signal: AbortSignal.abort(reason),

@@ -35,7 +35,7 @@ const f32 = (shape: readonly number[], begin: number, end: number) => ({
 });
 
 describe("reading tensors", () => {
-  it("reads F32, F16 and BF16 as PyTorch does, special values included", async () => {
+  it("reads F32, F16 and BF16 like PyTorch, special values included", async () => {
     const file = await open(fixture("safetensors/floats.safetensors"));
     const json = await readFile(fixture("safetensors/floats.json"), "utf8");
     const expected = new Map(Object.entries<string[]>(JSON.parse(json)));
@@ -46,7 +46,7 @@ describe("reading tensors", () => {
     }
   });
 
-  it("reads into the middle of a larger array and touches nothing else", async () => {
+  it("reads into the middle of a larger array only", async () => {
     const file = await open(fixture("safetensors/floats.safetensors"));
     for (const name of ["weights.f32", "weights.bf16", "weights.f16"]) {
       const whole = new Float32Array(20).fill(7);
@@ -146,7 +146,7 @@ describe("checking the header", () => {
     for (const word of [path, ...words]) expect(message).toContain(word);
   });
 
-  it("refuses a name that is listed twice, however it is spelled", async () => {
+  it("refuses a name that is listed twice, in any spelling", async () => {
     const entry = JSON.stringify(f32([1], 0, 4));
     const path = await writeRaw(`{"a":${entry}, "\\u0061" : ${entry}}`, 4);
     expect(await engineErrorOf("invalid_safetensors", () => open(path))).toContain(
@@ -185,7 +185,7 @@ describe("checking the header", () => {
     expect(await engineErrorOf("file_changed", () => file.readFloats("a"))).toContain(path);
   });
 
-  it("says that a file does not exist", async () => {
+  it("reports a missing file", async () => {
     const message = await engineErrorOf("file_missing", () => open(inFolder("absent")));
     expect(message).toContain(inFolder("absent"));
   });

@@ -75,6 +75,7 @@ export type {
   LoadStateOptions,
   PassOptions,
   SamplerOptions,
+  SaveExternalOptions,
   SaveSamplerOptions,
   SaveStateOptions,
   TrainStepOptions,

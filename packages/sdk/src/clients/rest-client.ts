@@ -31,7 +31,11 @@ import type {
   WhoamiResponse,
 } from "../types/runs.js";
 import type { GetSamplerResponse } from "../types/sampling.js";
-import type { CheckpointArchiveUrlResponse, WeightsInfoResponse } from "../types/weights.js";
+import type {
+  CheckpointArchiveUrlResponse,
+  ExternalWeightsUrlsResponse,
+  WeightsInfoResponse,
+} from "../types/weights.js";
 import type { LogsAnswer } from "../wire/log-lines.js";
 import type { RouteName } from "../wire/routes.js";
 import { bounded } from "./bounded.js";
@@ -273,6 +277,17 @@ export class RestClient {
   /** What a sampler samples from. */
   async getSampler(samplerId: string, options: OperationOptions = {}): Promise<GetSamplerResponse> {
     return this.#call("getSampler", null, options, { params: { samplerId } });
+  }
+
+  /** Addresses of the files of external weights, by their names; where the server offers that. */
+  async getExternalWeightsUrls(
+    path: string,
+    options: OperationOptions = {},
+  ): Promise<ExternalWeightsUrlsResponse> {
+    return this.#with("getExternalWeightsUrls", options, async (connection, signal) => {
+      const { externalUrls } = await import("./external-weights.js");
+      return externalUrls(connection, path, signal);
+    });
   }
 
   /** Who did what on a day; needs an administrator's key. */

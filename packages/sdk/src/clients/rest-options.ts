@@ -45,10 +45,10 @@ export interface ListTrainingRunsOptions
 /** The fields of `AuditLogOptions`. */
 export const auditLogOptions = {
   /**
-   * Everything, or what happened to checkpoints only.
+   * Everything, or what happened to things of one kind.
    * @default "all"
    */
-  eventType: option<"all" | "checkpoints">(),
+  eventType: option<"all" | "checkpoints" | "projects" | "teams" | "organizations">(),
   /** A UTC day, `YYYY-MM-DD`; today by default. */
   day: option<string>(),
 };

@@ -12,6 +12,7 @@ import type {
 } from "../types/training.js";
 import type {
   LoadWeightsResponse,
+  SaveWeightsExternalResponse,
   SaveWeightsForSamplerResponse,
   SaveWeightsResponse,
 } from "../types/weights.js";
@@ -20,6 +21,7 @@ import type {
   LoadStateOptions,
   PassOptions,
   SamplerOptions,
+  SaveExternalOptions,
   SaveSamplerOptions,
   SaveStateOptions,
   TrainStepOptions,
@@ -95,6 +97,15 @@ export abstract class TrainingClient {
     name: string,
     options?: SaveSamplerOptions,
   ): ApiFuture<SaveWeightsForSamplerResponse>;
+
+  /**
+   * Saves the weights as files for use elsewhere, where the server offers that; `getExternalWeightsUrls` of a REST client
+   * has their addresses.
+   */
+  abstract saveWeightsExternal(
+    name: string,
+    options?: SaveExternalOptions,
+  ): ApiFuture<SaveWeightsExternalResponse>;
 
   /** Samples from the weights as they are at this point of the order; nothing is kept under a name. */
   abstract saveWeightsAndGetSamplingClient(options?: SamplerOptions): ApiFuture<SamplingClient>;

@@ -36,6 +36,9 @@ export interface SaveStateOptions extends OperationOptions, OptionsOf<typeof sav
 /** How sampler weights are saved. */
 export type SaveSamplerOptions = Omit<SaveStateOptions, "overwrite">;
 
+/** How external weights are saved. */
+export type SaveExternalOptions = Omit<SaveStateOptions, "overwrite" | "userMetadata">;
+
 /** The fields of `LoadStateOptions`. */
 export const loadStateOptions = {
   /** A credential of the checkpoint's owner, when the caller is not the owner. */

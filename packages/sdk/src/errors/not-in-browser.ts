@@ -27,6 +27,8 @@ export const loadTokenizerFrom = refusing(
 export const loadModelTokenizer = loadTokenizerFrom;
 
 export const savedWeights = refusing("folders of runs", "pass a path that starts with tinker://");
+export const externalUrls = refusing("need for weights as files", "fetch them on a server");
+export const saveExternal = externalUrls;
 export const downloadCheckpointTo = refusing(
   "files",
   "use getCheckpointArchiveUrl and fetch the address",

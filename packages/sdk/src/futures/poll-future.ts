@@ -28,6 +28,7 @@ export type RequestType =
   | "OptimStep"
   | "SaveWeights"
   | "SaveWeightsForSampler"
+  | "SaveWeightsExternal"
   | "LoadWeights"
   | "Sample";
 

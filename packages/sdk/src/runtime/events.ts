@@ -10,6 +10,7 @@ export type OperationName =
   | "optimStep"
   | "saveState"
   | "saveWeightsForSampler"
+  | "saveWeightsExternal"
   | "loadState"
   | "sample"
   | "computeLogprobs";

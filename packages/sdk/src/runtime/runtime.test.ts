@@ -18,7 +18,7 @@ describe("waiting", () => {
     expect(getEventListeners(controller.signal, "abort")).toEqual([]);
   });
 
-  it("abortable stops waiting, while the promise itself goes on", async () => {
+  it("abortable stops waiting, while the promise continues", async () => {
     const canceller = new Canceller();
     const waiting = abortable(new Promise(() => {}), canceller);
     canceller.abort("reason");

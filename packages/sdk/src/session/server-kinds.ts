@@ -122,7 +122,7 @@ export async function askServer(connection: Connection): Promise<ServerAnswers> 
   const capabilities = isClear
     ? null
     : await api
-        .call("getServerCapabilities", null, { signal: closed, maxRetries: 0 })
+        .call("getServerCapabilities", null, { signal: closed, maxRetries: 2 })
         .catch((error: unknown) => {
           if (error instanceof APIError) return null;
           throw error;

@@ -50,7 +50,7 @@ describe("the queue", () => {
 });
 
 describe("redaction", () => {
-  it("hides secrets by name and by form, and bounds what is left", () => {
+  it("hides secrets by name and by form, and bounds the rest", () => {
     const circle: Record<string, unknown> = {};
     circle["again"] = circle;
     const redacted = redact({

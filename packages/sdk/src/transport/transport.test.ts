@@ -67,7 +67,7 @@ describe("the retry policy", () => {
     ["a date in the past", { "retry-after": new Date(now - 1000).toUTCString() }, 500],
     ["nonsense", { "retry-after": "soon" }, 500],
     ["nothing", {}, 500],
-  ])("waits as asked by %s", (_, headers, delayMs) => {
+  ])("waits for the time in %s", (_, headers, delayMs) => {
     expect(retryDelayMs(0, headers, now, () => 0)).toBe(delayMs);
   });
 
@@ -143,7 +143,7 @@ describe("credentials", () => {
     expect(await from("bad", false)).toBe("tml-command");
   });
 
-  it("complains about a command that prints nothing and about one that is missing", async () => {
+  it("refuses a command that prints nothing and one that is missing", async () => {
     const silent = findCredential(undefined, { TINKER_CREDENTIAL_CMD: "true" }, true);
     await expect(resolveCredential(silent, { enforceCommand: false })()).rejects.toThrow(
       /printed nothing/,

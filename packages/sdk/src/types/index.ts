@@ -95,7 +95,9 @@ export type {
 } from "./training.js";
 export type {
   CheckpointArchiveUrlResponse,
+  ExternalWeightsUrlsResponse,
   LoadWeightsResponse,
+  SaveWeightsExternalResponse,
   SaveWeightsForSamplerResponse,
   SaveWeightsResponse,
   WeightsInfoResponse,

@@ -32,7 +32,7 @@ describe("ModelInput", () => {
     expect(() => input.toInts()).toThrow("chunks[1]");
   });
 
-  it("asks for expectedTokens when a length is needed", () => {
+  it("requires expectedTokens when a length is needed", () => {
     const input = ModelInput.empty().append({ location: "file.png", format: "png" });
     expect(() => input.length).toThrow("chunks[0].expectedTokens");
   });

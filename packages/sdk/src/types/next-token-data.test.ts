@@ -33,7 +33,7 @@ describe("a supervised datum", () => {
     expect(lists(datum)).toEqual({ target_tokens: [0, 0, 0, 8, 9], weights: [0, 0, 0, 1, 1] });
   });
 
-  it("has one target and one weight per position, whatever the lengths", () => {
+  it("has one target and one weight per position for any lengths", () => {
     fc.assert(
       fc.property(tokens(1), tokens(1), (prompt, completion) => {
         const datum = supervisedDatum(prompt, completion);

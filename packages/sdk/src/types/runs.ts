@@ -2,6 +2,7 @@ import {
   array,
   boolean,
   integer,
+  json,
   openEnumeration,
   openObject,
   optional,
@@ -197,6 +198,8 @@ const auditLogEntry = {
   tinkerPath: optional(string),
   /** What the access was for. */
   purpose: optional(string),
+  /** More about the event, in the form that its kind has. */
+  eventDetails: optional(json, { since: "0.26.0" }),
 };
 
 /** One thing that happened to the account. */

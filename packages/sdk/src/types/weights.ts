@@ -116,6 +116,38 @@ export const SaveWeightsForSamplerResponse: OpenSchema<
   typeof saveWeightsForSamplerResponse
 > = openObject("SaveWeightsForSamplerResponse", saveWeightsForSamplerResponse);
 
+const saveWeightsExternalResponse = {
+  /** Their address, `tinker://<run>/external_weights/<name>`. */
+  path: string,
+  /** Size in bytes, where the server reports it. */
+  sizeBytes: optional(integer),
+};
+
+/** Weights were saved as files for use elsewhere. */
+export interface SaveWeightsExternalResponse extends OpenValues<
+  typeof saveWeightsExternalResponse
+> {}
+export const SaveWeightsExternalResponse: OpenSchema<
+  SaveWeightsExternalResponse,
+  typeof saveWeightsExternalResponse
+> = openObject("SaveWeightsExternalResponse", saveWeightsExternalResponse, { since: "0.28.0" });
+
+const externalWeightsUrlsResponse = {
+  /** Addresses by the names of the files; they need no key. */
+  urls: record(string),
+  /** Until when the addresses work. */
+  expires: timestamp,
+};
+
+/** Where the files of external weights can be downloaded. */
+export interface ExternalWeightsUrlsResponse extends OpenValues<
+  typeof externalWeightsUrlsResponse
+> {}
+export const ExternalWeightsUrlsResponse: OpenSchema<
+  ExternalWeightsUrlsResponse,
+  typeof externalWeightsUrlsResponse
+> = openObject("ExternalWeightsUrlsResponse", externalWeightsUrlsResponse, { since: "0.28.0" });
+
 const loadWeightsRequest = {
   /** Id of the model to load into; null makes one. */
   modelId: optional(string),

@@ -161,7 +161,7 @@ describe("a dialect that is given", () => {
   });
 });
 
-it("bodies are compressed where the server asks for it", async ({ service }) => {
+it("bodies are compressed if the server requests it", async ({ service }) => {
   service.flags["proto_compress_fwdbwd"] = true;
   const training = await service.client().createLoraTrainingClient({ baseModel: "m" });
   service.server.handle("forwardBackward", () =>

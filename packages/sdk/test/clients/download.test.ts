@@ -148,7 +148,7 @@ describe("a download", () => {
     expect(asked.map(({ headers }) => headers.range)).toEqual([undefined, "bytes=500-", undefined]);
   });
 
-  it("asks for a new address when the old one has expired", async ({ service }) => {
+  it("requests a new address when the old one has expired", async ({ service }) => {
     misdeeds = [(_, response) => void response.writeHead(403).end("expired")];
     await open(service).downloadCheckpoint(checkpoint, { directory: path.join(folder, "target") });
     expect(service.server.requestsTo("getCheckpointArchiveUrl")).toHaveLength(2);

@@ -11,7 +11,7 @@ const open = (service: FakeService) =>
 
 describeDialects(() => {
   describe("a future", () => {
-    it("gives one result however often it is awaited", async ({ service }) => {
+    it("gives the same result on every await", async ({ service }) => {
       const training = await open(service);
       const future = training.forwardBackward([datum], "cross_entropy");
       expect(future).toBeInstanceOf(ApiFuture);

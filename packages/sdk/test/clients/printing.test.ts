@@ -113,7 +113,7 @@ describe("lists one by one", () => {
 
 describe("a sample without a session", () => {
   it.for([{ baseModel: "m" }, { modelPath: "tinker://r/sampler_weights/a" }])(
-    "names what it is from: %o",
+    "names its source: %o",
     async (source, { service }) => {
       const client = service.client();
       const { sequences } = await client.sample({ ...source, prompt: [1] });

@@ -78,7 +78,7 @@ it("a cluster that sends no loss still gets one, the sum of its losses per token
   }
 });
 
-it("samples, and trains on what was sampled", async () => {
+it("samples, and trains on the samples", async () => {
   const sampling = await training.saveWeightsAndGetSamplingClient();
   const { sequences } = await sampling.sample({
     prompt,

@@ -311,7 +311,7 @@ describeDialects((dialect) => {
       ["server errors", bare(500)],
       ["timeouts of a proxy", bare(504)],
       ["an acceptance that cannot be read", json({ accepted: true })],
-    ] as const)("after %s stops the client and says why", async ([, reply], { service }) => {
+    ] as const)("after %s stops the client with the reason", async ([, reply], { service }) => {
       const training = await openTraining(service);
       service.server.handle("optimStep", () => reply);
       const doubtful = training.optimStep({ learningRate: 0 });

@@ -14,6 +14,8 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { TinkerError } from "tinker-ts/wire";
+import { DataDirectoryInUseError } from "../store/data-lock.js";
 import { readHolder, type Holder } from "../store/holder-note.js";
 
 /** Where `tinker-ts studio` has folders of run logs shown, and chooses what is captured. */
@@ -74,7 +76,7 @@ export async function joinLocalServer(options: JoinOptions = {}): Promise<Joined
       return { url: holder.url, key: holder.key, isShared: holder.kind === "local", dataDir };
     }
     const isStarting = holder !== undefined && holder.url === null && isAlive(holder.pid);
-    if (isStarting && holder.kind === "program") throw inUseByProgram(dataDir, holder.pid);
+    if (isStarting && holder.kind === "program") throw new DataDirectoryInUseError(dataDir, holder);
     started?.check();
     if (performance.now() > deadline) throw silent(dataDir, holder);
     if (!isStarting && (started === undefined || started.isOver)) {
@@ -199,7 +201,7 @@ function checkHolder(
   const where = `the server of ${dataDir} (process ${holder.pid})`;
   const remedy = "end its programs and start again, or choose another data directory (dataDir)";
   if (holder.version !== version) {
-    throw new Error(
+    throw unusable(
       `${where} is version ${holder.version} of @tinker-ts/server, this program has ${version}; ${remedy}`,
     );
   }
@@ -215,22 +217,19 @@ function checkHolder(
       continue;
     }
     if (wanted === "auto") continue;
-    throw new Error(
+    throw unusable(
       `TINKER_TS_${name.toUpperCase()} is ${wanted}, but ${where} runs with ${name} ${has}; ${remedy}`,
     );
   }
 }
 
-function inUseByProgram(dataDir: string, pid: number): Error {
-  return new Error(
-    `${dataDir} is in use by process ${pid}, which runs the engine itself (inProcess); ` +
-      'wait until it ends, start it without inProcess, or choose another data directory (dataDir, "memory" for a temporary one)',
-  );
+function unusable(message: string): TinkerError {
+  return new TinkerError(message, { code: "data_directory_unusable" });
 }
 
 function silent(dataDir: string, holder: Holder | undefined): Error {
   const who = holder === undefined ? "no server" : `process ${holder.pid}`;
-  return new Error(
+  return unusable(
     `the local server of ${dataDir} did not answer within ${startMs / 1000} s (${who}); see ${localLogFile(dataDir)}`,
   );
 }

@@ -29,7 +29,7 @@ function remedyFor(holder: Holder | undefined): string {
   const another =
     'or choose another data directory (dataDir, TINKER_TS_DATA_DIR; "memory" is a temporary one)';
   if (holder?.url) return `use it at ${holder.url}, stop it, ${another}`;
-  return `it runs the engine itself; wait until it ends, start it without inProcess, ${another}`;
+  return `it runs the engine itself; wait until it ends, start it without inProcess (or with TINKER_TS_STUDIO=1, to see its studio), ${another}`;
 }
 
 /**

@@ -75,7 +75,7 @@ export class JsonText {
   #makeChar(): RuleId {
     const builder = this.#builder;
     const hex = builder.byte([0x30, 0x39], [0x41, 0x46], [0x61, 0x66]);
-    // No halves of characters: they would have to come in pairs.
+    // No surrogates, which would have to come in pairs.
     const escaped = builder.choice(
       builder.sequence(builder.byte([0x30, 0x39], [0x41, 0x43], [0x45, 0x46]), hex, hex, hex),
       builder.sequence(builder.byte([0x61, 0x63], [0x65, 0x66]), hex, hex, hex),

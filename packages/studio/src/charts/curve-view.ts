@@ -7,7 +7,7 @@ import type { XKind } from "./chart.js";
 
 const restMs = 250;
 
-/** What can be on the horizontal axis. */
+/** Choices of the horizontal axis. */
 export const xChoices: readonly { readonly value: string; readonly name: string }[] = [
   { value: "step", name: "step" },
   { value: "tokens", name: "tokens" },

@@ -6,7 +6,7 @@ export function inserted(messages: readonly Message[], role: string, content: st
   return { role, content, ...(isFlagged ? { trainable: false } : {}) };
 }
 
-/** Adds a system message in front where a conversation does not begin with one. */
+/** Prepends a system message to a conversation without one. */
 export function insertSystem(messages: readonly Message[], content: string): readonly Message[] {
   if (messages[0]?.role === "system") return messages;
   return [inserted(messages, "system", content), ...messages];

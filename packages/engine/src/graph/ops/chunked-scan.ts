@@ -15,7 +15,7 @@ export interface ChunkedScanOperands {
   readonly key: Tensor;
   /** [chunks, heads, group, size, valueDim] */
   readonly value: Tensor;
-  /** Logarithm of what is left of the state, [chunks, heads, group, size, 1]; at most 0. */
+  /** Logarithm of the state's decay, [chunks, heads, group, size, 1]; at most 0. */
   readonly decay: Tensor;
   /** How far a value replaces the state's value for its key, [chunks, heads, group, size, 1]; without it, it is added. */
   readonly strength?: Tensor;

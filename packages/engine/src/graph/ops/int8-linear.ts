@@ -228,7 +228,7 @@ function largestDigit({ bits }: Int8Digits): number {
 }
 
 /**
- * What a digit is worth in steps of the first. What is left after a digit is half a step at most; a power of two
+ * The weight of a digit in steps of the first. The remainder after a digit is half a step at most; a power of two
  * divides it without rounding, and the few values of 8 bits that are half a step larger are off by one.
  */
 function worth(place: number, { bits }: Int8Digits): number {

@@ -20,7 +20,7 @@ export interface ScanRows {
   readonly key: Tensor;
   /** [tokens, valueHeads * valueDim] */
   readonly value: Tensor;
-  /** Logarithm of what is left of the state, [tokens, valueHeads]. */
+  /** Logarithm of the state's decay, [tokens, valueHeads]. */
   readonly decay: Tensor;
   /** How far a value replaces the state's value for its key, [tokens, valueHeads]; absent where it is added. */
   readonly strength?: Tensor;

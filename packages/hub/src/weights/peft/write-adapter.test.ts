@@ -132,7 +132,7 @@ describe("writing a folder", () => {
     expect(await readdir(inFolder())).toEqual(["adapter"]);
   });
 
-  it("leaves the old folder and nothing else when it fails or is aborted", async () => {
+  it("leaves only the old folder when it fails or is aborted", async () => {
     const adapter = tinyAdapter(config);
     await mkdir(inFolder("adapter"));
     await writeFile(inFolder("adapter", "old"), "");

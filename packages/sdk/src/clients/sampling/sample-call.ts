@@ -145,20 +145,23 @@ export function checkScores(
   response: SampleResponse,
   { status }: Operation,
 ): SampleResponse {
-  const missing = [
-    call.promptLogprobs && !hasScores(response.promptLogprobs) && "includePromptLogprobs",
-    call.topkPromptLogprobs > 0 && !response.topkPromptLogprobs && "topkPromptLogprobs",
-    call.targetPromptLogprobs && !response.targetPromptLogprobs && "targetPromptLogprobs",
-    call.promptAltTokensK && !response.promptAltTokens && "promptAltTokensK",
-    call.topkSampleLogprobs &&
-      response.sequences.some(({ topkLogprobs }) => !topkLogprobs) &&
-      "topkSampleLogprobs",
-  ].find((name) => typeof name === "string");
+  const missing = missingPart(call, response);
   if (missing === undefined) return response;
   throw new ResultError(
     status.requestIds.at(-1) ?? "",
     `The answer lacks what ${missing} asks for; the server may be older than this option.`,
   );
+}
+
+/** The option without an answer; looked at for every sample, so that nothing is made. */
+function missingPart(call: SampleCall, response: SampleResponse): string | undefined {
+  if (call.promptLogprobs && !hasScores(response.promptLogprobs)) return "includePromptLogprobs";
+  if (call.topkPromptLogprobs && !response.topkPromptLogprobs) return "topkPromptLogprobs";
+  if (call.targetPromptLogprobs && !response.targetPromptLogprobs) return "targetPromptLogprobs";
+  if (call.promptAltTokensK && !response.promptAltTokens) return "promptAltTokensK";
+  if (!call.topkSampleLogprobs) return undefined;
+  const isBare = response.sequences.some(({ topkLogprobs }) => !topkLogprobs);
+  return isBare ? "topkSampleLogprobs" : undefined;
 }
 
 /** One token has no score; of more, servers that compute none leave them out or send nothing but gaps. */

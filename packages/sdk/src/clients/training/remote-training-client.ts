@@ -20,6 +20,7 @@ import type {
 import { checkAdamParams } from "../../types/validate.js";
 import type {
   LoadWeightsResponse,
+  SaveWeightsExternalResponse,
   SaveWeightsForSamplerResponse,
   SaveWeightsResponse,
 } from "../../types/weights.js";
@@ -37,6 +38,7 @@ import {
   type LoadStateOptions,
   type PassOptions,
   type SamplerOptions,
+  type SaveExternalOptions,
   type SaveSamplerOptions,
   type SaveStateOptions,
   type TrainStepOptions,
@@ -220,6 +222,21 @@ export class RemoteTrainingClient extends TrainingClient {
         (seqId) => ({ modelId: this.modelId, path: name, seqId, ttlSeconds, userMetadata }),
       );
       return { ...rest, path: expectField(path, "path", operation) };
+    });
+  }
+
+  override saveWeightsExternal(
+    name: string,
+    options: SaveExternalOptions = {},
+  ): ApiFuture<SaveWeightsExternalResponse> {
+    checkOptions(options, [saveStateOptions, operationOptions]);
+    const { ttlSeconds } = options;
+    checkCheckpointName(name);
+    checkTtl(ttlSeconds);
+    return this.#start("saveWeightsExternal", options, async (operation) => {
+      const turn = this.#run.sequence.take();
+      const { saveExternal } = await import("../external-weights.js");
+      return saveExternal(this.#run, operation, turn, { name, ttlSeconds });
     });
   }
 

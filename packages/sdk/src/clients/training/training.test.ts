@@ -37,7 +37,7 @@ describe("byte estimates", () => {
 });
 
 describe("cutting data into chunks", () => {
-  it("keeps order, loses nothing, and respects both limits where it can", () => {
+  it("keeps order and all data, and respects both limits if possible", () => {
     fc.assert(
       fc.property(
         fc.array(fc.nat(60), { minLength: 1, maxLength: 60 }),

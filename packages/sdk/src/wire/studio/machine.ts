@@ -87,7 +87,7 @@ export interface StudioMachine {
     readonly totalBytes: number;
     /** Whether free space is critically low. */
     readonly isNearlyFull: boolean;
-    /** What could be deleted, largest first. */
+    /** Candidates for deletion, largest first. */
     readonly largest: readonly { readonly what: string; readonly sizeBytes: number }[];
   };
   /** Every model that is open. */

@@ -32,7 +32,7 @@ const streamHeaders = {
  *
  * - The response starts with the first event, so that an earlier failure is an ordinary error. A client that waits
  *   longer than a ping gets the headers and comments meanwhile.
- * - What is sent in one turn of the event loop goes out together.
+ * - Events of one turn of the event loop are sent together.
  * - Nothing is pushed to a client that does not read; its buffer holds no more than its response.
  * - Hanging up stops the work.
  */

@@ -1,6 +1,6 @@
 /**
  * The group of every run: the values of some keys of its configuration. `all-but-seed` means every key that does not
- * speak of a seed or of where the run is.
+ * concern a seed or the location of the run.
  */
 export function groupNames(
   configs: ReadonlyMap<string, ReadonlyMap<string, string>>,
