@@ -58,7 +58,9 @@ describe("the words of the field are used", () => {
   });
 
   it("in the docs", () => {
-    const isRead = (name: string): boolean => name.endsWith(".md") && !unreadPages.test(name);
+    // The pages of docs/api are generated from the sources, and may be there or not.
+    const isRead = (name: string): boolean =>
+      name.endsWith(".md") && !unreadPages.test(name) && !/^api[/\\]/.test(name);
     expect(oddLines(linesOf(filesOf("docs", isRead)))).toEqual([]);
   });
 });

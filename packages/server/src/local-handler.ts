@@ -15,6 +15,15 @@ export interface LocalHandler {
   close(): Promise<void>;
 }
 
+/** Options of `createLocalHandler`. */
+export interface LocalHandlerOptions extends AppOptions {
+  /**
+   * Whether the engine must run in this process: a data directory that a server uses is refused then.
+   * @default TINKER_TS_IN_PROCESS, else false
+   */
+  readonly inProcess?: boolean | undefined;
+}
+
 /** Longest time a timer can be set to. */
 const foreverMs = 2 ** 31 - 1;
 
@@ -25,12 +34,13 @@ const foreverMs = 2 ** 31 - 1;
  *   with the process.
  * - The data directory `memory` is a temporary one that is removed in the end.
  * - Where `local:` programs or `tinker-ts serve` use the data directory already, requests go to their server, unless
- *   options besides `dataDir` and those of the log ask for another one.
+ *   `inProcess` or options besides `dataDir` and those of the log ask for another one.
  * - The process stays alive while a request is under way and not longer.
  */
-export async function createLocalHandler(options: AppOptions = {}): Promise<LocalHandler> {
+export async function createLocalHandler(given: LocalHandlerOptions = {}): Promise<LocalHandler> {
+  const { inProcess = isOn(process.env["TINKER_TS_IN_PROCESS"]), ...options } = given;
   const isTemporary = (options.dataDir ?? process.env["TINKER_TS_DATA_DIR"]) === "memory";
-  if (!isTemporary) return openOrJoin(options);
+  if (!isTemporary) return inProcess ? openHandler(options) : openOrJoin(options);
   const dataDir = mkdtempSync(path.join(tmpdir(), "tinker-ts-"));
   const remove = (): void => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
   process.once("exit", remove);
@@ -45,6 +55,10 @@ export async function createLocalHandler(options: AppOptions = {}): Promise<Loca
     removeNow();
     throw error;
   }
+}
+
+function isOn(text = ""): boolean {
+  return /^(1|true|yes|on)$/i.test(text);
 }
 
 const sharable: readonly string[] = ["dataDir", "logger", "logLevel"];

@@ -120,7 +120,7 @@ it("gives the directory to a server, which programs then join, and starts again 
 
 it("serves the requests of a handler in a program beside it", async () => {
   await join();
-  const handler = await createLocalHandler({ dataDir, logLevel: "silent" });
+  const handler = await createLocalHandler({ dataDir, inProcess: false });
   const request = new Request("http://localhost/api/v1/create_session", {
     method: "POST",
     headers: { "content-type": "application/json", authorization: "Bearer tml-any" },
@@ -134,7 +134,10 @@ it("serves the requests of a handler in a program beside it", async () => {
   const session = await fetch(`${url}/api/v1/sessions/${id}`, { headers });
   expect(session.status).toBe(200);
   await handler.close();
-  await expect(createLocalHandler({ dataDir, threads: 1 })).rejects.toThrow(/is in use by process/);
+  for (const own of [{ threads: 1 }, { inProcess: true }]) {
+    const refused = createLocalHandler({ dataDir, inProcess: false, ...own });
+    await expect(refused).rejects.toThrow(/is in use by process/);
+  }
 });
 
 it("refuses a directory whose engine runs inside a program, and names the ways out", async () => {

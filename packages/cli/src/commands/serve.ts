@@ -39,7 +39,7 @@ export const command = defineCommand({
       type: "string",
       multiple: true,
       placeholder: "NAME=MODEL",
-      description: "Alias of a model or checkpoint (tinker://…) for OpenAI clients",
+      description: "Alias of a model or checkpoint (tinker://…)",
     },
     data: {
       type: "string",

@@ -79,7 +79,11 @@ async function openInside({ terminal, output }: CommandContext): Promise<Place> 
   const { createLocalHandler } = await import("@tinker-ts/server").catch(refuse);
   const dataDir = terminal.env["TINKER_TS_DATA_DIR"];
   const logger = notesOfServer(output);
-  const handler = await createLocalHandler({ logger, ...(dataDir ? { dataDir } : {}) });
+  const handler = await createLocalHandler({
+    logger,
+    inProcess: true,
+    ...(dataDir ? { dataDir } : {}),
+  });
   return {
     options: { baseUrl: localOrigin, fetch: (request) => handler.fetch(request) },
     close: () => handler.close(),

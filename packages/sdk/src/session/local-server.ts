@@ -24,7 +24,10 @@ export interface SharedServer {
 
 /** What this package expects of `@tinker-ts/server`. */
 interface ServerModule {
-  createLocalHandler(options: { readonly dataDir?: string }): Promise<InsideServer> | InsideServer;
+  createLocalHandler(options: {
+    readonly inProcess: boolean;
+    readonly dataDir?: string;
+  }): Promise<InsideServer> | InsideServer;
 }
 
 /** What this package expects of `@tinker-ts/server/local`. */
@@ -97,7 +100,7 @@ export async function openInsideServer({ dataDir }: LocalPlace): Promise<InsideS
 
 async function startInside(dataDir: string): Promise<InsideServer> {
   const server = await load<ServerModule>("@tinker-ts/server");
-  return server.createLocalHandler(dataDir === "" ? {} : { dataDir });
+  return server.createLocalHandler({ inProcess: true, ...(dataDir === "" ? {} : { dataDir }) });
 }
 
 async function load<T>(entry: string): Promise<T> {
