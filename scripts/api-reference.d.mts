@@ -16,3 +16,4 @@ export interface EntryPoint {
 export function entryPoints(): EntryPoint[];
 export function publicNames(file: string): PublicName[];
 export function withoutComments(text: string): string;
+export function withSortedUnions(text: string): string;

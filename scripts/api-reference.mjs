@@ -19,6 +19,35 @@ export function withoutComments(text) {
   return text.replaceAll(/^\s*\/\*\*[^]*?\*\/\n/gm, "");
 }
 
+/** A signature with the members of its unions in alphabetical order: that of the compiler differs from build to build. */
+export function withSortedUnions(text) {
+  let sorted = "";
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] !== "(") {
+      sorted += text[at];
+      continue;
+    }
+    const members = [];
+    for (let end = closingOf(text, at); ; end = closingOf(text, at)) {
+      members.push(`(${withSortedUnions(text.slice(at + 1, end))})`);
+      at = end;
+      if (!text.startsWith(" | (", end + 1)) break;
+      at += 4;
+    }
+    sorted += members.toSorted().join(" | ");
+  }
+  return sorted;
+}
+
+function closingOf(text, open) {
+  let depth = 0;
+  for (let at = open; at < text.length; at++) {
+    if (text[at] === "(") depth++;
+    if (text[at] === ")" && --depth === 0) return at;
+  }
+  return text.length;
+}
+
 /** The pages of docs/api by file name. */
 function apiReference() {
   const pages = new Map();

@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { entryPoints, publicNames, withoutComments } from "../scripts/api-reference.mjs";
+import {
+  entryPoints,
+  publicNames,
+  withoutComments,
+  withSortedUnions,
+} from "../scripts/api-reference.mjs";
 
 const entries = entryPoints();
 const packages = [...new Set(entries.map(({ folder }) => folder))];
@@ -9,7 +14,7 @@ describe.each(packages)("the public API of %s", (folder) => {
 
   it("is pinned with its signatures", async () => {
     const sections = own.map(({ name, file }) => {
-      const names = publicNames(file).map(({ text }) => withoutComments(text));
+      const names = publicNames(file).map(({ text }) => withSortedUnions(withoutComments(text)));
       return `// ${name}\n\n${names.join("\n")}\n`;
     });
     await expect(sections.join("\n")).toMatchFileSnapshot(`exports/${folder}.txt`);
