@@ -67,8 +67,9 @@ async function openOrJoin(options: AppOptions): Promise<LocalHandler> {
   try {
     return await openHandler(options);
   } catch (error) {
-    const isShared = error instanceof DataDirectoryInUseError && error.holder?.kind !== "program";
-    if (!isShared || !Object.keys(options).every((name) => sharable.includes(name))) throw error;
+    if (!(error instanceof DataDirectoryInUseError)) throw error;
+    const isServer = error.holder !== undefined && error.holder.kind !== "program";
+    if (!isServer || !Object.keys(options).every((name) => sharable.includes(name))) throw error;
     return joinedHandler(error.dataDir);
   }
 }
