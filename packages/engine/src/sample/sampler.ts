@@ -50,7 +50,8 @@ const unscored = {
  * - Requests wait in line. A prompt is read block by block; then its samples join the sequences that are
  *   being decoded, as far as memory allows, and the others follow as places become free.
  * - Every step either reads a block of a prompt or gives one token to each sequence of a group; while
- *   there is both, they alternate, so that neither new requests nor running ones starve.
+ *   there is both, they alternate, so that neither new requests nor running ones starve. Scopes take turns at
+ *   having a block read.
  * - Where a sequence's length decides how it rotates, one that grows beyond the usual length is read again
  *   from its start, like a prompt, before it goes on.
  * - A request that was cancelled is taken out between two steps.
@@ -73,6 +74,8 @@ export class Sampler {
   #groups: DecodeGroup[] = [];
   #loop: Promise<void> | undefined;
   #promptsFirst = true;
+  /** Scopes of requests in the order in which their prompts were read last. */
+  #readScopes: string[] = [];
 
   constructor(model: ModelRuntime, options: SamplerOptions, turns: FairTurns) {
     const { kvHeads } = model.config;
@@ -175,6 +178,10 @@ export class Sampler {
   }
 
   async #readPrompt(job: SampleJob): Promise<void> {
+    const { cacheScope } = job.call.options;
+    const waiting = new Set(this.#jobs.map(({ call }) => call.options.cacheScope));
+    this.#readScopes = this.#readScopes.filter((one) => one !== cacheScope && waiting.has(one));
+    this.#readScopes.push(cacheScope);
     try {
       if (job.prompt === undefined) {
         job.begin(this.#newPrompt(job.call.options, job.call.adapter));
@@ -225,7 +232,13 @@ export class Sampler {
 
   /** The next request whose prompt is to be read, if there is memory for it. */
   #nextPrompt(): SampleJob | undefined {
-    const job = this.#jobs.find(({ prompt }) => prompt?.next === undefined);
+    const scopes = this.#readScopes;
+    const turnOf = ({ call }: SampleJob): number => scopes.indexOf(call.options.cacheScope);
+    const unread = this.#jobs.filter(({ prompt }) => prompt?.next === undefined);
+    const job = unread.reduce<SampleJob | undefined>(
+      (first, one) => (first === undefined || turnOf(one) < turnOf(first) ? one : first),
+      undefined,
+    );
     if (job === undefined || job.prompt !== undefined) return job;
     const alone = this.#jobs[0] === job && this.#owners.size === 0;
     return alone || this.#fits(job.reservedBytes) ? job : undefined;
