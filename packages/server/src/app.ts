@@ -19,7 +19,7 @@ import { createHttpApp } from "./http/app.js";
 import { IgnoredFields } from "./http/ignored-fields.js";
 import { BodyBudget } from "./http/body-budget.js";
 import { TurnBudget } from "./http/turn-budget.js";
-import { resolveLimits } from "./limits.js";
+import { resolveLimits } from "./prices.js";
 import type { LogLevel } from "./log/logger.js";
 import {
   resolveDataDir,

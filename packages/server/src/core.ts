@@ -10,7 +10,7 @@ import { SamplerWeights } from "./engine-host/sampler-weights.js";
 import type { EngineKit } from "./engine-port/engine-kit.js";
 import { Journal } from "./journal/journal.js";
 import { Results } from "./journal/results.js";
-import type { ServerLimits } from "./limits.js";
+import type { ServerLimits } from "./prices.js";
 import type { Logger } from "./log/logger.js";
 import { Metrics } from "./metrics/metrics.js";
 import { EventHub } from "./recording/event-hub.js";
@@ -20,7 +20,7 @@ import { SampleRequests } from "./sampling/sample-requests.js";
 import { Sampler } from "./sampling/sampler.js";
 import { SamplingSessions } from "./sampling/sampling-sessions.js";
 import { SampleStreams } from "./sampling/streams.js";
-import { Scheduler, type ServerScheduler } from "./scheduler.js";
+import { Scheduler, type Account, type ServerScheduler } from "./scheduler.js";
 import { Endings } from "./service/endings.js";
 import { Janitor } from "./service/janitor.js";
 import { recover } from "./service/recovery.js";
@@ -105,8 +105,12 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const scheduler = new Scheduler({
     engine: { capacity: 1 },
     disk: { capacity: maxSaving },
-    samples: { capacity: limits.maxRunningSequences },
-    streams: { capacity: limits.maxStreams, maxWaiting: limits.maxWaitingStreams },
+    samples: { capacity: limits.maxRunningSequences, maxShare: 1 / 2 },
+    streams: {
+      capacity: limits.maxStreams,
+      maxWaiting: limits.maxWaitingStreams,
+      maxShare: 1 / 2,
+    },
     polls: { capacity: limits.maxWaitingPolls },
   });
   const context: Context = {
@@ -246,5 +250,13 @@ function addGauges(
   const streams = (): ReturnType<ServerScheduler["load"]> => scheduler.load("streams");
   registry.gauge("tinker_open_streams", "Direct samples that run", () => streams().taken);
   registry.gauge("tinker_waiting_streams", "Direct samples that wait", () => streams().waiting);
+  const accounts = (pick: (account: Account) => number) => () =>
+    scheduler.accounts().map((account) => ({
+      labels: { owner: account.owner, resource: account.resource },
+      value: pick(account),
+    }));
+  const [spent, waiting] = [accounts((one) => one.spent), accounts((one) => one.waiting)];
+  registry.gauges("tinker_owner_spent", "Cost of the turns of an owner", spent);
+  registry.gauges("tinker_owner_waiting", "Turns that an owner waits for", waiting);
   registry.gauge("tinker_waiting_polls", "Long polls", () => scheduler.load("polls").taken);
 }

@@ -1,5 +1,5 @@
 export type { ApiKeyOptions } from "./auth/api-keys.js";
-export type { ServerLimits } from "./limits.js";
+export type { ServerLimits } from "./prices.js";
 export { createLocalHandler, type LocalHandler } from "./local-handler.js";
 export type { Logger, LogFields, LogLevel } from "./log/logger.js";
 export type { AppOptions, WeightName } from "./options.js";

@@ -1,7 +1,7 @@
 import type { ParameterExport } from "@tinker-ts/engine";
 import { ApiError, conflict, notFound } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { CheckpointKind, CheckpointRecord } from "../store/checkpoints-table.js";
 import { excesses } from "../store/fair-level.js";

@@ -4,7 +4,7 @@ import type { JsonText } from "../decoding/json-scan.js";
 import type { JsonTextForm } from "../decoding/json-text.js";
 import type { ReceivedPass } from "../decoding/received-pass.js";
 import { ApiError } from "../errors/api-error.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { Clock } from "../time/clock.js";
 import { arrivedBody } from "./arrived-bodies.js";
 import type { BodyRoom } from "./body-budget.js";

@@ -4,7 +4,7 @@ import type { PassDecoder } from "../decoding/pass-decoder.js";
 import { gone, notFound, tooMany } from "../errors/api-error.js";
 import { bytesResponse, jsonResponse, typedResponse } from "../http/answers.js";
 import type { Call, HandlersOf } from "../http/call.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { ServerScheduler } from "../scheduler.js";
 import type { Sessions } from "../sessions/sessions.js";

@@ -7,6 +7,7 @@ import { promptLogprobs } from "./answer/prompt-logprobs.js";
 import { usageOf } from "./answer/usage.js";
 import { invalid, OpenAiError } from "./openai-error.js";
 import { toOrder } from "./order.js";
+import { inTurns } from "../time/in-turns.js";
 import { answerConstraint } from "./prompt/constraint.js";
 import type { ChatRequest } from "./request/chat-request.js";
 import { answerFormat, type AnswerFormat } from "./sections/answer-format.js";
@@ -15,7 +16,8 @@ import {
   openModel,
   streamedAnswer,
   systemFingerprint,
-  wholeAnswer,
+  checkPrice,
+  largeAnswer,
   type OpenAiCall,
   type OpenAiParts,
   type OpenModel,
@@ -65,6 +67,15 @@ export async function prepareChat(
     constraint,
     param: "messages",
   });
+  if (!request.stream) {
+    const fields = {
+      samples: "n",
+      tokens: "max_tokens",
+      logprobs: "top_logprobs",
+      prompt: "prompt_logprobs",
+    };
+    checkPrice(parts, [order], { form: "chat", promptCopies: 1 }, fields);
+  }
   const newChoice = (): ChatChoice =>
     new ChatChoice({
       tokenizer,
@@ -108,7 +119,15 @@ async function wholeChat(
     choices[sampleIndex]!.push(token);
   });
   for (const { choice } of choices) choice.finish();
-  return wholeAnswer(call, {
+  const scored =
+    request.promptLogprobs === null
+      ? {}
+      : {
+          prompt_logprobs: await inTurns(
+            promptLogprobs(model.text.tokenizer, order.prompt, result),
+          ),
+        };
+  return largeAnswer(call, {
     ...answerHead(parts, "chatcmpl-"),
     object: "chat.completion",
     model: request.model,
@@ -124,9 +143,7 @@ async function wholeChat(
     system_fingerprint: systemFingerprint,
     ...(request.returnsTokenIds ? { prompt_token_ids: [...order.prompt] } : {}),
     ...(request.returnsPromptText ? { prompt_text: prompt.text } : {}),
-    ...(request.promptLogprobs === null
-      ? {}
-      : { prompt_logprobs: promptLogprobs(model.text.tokenizer, order.prompt, result) }),
+    ...scored,
   });
 }
 
@@ -136,7 +153,7 @@ function streamChat(
   call: OpenAiCall,
 ): Promise<Response> {
   const { request, order } = prepared;
-  return streamedAnswer(parts, call, async (send, signal) => {
+  return streamedAnswer(parts, call, async (send, signal, whenReady) => {
     const head = {
       ...answerHead(parts, "chatcmpl-"),
       object: "chat.completion.chunk",
@@ -173,7 +190,7 @@ function streamChat(
       sendRole(index);
       sendDeltas(index, choices[index]!.push(token));
     };
-    const result = await runChat(parts, prepared, call, signal, onToken);
+    const result = await runChat(parts, prepared, call, signal, onToken, whenReady);
     for (const [index, { choice }] of choices.entries()) {
       sendRole(index);
       sendDeltas(index, choice.finish());
@@ -198,11 +215,13 @@ export async function runChat(
   { caller }: OpenAiCall,
   signal: AbortSignal,
   onToken: (event: TokenEvent) => void,
+  whenReady?: () => Promise<void>,
 ): Promise<SampleResult> {
   const [result] = await core.streams.run(caller, model.target, [order], {
     signal,
     route: "chat",
     onToken: (_, event) => onToken(event),
+    whenReady,
   });
   return result!;
 }
@@ -234,6 +253,7 @@ class ChoiceRecord {
   readonly choice: ChatChoice;
   hasBegun = false;
   readonly #wantsLogprobs: boolean;
+  readonly #keepsTokens: boolean;
   readonly #writer: LogprobWriter;
   #tokens: number[] = [];
   #entries: object[] = [];
@@ -241,11 +261,12 @@ class ChoiceRecord {
   constructor({ request, model, newChoice }: PreparedChat) {
     this.choice = newChoice();
     this.#wantsLogprobs = request.logprobs;
+    this.#keepsTokens = request.returnsTokenIds;
     this.#writer = new LogprobWriter(model.text.tokenizer, request.namesTokensById);
   }
 
   push(token: GeneratedToken): readonly ChatDelta[] {
-    this.#tokens.push(token.token);
+    if (this.#keepsTokens) this.#tokens.push(token.token);
     if (this.#wantsLogprobs) this.#entries.push(this.#writer.chatEntry(token));
     return this.choice.push(token.token);
   }

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { SampleResult, TokenEvent } from "@tinker-ts/engine";
 import type { Tokenizer } from "@tinker-ts/hub";
 import type { SampleOrder } from "../engine-port/engine-port.js";
@@ -5,6 +6,7 @@ import { ChoiceText } from "./answer/choice-text.js";
 import { bounded, LogprobWriter, type GeneratedToken } from "./answer/logprobs.js";
 import { promptLogprobs } from "./answer/prompt-logprobs.js";
 import { usageOf } from "./answer/usage.js";
+import { inTurns } from "../time/in-turns.js";
 import { toOrder } from "./order.js";
 import { answerConstraint } from "./prompt/constraint.js";
 import type { CompletionRequest } from "./request/completion-request.js";
@@ -13,7 +15,8 @@ import {
   openModel,
   streamedAnswer,
   systemFingerprint,
-  wholeAnswer,
+  checkPrice,
+  largeAnswer,
   type OpenAiCall,
   type OpenAiParts,
   type OpenModel,
@@ -24,6 +27,9 @@ interface Prepared {
   readonly model: OpenModel;
   readonly orders: readonly SampleOrder[];
 }
+
+/** Choices of a stream that end before others have a turn. */
+const choicesPerTurn = 8;
 
 /** Answers a completion. */
 export async function completion(
@@ -51,6 +57,13 @@ export async function completion(
       param: request.prompts.length === 1 ? "prompt" : `prompt[${index}]`,
     }),
   );
+  // A stream is not kept; with the log-probabilities of an echo it begins when everything is known.
+  if (!request.stream || echoed !== null) {
+    const prompt = request.echo ? "echo" : "prompt_logprobs";
+    const fields = { samples: "n", tokens: "max_tokens", logprobs: "logprobs", prompt };
+    const copies = request.echo || request.promptLogprobs !== null ? request.n : 1;
+    checkPrice(parts, orders, { form: "completion", promptCopies: copies }, fields);
+  }
   parts.core.streams.checkRoom(call.caller.owner);
   const prepared = { request, model, orders };
   return request.stream ? streamed(parts, prepared, call) : whole(parts, prepared, call);
@@ -72,19 +85,21 @@ async function tokensOf(
 }
 
 async function whole(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): Promise<Response> {
-  const { request, model, orders } = prepared;
+  const { request, orders } = prepared;
   const choices = newChoices(prepared);
   const results = await run(parts, prepared, call, call.signal, (index, token) => {
     choices[index]!.push(token);
   });
-  return wholeAnswer(call, {
+  const shown = await inTurns(promptsOf(prepared, results));
+  return largeAnswer(call, {
     ...answerHead(parts, "cmpl-"),
     object: "text_completion",
     model: request.model,
     choices: choices.map((choice, index) => {
       const result = results[Math.floor(index / request.n)]!;
       const order = orders[Math.floor(index / request.n)]!;
-      choice.beginWith(result);
+      const { echo, logprobs } = shown[Math.floor(index / request.n)]!;
+      choice.beginWith(echo);
       choice.finish();
       return {
         index,
@@ -94,9 +109,7 @@ async function whole(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): 
         ...(request.returnsTokenIds
           ? { prompt_token_ids: [...order.prompt], token_ids: choice.takeTokens() }
           : {}),
-        ...(request.promptLogprobs === null
-          ? {}
-          : { prompt_logprobs: promptLogprobs(model.text.tokenizer, order.prompt, result) }),
+        ...(request.promptLogprobs === null ? {} : { prompt_logprobs: logprobs }),
       };
     }),
     usage: usage(prepared, choices, results),
@@ -106,7 +119,7 @@ async function whole(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): 
 
 function streamed(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): Promise<Response> {
   const { request, orders } = prepared;
-  return streamedAnswer(parts, call, async (send, signal) => {
+  return streamedAnswer(parts, call, async (send, signal, whenReady) => {
     const head = {
       ...answerHead(parts, "cmpl-"),
       object: "text_completion",
@@ -131,16 +144,21 @@ function streamed(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): Pro
     };
     // The prompt's log-probabilities are known at the end only: with them, so is everything else.
     const waits = request.echo && request.logprobs !== null;
-    const results = await run(parts, prepared, call, signal, (index, token) => {
+    const echoes = waits ? [] : await inTurns(promptsOf(prepared, null));
+    const onToken = (index: number, token: GeneratedToken): void => {
       if (signal.aborted) return;
       const choice = choices[index]!;
-      if (!waits) choice.beginWith(null);
+      if (!waits) choice.beginWith(echoes[Math.floor(index / request.n)]!.echo);
       choice.push(token);
       if (!waits && choice.hasText) sendChoice(index);
-    });
+    };
+    const results = await run(parts, prepared, call, signal, onToken, whenReady);
+    const shown = waits ? await inTurns(promptsOf(prepared, results)) : echoes;
     for (const [index, choice] of choices.entries()) {
+      await whenReady();
+      if (index % choicesPerTurn === 0) await setImmediate();
       const result = results[Math.floor(index / request.n)]!;
-      choice.beginWith(result);
+      choice.beginWith(shown[Math.floor(index / request.n)]!.echo);
       choice.finish();
       sendChoice(index, {
         finish_reason: result.samples[index % request.n]!.stopReason,
@@ -158,10 +176,12 @@ function run(
   { caller }: OpenAiCall,
   signal: AbortSignal,
   onToken: (choice: number, token: GeneratedToken) => void,
+  whenReady?: () => Promise<void>,
 ): Promise<readonly SampleResult[]> {
   return core.streams.run(caller, model.target, orders, {
     signal,
     route: "completions",
+    whenReady,
     onToken: (order, { sampleIndex, ...token }: TokenEvent) =>
       onToken(order * request.n + sampleIndex, token),
   });
@@ -169,8 +189,8 @@ function run(
 
 function newChoices(prepared: Prepared): readonly CompletionChoice[] {
   const { request, orders } = prepared;
-  return orders.flatMap(({ prompt }) =>
-    Array.from({ length: request.n }, () => new CompletionChoice(prepared, prompt)),
+  return orders.flatMap(() =>
+    Array.from({ length: request.n }, () => new CompletionChoice(prepared)),
   );
 }
 
@@ -201,12 +221,69 @@ const noLists = (): LogprobLists => ({
   text_offset: [],
 });
 
+/** A prompt in front of its continuations, with its log-probabilities where they are asked for. */
+interface Echo {
+  readonly text: string;
+  readonly lists: LogprobLists | null;
+}
+
+/** What an answer shows of each prompt: made once, however many choices show it. */
+function* promptsOf(
+  { request, model, orders }: Prepared,
+  results: readonly SampleResult[] | null,
+): Generator<void, { echo: Echo | null; logprobs: unknown }[], void> {
+  const { tokenizer } = model.text;
+  const writer = new LogprobWriter(tokenizer, request.namesTokensById);
+  const shown: { echo: Echo | null; logprobs: unknown }[] = [];
+  for (const [index, { prompt }] of orders.entries()) {
+    const result = results?.[index];
+    const echo = request.echo ? yield* echoOf(request, tokenizer, writer, prompt, result) : null;
+    const isScored = result !== undefined && request.promptLogprobs !== null;
+    const logprobs = isScored ? yield* promptLogprobs(tokenizer, prompt, result) : null;
+    shown.push({ echo, logprobs });
+  }
+  return shown;
+}
+
+function* echoOf(
+  { logprobs }: CompletionRequest,
+  tokenizer: Tokenizer,
+  writer: LogprobWriter,
+  prompt: Int32Array,
+  result: SampleResult | undefined,
+): Generator<void, Echo, void> {
+  const lists = noLists();
+  const decoder = tokenizer.incrementalDecoder({ skipSpecialTokens: true });
+  let text = "";
+  for (const [position, token] of prompt.entries()) {
+    yield;
+    if (logprobs !== null) {
+      const logprob = result?.promptLogprobs?.[position] ?? NaN;
+      const top = result?.topkPromptLogprobs?.[position] ?? undefined;
+      const scored = { token, logprob, ...(top ? { top } : {}) };
+      noteToken(lists, writer, scored, { place: text.length, isFirst: position === 0 });
+    }
+    text += decoder.push(token);
+  }
+  return { text: text + decoder.flush(), lists: logprobs === null ? null : lists };
+}
+
+function noteToken(
+  lists: LogprobLists,
+  writer: LogprobWriter,
+  token: GeneratedToken,
+  { place, isFirst }: { readonly place: number; readonly isFirst: boolean },
+): void {
+  lists.tokens.push(writer.nameOf(token.token));
+  lists.token_logprobs.push(isFirst ? null : bounded(token.logprob));
+  lists.top_logprobs.push(isFirst ? null : writer.alternatives(token));
+  lists.text_offset.push(place);
+}
+
 /** One continuation in the making. */
 class CompletionChoice {
   hasBegun = false;
   readonly #request: CompletionRequest;
-  readonly #prompt: Int32Array;
-  readonly #tokenizer: Tokenizer;
   readonly #writer: LogprobWriter;
   readonly #text: ChoiceText;
   /** Decodes what the tokens themselves say, for their places in the text. */
@@ -218,11 +295,9 @@ class CompletionChoice {
   #tokens: number[] = [];
   #count = 0;
 
-  constructor({ request, model }: Prepared, prompt: Int32Array) {
+  constructor({ request, model }: Prepared) {
     const { tokenizer, ends } = model.text;
     this.#request = request;
-    this.#prompt = prompt;
-    this.#tokenizer = tokenizer;
     this.#writer = new LogprobWriter(tokenizer, request.namesTokensById);
     this.#text = new ChoiceText(tokenizer, { ...request, modelEnds: ends });
     this.#places = tokenizer.incrementalDecoder();
@@ -240,39 +315,33 @@ class CompletionChoice {
     return this.#pending !== "";
   }
 
-  /** Puts the prompt in front where it is to be echoed; with its log-probabilities where they are known. */
-  beginWith(result: SampleResult | null): void {
-    if (this.#isEchoed || !this.#request.echo) return;
+  /** Puts the prompt in front where it is to be echoed. */
+  beginWith(echo: Echo | null): void {
+    if (this.#isEchoed || echo === null) return;
     this.#isEchoed = true;
-    const echoed = this.#tokenizer.decode(this.#prompt, { skipSpecialTokens: true });
-    this.#pending = echoed + this.#pending;
-    if (this.#request.logprobs === null) {
-      this.#place += echoed.length;
-      return;
-    }
-    const generated = this.#lists;
-    const offset = this.#place;
-    this.#lists = noLists();
-    this.#place = 0;
-    const decoder = this.#tokenizer.incrementalDecoder({ skipSpecialTokens: true });
-    for (const [position, token] of this.#prompt.entries()) {
-      const logprob = result?.promptLogprobs?.[position] ?? NaN;
-      const top = result?.topkPromptLogprobs?.[position] ?? undefined;
-      this.#note({ token, logprob, ...(top ? { top } : {}) }, position === 0);
-      this.#place += decoder.push(token).length;
-    }
-    const shift = echoed.length;
-    this.#lists.tokens.push(...generated.tokens);
-    this.#lists.token_logprobs.push(...generated.token_logprobs);
-    this.#lists.top_logprobs.push(...generated.top_logprobs);
-    this.#lists.text_offset.push(...generated.text_offset.map((place) => place + shift));
-    this.#place = offset + shift;
+    this.#pending = echo.text + this.#pending;
+    this.#place += echo.text.length;
+    if (echo.lists === null) return;
+    const {
+      tokens,
+      token_logprobs: logprobs,
+      top_logprobs: tops,
+      text_offset: places,
+    } = this.#lists;
+    this.#lists = {
+      tokens: [...echo.lists.tokens, ...tokens],
+      token_logprobs: [...echo.lists.token_logprobs, ...logprobs],
+      top_logprobs: [...echo.lists.top_logprobs, ...tops],
+      text_offset: [...echo.lists.text_offset, ...places.map((one) => one + echo.text.length)],
+    };
   }
 
   push(token: GeneratedToken): void {
     this.#count += 1;
-    this.#tokens.push(token.token);
-    if (this.#request.logprobs !== null) this.#note(token, false);
+    if (this.#request.returnsTokenIds) this.#tokens.push(token.token);
+    if (this.#request.logprobs !== null) {
+      noteToken(this.#lists, this.#writer, token, { place: this.#place, isFirst: false });
+    }
     this.#place += this.#places.push(token.token).length;
     this.#pending += this.#text.push(token.token);
   }
@@ -295,12 +364,5 @@ class CompletionChoice {
     const tokens = this.#tokens;
     this.#tokens = [];
     return tokens;
-  }
-
-  #note(token: GeneratedToken, isFirst: boolean): void {
-    this.#lists.tokens.push(this.#writer.nameOf(token.token));
-    this.#lists.token_logprobs.push(isFirst ? null : bounded(token.logprob));
-    this.#lists.top_logprobs.push(isFirst ? null : this.#writer.alternatives(token));
-    this.#lists.text_offset.push(this.#place);
   }
 }

@@ -1,4 +1,4 @@
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { Mark } from "../store/logs-table.js";
 import { toPlain } from "../store/plain-numbers.js";

@@ -63,8 +63,8 @@ export function samplingRoutes({
 
     async streamSample({ caller, body, signal, streaming }) {
       const stream = await streams.open(caller, body);
-      const sampling: SampleStream = (...how) => {
-        const work = stream(...how);
+      const sampling: SampleStream = (onToken, ended, whenReady) => {
+        const work = stream(onToken, ended, whenReady);
         streaming(work);
         return work;
       };
@@ -80,28 +80,45 @@ export function samplingRoutes({
   };
 }
 
+/** Bytes that wait for the reader before a stream takes no further turn. */
+const maxUnreadBytes = 1 << 20;
+
 /** One line of JSON per token, then the whole response; a failure on the way is a line with `error`. */
 function streamResponse(stream: SampleStream, logger: Logger, signal: AbortSignal): Response {
   const encoder = new TextEncoder();
   const abort = new AbortController();
   const combined = AbortSignal.any([signal, abort.signal]);
-  const lines = new ReadableStream<Uint8Array>({
-    async start(controller) {
-      const send = (line: unknown): void => {
-        if (!combined.aborted) controller.enqueue(encoder.encode(`${stringifyJson(line)}\n`));
-      };
-      try {
-        const onToken: OnToken = ({ sampleIndex: index, token, logprob, top }) =>
-          send({ index, token, logprob, ...(top ? { top_logprobs: toPairs(top) } : {}) });
-        send(encodeJson("SampleResponse", await stream(onToken, combined)));
-      } catch (error) {
-        if (combined.aborted) return;
-        const { error: message, category } = toFailure(error, logger);
-        send({ error: message, category });
+  let wake = (): void => {};
+  const run = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+    const send = (line: unknown): void => {
+      if (!combined.aborted) controller.enqueue(encoder.encode(`${stringifyJson(line)}\n`));
+    };
+    const whenReady = async (): Promise<void> => {
+      while (!combined.aborted && (controller.desiredSize ?? 0) <= 0) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
       }
-      if (!combined.aborted) controller.close();
+    };
+    try {
+      const onToken: OnToken = ({ sampleIndex: index, token, logprob, top }) =>
+        send({ index, token, logprob, ...(top ? { top_logprobs: toPairs(top) } : {}) });
+      send(encodeJson("SampleResponse", await stream(onToken, combined, whenReady)));
+    } catch (error) {
+      if (combined.aborted) return;
+      const { error: message, category } = toFailure(error, logger);
+      send({ error: message, category });
+    }
+    if (!combined.aborted) controller.close();
+  };
+  combined.addEventListener("abort", () => wake(), { once: true });
+  const lines = new ReadableStream<Uint8Array>(
+    {
+      start: (controller) => void run(controller),
+      pull: () => wake(),
+      cancel: () => abort.abort(),
     },
-    cancel: () => abort.abort(),
-  });
+    { highWaterMark: maxUnreadBytes, size: ({ length }) => length },
+  );
   return new Response(lines, { headers: { "content-type": "application/x-ndjson" } });
 }

@@ -7,7 +7,7 @@ import type { ExtraPage } from "../http/app.js";
 import { jsonResponse } from "../http/answers.js";
 import type { OpenJson } from "../http/read-body.js";
 import { everyone, type LogSource } from "../store/logs-table.js";
-import { inTurns } from "./in-turns.js";
+import { inTurns } from "../time/in-turns.js";
 import {
   finiteOf,
   isTexts,

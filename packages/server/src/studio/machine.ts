@@ -87,8 +87,8 @@ export async function machineState(
     },
     lanes: laneRows(core, rows, owner),
     samples: {
-      running: queue.runningSequences + streams.taken,
-      places: limits.maxRunningSequences + limits.maxStreams,
+      running: queue.runningSequences,
+      places: limits.maxRunningSequences,
       waiting: queue.waiting + streams.waiting,
       sessions: queue.waitingSessions,
       note: queue.note?.reason ?? null,

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import type { StudioSeries } from "tinker-ts/wire";
 import { toPlain } from "../store/plain-numbers.js";
 import { Store } from "../store/store.js";
-import { atOnce } from "./in-turns.js";
+import { atOnce } from "../time/in-turns.js";
 import { SeriesReader, type SeriesQuery } from "./read-series.js";
 import { storedSeries } from "./run-series.js";
 

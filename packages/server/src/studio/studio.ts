@@ -17,7 +17,7 @@ import { badRequest, conflict, notFound } from "../errors/api-error.js";
 import type { LineFilter, LogRecord } from "../store/logs-table.js";
 import type { LogFolders } from "./log-folders.js";
 import { runFilter } from "./filter-runs.js";
-import { inTurns } from "./in-turns.js";
+import { inTurns } from "../time/in-turns.js";
 import { SeriesReader, type SeriesQuery } from "./read-series.js";
 import { RunRows, sortValue, summaryOf } from "./run-rows.js";
 import { checkpointRows } from "./checkpoint-rows.js";

@@ -6,7 +6,7 @@ import { isEngineRefusal, StoppedError } from "../errors/failure.js";
 import type { Model } from "../store/models-table.js";
 import type { RequestRow } from "../store/requests-table.js";
 import type { Journal } from "../journal/journal.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
 import type { Store } from "../store/store.js";

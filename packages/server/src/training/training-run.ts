@@ -5,7 +5,7 @@ import { gone, tooMany } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
 import { isAdapterBroken, StoppedError } from "../errors/failure.js";
 import type { NewRequest, QueueNote } from "../journal/journal.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { ServerScheduler, Turn } from "../scheduler.js";
 import type { CheckpointKind } from "../store/checkpoints-table.js";
 import type { Model, ModelStatus } from "../store/models-table.js";

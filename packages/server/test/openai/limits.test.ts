@@ -12,7 +12,7 @@ beforeAll(async () => {
     OpenAiServer.open(),
     OpenAiServer.open({
       engine,
-      limits: { maxBodyBytes: 50_000, maxStreams: 2, maxWaitingStreams: 4 },
+      limits: { maxBodyBytes: 50_000, maxStreams: 4, maxWaitingStreams: 4 },
       corsOrigins: ["https://page.example"],
     }),
   ]);
@@ -178,7 +178,7 @@ describe("limits", () => {
     const arrived = engine.gates.close("sample");
     const client = scripted.client({ maxRetries: 3 });
     const ask = () => client.chat.completions.create(question as never);
-    // Two run, two wait: an owner may take half of the places to wait.
+    // Two run, two wait: an owner may take half of the places, and half of those to wait.
     const first = [ask(), ask(), ask(), ask()];
     await arrived;
     await expect

@@ -21,6 +21,16 @@ export interface EventStreamOptions {
   readonly lastLine: string;
 }
 
+/** Sends events until it ends; `whenReady` resolves once the reader has caught up. */
+export type EventWork = (
+  send: SendEvent,
+  signal: AbortSignal,
+  whenReady: () => Promise<void>,
+) => Promise<void>;
+
+/** Text that waits for the reader before work has to wait for it. */
+const maxUnread = 1 << 20;
+
 const streamHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache",
@@ -33,13 +43,10 @@ const streamHeaders = {
  * - The answer begins with the first event, so that what fails before is an ordinary error. Whoever waits
  *   longer than a ping gets the beginning and comments meanwhile.
  * - What is sent in one turn of the event loop goes out together.
- * - Nothing is pushed to a reader that does not read; what is kept for it is no more than its answer.
+ * - Nothing is pushed to a reader that does not read. Work that waits for `whenReady` now and then keeps little for it.
  * - Hanging up stops the work.
  */
-export async function eventStream(
-  work: (send: SendEvent, signal: AbortSignal) => Promise<void>,
-  options: EventStreamOptions,
-): Promise<Response> {
+export async function eventStream(work: EventWork, options: EventStreamOptions): Promise<Response> {
   const { clock, pingMs, tellError, errorEvent, lastLine, headers } = options;
   const hangUp = new AbortController();
   const signal = AbortSignal.any([options.signal, hangUp.signal]);
@@ -49,6 +56,15 @@ export async function eventStream(
   let isOver = false;
   let wake: () => void = () => {};
   let begin: () => void = () => {};
+  let drained: () => void = () => {};
+  signal.addEventListener("abort", () => drained(), { once: true });
+  const whenReady = async (): Promise<void> => {
+    while (pending.length > maxUnread && !signal.aborted) {
+      await new Promise<void>((resolve) => {
+        drained = resolve;
+      });
+    }
+  };
   const begun = new Promise<void>((resolve) => {
     begin = resolve;
   });
@@ -70,7 +86,7 @@ export async function eventStream(
     });
   };
   schedulePing();
-  const finished = work(send, signal)
+  const finished = work(send, signal, whenReady)
     .catch((error: unknown) => {
       if (!hasBegun) throw error;
       if (!signal.aborted) errorEvent(tellError(error), send);
@@ -95,6 +111,7 @@ export async function eventStream(
         }
         if (pending !== "") controller.enqueue(encoder.encode(pending));
         pending = "";
+        drained();
         if (isOver) controller.close();
       },
       cancel() {

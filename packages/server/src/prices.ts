@@ -1,3 +1,12 @@
+import type { SampleOrder } from "./engine-port/engine-port.js";
+import { ApiError } from "./errors/api-error.js";
+
+/*
+ * Every request has a price before its work, and every price a limit: bytes to receive, tokens to compute, bytes to
+ * hold and to answer, rows to read. What is beyond a limit is refused by the field that makes it so. What is within
+ * takes turns at the scheduler, and owners who have spent more wait longer.
+ */
+
 /** Every bound the server keeps; all of them can be set. */
 export interface ServerLimits {
   /** Largest request body as sent. @default 128 MiB */
@@ -24,9 +33,15 @@ export interface ServerLimits {
   readonly maxPendingBytesPerModel: number;
   /** Accepted and unfinished sample requests of one owner; beyond it 429. @default 8192 */
   readonly maxPendingSamples: number;
-  /** Sequences that the engine works on at the same time. @default 64 */
+  /** Most tokens of one sample request: those of its prompts, and all that it may sample. @default 67108864 */
+  readonly maxRequestTokens: number;
+  /** Largest answer to a sample request, as its fields allow it to become. @default 64 MiB */
+  readonly maxAnswerBytes: number;
+  /** Sequences of one turn at sampling; a request of more takes several turns. @default 64 */
+  readonly maxTurnSequences: number;
+  /** Sequences in the engine at the same time; one owner gets half of what others leave. @default 128 */
   readonly maxRunningSequences: number;
-  /** Samples that are answered on their connection at the same time, as streams or whole. @default 64 */
+  /** Samples answered on their connection at the same time; one owner gets half of what others leave. @default 128 */
   readonly maxStreams: number;
   /** Such samples that wait for their turn; beyond it 429. @default 4096 */
   readonly maxWaitingStreams: number;
@@ -92,8 +107,11 @@ export const defaultLimits: ServerLimits = {
   maxPendingPerModel: 1024,
   maxPendingBytesPerModel: 1024 * mebibyte,
   maxPendingSamples: 8192,
-  maxRunningSequences: 64,
-  maxStreams: 64,
+  maxRequestTokens: 2 ** 26,
+  maxAnswerBytes: 64 * mebibyte,
+  maxTurnSequences: 64,
+  maxRunningSequences: 128,
+  maxStreams: 128,
   maxWaitingStreams: 4096,
   streamPingMs: 15_000,
   maxSessions: 4096,
@@ -138,4 +156,75 @@ export function resolveLimits(given: Partial<ServerLimits> = {}): ServerLimits {
   throw new RangeError(
     `limits.maxBodiesBytes: must be at least twice maxBodyBytes and maxDecompressedBytes, ${leastBytes}; got ${limits.maxBodiesBytes}`,
   );
+}
+
+/** Bytes of a sampled token and of each alternative to it in the forms of answers. */
+export const answerForms = {
+  tinker: { token: 8, alternative: 12 },
+  completion: { token: 48, alternative: 40 },
+  chat: { token: 96, alternative: 96 },
+} as const satisfies Record<string, { readonly token: number; readonly alternative: number }>;
+
+/** What a part of a price comes from. */
+export type PricePart = "samples" | "tokens" | "logprobs" | "prompt";
+
+/** How an answer shows what was sampled. */
+export interface AnswerShape {
+  readonly form: keyof typeof answerForms;
+  /** How often the answer holds what is said of the prompt. */
+  readonly promptCopies: number;
+}
+
+/** What sampling may cost at most. */
+export interface SamplePrice {
+  /** Tokens to read and to sample. */
+  readonly tokens: number;
+  readonly answerBytes: number;
+  /** What most of the answer comes from. */
+  readonly dearest: PricePart;
+}
+
+/** The price of orders that are answered together. */
+export function priceOfSamples(
+  orders: readonly SampleOrder[],
+  { form, promptCopies }: AnswerShape,
+): SamplePrice {
+  const bytes = answerForms[form];
+  let [tokens, plain, alternatives, prompts] = [0, 0, 0, 0];
+  for (const order of orders) {
+    const { prompt, numSamples, maxTokens, topLogprobs = 0, logprobTokens = [] } = order;
+    const { promptLogprobs, topkPromptLogprobs = 0, promptAlternatives = 0, promptTargets } = order;
+    const sampled = numSamples * maxTokens;
+    tokens += prompt.length + sampled;
+    plain += sampled * bytes.token;
+    alternatives += sampled * (topLogprobs + logprobTokens.length) * bytes.alternative;
+    const scored = (promptLogprobs ? 1 : 0) + topkPromptLogprobs + promptAlternatives;
+    const scores = prompt.length * scored + (promptTargets?.tokens.length ?? 0);
+    prompts += promptCopies * (prompt.length * 4 + scores * bytes.alternative);
+  }
+  const sampledPart = orders.some(({ numSamples }) => numSamples > 1) ? "samples" : "tokens";
+  const parts = { [sampledPart]: plain, logprobs: alternatives, prompt: prompts };
+  const [[dearest]] = Object.entries(parts).toSorted(([, a], [, b]) => b - a) as [
+    [PricePart, number],
+  ];
+  return { tokens, answerBytes: plain + alternatives + prompts, dearest };
+}
+
+/** Refuses what would cost more than the limits; `refuse` names the field that a part comes from. */
+export function checkSamplePrice(
+  { tokens, answerBytes, dearest }: SamplePrice,
+  limits: ServerLimits,
+  refuse: (part: PricePart, problem: string) => ApiError,
+): void {
+  const { maxRequestTokens, maxAnswerBytes } = limits;
+  if (tokens > maxRequestTokens) {
+    const part = dearest === "logprobs" ? "samples" : dearest;
+    throw refuse(
+      part,
+      `the request may come to ${tokens} tokens; the limit is ${maxRequestTokens}`,
+    );
+  }
+  if (answerBytes <= maxAnswerBytes) return;
+  const most = `the limit is ${maxAnswerBytes}; ask for fewer samples, tokens or log-probabilities`;
+  throw refuse(dearest, `the answer may come to ${answerBytes} bytes; ${most}`);
 }
