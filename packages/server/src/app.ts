@@ -18,7 +18,6 @@ import { isOpenAiPath, openAiPages } from "./openai/pages.js";
 import { createHttpApp } from "./http/app.js";
 import { IgnoredFields } from "./http/ignored-fields.js";
 import { BodyBudget } from "./http/body-budget.js";
-import { TurnBudget } from "./http/turn-budget.js";
 import { resolveLimits } from "./prices.js";
 import type { LogLevel } from "./log/logger.js";
 import {
@@ -118,15 +117,15 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   const authenticator = new Authenticator(keys, secret, clock);
   const links = new SignedLinks(secret, clock);
   const budget = new BodyBudget(limits.maxBodiesBytes);
-  const turns = new TurnBudget();
+  const { loop } = core.context;
   const openJson: OpenJson = async (request, owner, form) => {
     const maxBytes = Math.min(promptBytes, limits.maxBodyBytes);
     const rules = { maxBytes, maxDecompressedBytes: maxBytes, isSignal: false };
     const room = budget.open(owner);
     try {
-      const parts = await receive({ limits, decoder, turns, clock }, request, rules, room);
+      const parts = await receive({ limits, decoder, loop, clock }, request, rules, room);
       const texts = await decoder.readJson(parts, form, owner);
-      await turns.enter();
+      await loop.enter();
       return { texts, release: () => room.release() };
     } catch (error) {
       room.release();
@@ -165,7 +164,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     budget,
     decoder,
     clock,
-    turns,
+    loop,
     ignoredFields: new IgnoredFields((labels) => metrics.ignoredFields.add(1, labels), logger),
     browsers: {
       corsOrigins: options.corsOrigins ?? [],

@@ -12,6 +12,7 @@ import { Journal } from "./journal/journal.js";
 import { Results } from "./journal/results.js";
 import type { ServerLimits } from "./prices.js";
 import type { Logger } from "./log/logger.js";
+import { LoopTurns } from "./loop-turns.js";
 import { Metrics } from "./metrics/metrics.js";
 import { EventHub } from "./recording/event-hub.js";
 import { Recorder, type Capture } from "./recording/recorder.js";
@@ -60,6 +61,8 @@ export interface CoreOptions {
 export interface Context {
   readonly store: Store;
   readonly scheduler: ServerScheduler;
+  /** Turns at the event loop for work that may take long. */
+  readonly loop: LoopTurns;
   readonly grammars: Grammars;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -112,10 +115,12 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       maxShare: 1 / 2,
     },
     polls: { capacity: limits.maxWaitingPolls },
+    loop: { capacity: 1 },
   });
   const context: Context = {
     store,
     scheduler,
+    loop: new LoopTurns(scheduler),
     grammars,
     clock,
     logger,
@@ -207,14 +212,9 @@ export async function createCore(options: CoreOptions): Promise<Core> {
         streams.close(limits.shutdownGraceMs),
       ]);
       journal.seal();
-      await recorder.close();
-      await Promise.all([
-        bases.close(),
-        passes.close(),
-        grammars.close(),
-        prompts.close(),
-        results.noteFetched(),
-      ]);
+      await withinMs(limits.shutdownGraceMs, recorder.close());
+      const closing = [bases.close(), passes.close(), grammars.close(), prompts.close()];
+      await withinMs(limits.shutdownGraceMs, Promise.all([...closing, results.noteFetched()]));
       metrics.close();
       await store.close();
     },

@@ -85,7 +85,15 @@ export interface ServerLimits {
   readonly maxSeriesBytes: number;
   /** Data, rollouts and samples kept to be looked at; the oldest of whoever has most go first. @default 2 GiB */
   readonly maxExhibitBytes: number;
-  /** How long shutting down waits for what is running. @default 30 s */
+  /** Text lines of one owner's runs; the oldest of its longest untouched runs go first. @default 256 MiB */
+  readonly maxLogLineBytes: number;
+  /** Logged runs of one owner; the longest untouched that are not pinned go, twice as many are refused. @default 20000 */
+  readonly maxRuns: number;
+  /** Named checkpoints of one owner; beyond it saves fail until some are deleted. @default 10000 */
+  readonly maxCheckpoints: number;
+  /** Bytes of those. @default 1 TiB */
+  readonly maxCheckpointBytes: number;
+  /** How long each part of shutting down waits for what is running; there are three. @default 30 s */
   readonly shutdownGraceMs: number;
 }
 
@@ -133,6 +141,10 @@ export const defaultLimits: ServerLimits = {
   maxReplayRatio: 20,
   maxSeriesBytes: 1024 * mebibyte,
   maxExhibitBytes: 2048 * mebibyte,
+  maxLogLineBytes: 256 * mebibyte,
+  maxRuns: 20_000,
+  maxCheckpoints: 10_000,
+  maxCheckpointBytes: 1024 * 1024 * mebibyte,
   shutdownGraceMs: 30_000,
 };
 

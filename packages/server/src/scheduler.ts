@@ -1,8 +1,8 @@
 /**
  * What is scarce in the server: the engine for training, the disk for saved states, sequences that are sampled,
- * streams of samples, polls that wait.
+ * streams of samples, polls that wait, and the event loop.
  */
-export type Resource = "engine" | "disk" | "samples" | "streams" | "polls";
+export type Resource = "engine" | "disk" | "samples" | "streams" | "polls" | "loop";
 
 /** The scheduler of a server. */
 export type ServerScheduler = Scheduler<Resource>;

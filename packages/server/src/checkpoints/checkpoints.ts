@@ -1,5 +1,5 @@
 import type { ParameterExport } from "@tinker-ts/engine";
-import { ApiError, conflict, notFound } from "../errors/api-error.js";
+import { ApiError, badRequest, conflict, notFound } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
 import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
@@ -61,6 +61,18 @@ export class Checkpoints {
     const found = this.#current(runId, type, name);
     if (found?.owner === owner) return found;
     throw notFound(`checkpoint ${pathOf({ runId, type, name })}`);
+  }
+
+  /** Refuses one more checkpoint to an owner who has as many as there may be. */
+  checkQuota(owner: string): void {
+    const { store, limits } = this.#parts;
+    const { count, bytes } = store.checkpoints.usage(owner);
+    if (count < limits.maxCheckpoints && bytes < limits.maxCheckpointBytes) return;
+    const most = `maxCheckpoints is ${limits.maxCheckpoints}, maxCheckpointBytes ${limits.maxCheckpointBytes}`;
+    throw badRequest(
+      "path",
+      `you have ${count} checkpoints of ${bytes} bytes; ${most}: delete some, or give them a TTL`,
+    );
   }
 
   /** Notes that an ephemeral checkpoint is in use, to the minute. */

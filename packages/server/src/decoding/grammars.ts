@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { ApiError } from "../errors/api-error.js";
+import { LruMap } from "../lru-map.js";
 import type { AnswerShape } from "../structure/answer-grammar.js";
 import { DecodingThreads } from "./decoding-threads.js";
 
@@ -19,8 +20,7 @@ const [maxKept, maxKeptLength] = [32, 1 << 20];
  */
 export class Grammars {
   readonly #threads: DecodingThreads;
-  /** Longest unused first. */
-  readonly #known = new Map<string, MadeGrammar>();
+  readonly #known = new LruMap<string, MadeGrammar>(maxKept);
 
   constructor(maxWorkMs = 5000) {
     this.#threads = new DecodingThreads(maxThreads, maxWorkMs);
@@ -29,10 +29,7 @@ export class Grammars {
   async make(owner: string, shape: AnswerShape): Promise<MadeGrammar> {
     const key = hash("sha256", JSON.stringify(shape));
     const known = this.#known.get(key);
-    if (known) {
-      this.#remember(key, known);
-      return known;
-    }
+    if (known) return known;
     try {
       const work = { kind: "grammar", shape } as const;
       const made = (await this.#threads.run(owner, work, [])) as MadeGrammar;
@@ -46,10 +43,7 @@ export class Grammars {
 
   #remember(key: string, made: MadeGrammar): void {
     if ("grammar" in made && made.grammar.length > maxKeptLength) return;
-    this.#known.delete(key);
     this.#known.set(key, made);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size > maxKept && oldest !== undefined) this.#known.delete(oldest);
   }
 
   close(): Promise<void> {

@@ -7,7 +7,6 @@ import type { Core } from "../core.js";
 import { ApiError, badRequest, conflict } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import { emptyResponse } from "../http/answers.js";
-import { inTurns } from "../time/in-turns.js";
 import { pacedBody } from "../http/paced-body.js";
 
 /**
@@ -45,6 +44,7 @@ async function importCheckpoint(
     }
   };
   refuseTaken();
+  checkpoints.checkQuota(owner);
   const { folders } = checkpoints;
   const upload = `upload-${randomBytes(12).toString("hex")}`;
   try {
@@ -59,7 +59,7 @@ async function importCheckpoint(
     const base = await bases.find(baseModel);
     const foreign = await folders.readForeign(upload, base.folder).catch(explain);
     const { lora, state, samplingOnly } = foreign;
-    await inTurns(checkFinite(state));
+    await context.loop.run(owner, checkFinite(state));
     const isTrainable = type === "training";
     if (isTrainable && samplingOnly !== undefined) {
       throw badRequest(

@@ -7,7 +7,7 @@ import {
   type WireTypeName,
 } from "tinker-ts/wire";
 import { ApiError } from "../errors/api-error.js";
-import { inTurns } from "../time/in-turns.js";
+import type { LoopTurns } from "../loop-turns.js";
 
 /** A JSON answer; its length is always told, because clients take a 400 without one for a broken proxy. */
 export function jsonResponse(
@@ -33,6 +33,8 @@ const sliceLength = 1 << 16;
 
 /** A JSON answer of any size, written in slices. */
 export async function largeJsonResponse(
+  loop: LoopTurns,
+  owner: string,
   json: unknown,
   headers: Readonly<Record<string, string>>,
 ): Promise<Response> {
@@ -60,7 +62,7 @@ export async function largeJsonResponse(
     }
     write(isList ? "]" : "}");
   }
-  await inTurns(writeParts(json, 0));
+  await loop.run(owner, writeParts(json, 0));
   const bytes = parts.map((part) => Buffer.from(part));
   return bytesResponse(Buffer.concat(bytes), "application/json", headers);
 }

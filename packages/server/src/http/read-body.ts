@@ -5,6 +5,7 @@ import type { JsonTextForm } from "../decoding/json-text.js";
 import type { ReceivedPass } from "../decoding/received-pass.js";
 import { ApiError } from "../errors/api-error.js";
 import type { ServerLimits } from "../prices.js";
+import type { LoopTurns } from "../loop-turns.js";
 import type { Clock } from "../time/clock.js";
 import { arrivedBody } from "./arrived-bodies.js";
 import type { BodyRoom } from "./body-budget.js";
@@ -12,7 +13,6 @@ import type { BodyRules } from "./body-rules.js";
 import type { IgnoredFields } from "./ignored-fields.js";
 import { GatheredParts } from "./gathered-parts.js";
 import { pacedBody, smallBody } from "./paced-body.js";
-import type { TurnBudget } from "./turn-budget.js";
 
 /** Bodies up to this length, when they say it, are read at once. */
 const smallBytes = 16 * 1024;
@@ -21,7 +21,7 @@ const smallBytes = 16 * 1024;
 export interface BodyParts {
   readonly limits: ServerLimits;
   readonly decoder: BodyDecoder;
-  readonly turns: TurnBudget;
+  readonly loop: LoopTurns;
   readonly clock: Clock;
 }
 
@@ -55,7 +55,7 @@ export async function readBody(
 ): Promise<unknown> {
   const isCompressed = checkEncoding(request);
   const received = await receive(parts, request, rules, room);
-  await parts.turns.enter();
+  await parts.loop.enter();
   const mediaType = request.headers.get("content-type") ?? "application/json";
   const form = mediaType.includes("application/x-protobuf") ? "proto" : "json";
   const { maxDecompressedBytes } = rules;

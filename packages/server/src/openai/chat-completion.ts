@@ -7,7 +7,6 @@ import { promptLogprobs } from "./answer/prompt-logprobs.js";
 import { usageOf } from "./answer/usage.js";
 import { invalid, OpenAiError } from "./openai-error.js";
 import { toOrder } from "./order.js";
-import { inTurns } from "../time/in-turns.js";
 import { answerConstraint } from "./prompt/constraint.js";
 import type { ChatRequest } from "./request/chat-request.js";
 import { answerFormat, type AnswerFormat } from "./sections/answer-format.js";
@@ -119,15 +118,13 @@ async function wholeChat(
     choices[sampleIndex]!.push(token);
   });
   for (const { choice } of choices) choice.finish();
+  const { loop } = parts.core.context;
+  const scores = promptLogprobs(model.text.tokenizer, order.prompt, result);
   const scored =
     request.promptLogprobs === null
       ? {}
-      : {
-          prompt_logprobs: await inTurns(
-            promptLogprobs(model.text.tokenizer, order.prompt, result),
-          ),
-        };
-  return largeAnswer(call, {
+      : { prompt_logprobs: await loop.run(call.caller.owner, scores) };
+  return largeAnswer(parts, call, {
     ...answerHead(parts, "chatcmpl-"),
     object: "chat.completion",
     model: request.model,

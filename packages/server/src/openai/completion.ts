@@ -6,7 +6,6 @@ import { ChoiceText } from "./answer/choice-text.js";
 import { bounded, LogprobWriter, type GeneratedToken } from "./answer/logprobs.js";
 import { promptLogprobs } from "./answer/prompt-logprobs.js";
 import { usageOf } from "./answer/usage.js";
-import { inTurns } from "../time/in-turns.js";
 import { toOrder } from "./order.js";
 import { answerConstraint } from "./prompt/constraint.js";
 import type { CompletionRequest } from "./request/completion-request.js";
@@ -90,8 +89,8 @@ async function whole(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): 
   const results = await run(parts, prepared, call, call.signal, (index, token) => {
     choices[index]!.push(token);
   });
-  const shown = await inTurns(promptsOf(prepared, results));
-  return largeAnswer(call, {
+  const shown = await showPrompts(parts, prepared, call, results);
+  return largeAnswer(parts, call, {
     ...answerHead(parts, "cmpl-"),
     object: "text_completion",
     model: request.model,
@@ -144,7 +143,7 @@ function streamed(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): Pro
     };
     // The prompt's log-probabilities are known at the end only: with them, so is everything else.
     const waits = request.echo && request.logprobs !== null;
-    const echoes = waits ? [] : await inTurns(promptsOf(prepared, null));
+    const echoes = waits ? [] : await showPrompts(parts, prepared, call, null);
     const onToken = (index: number, token: GeneratedToken): void => {
       if (signal.aborted) return;
       const choice = choices[index]!;
@@ -153,7 +152,7 @@ function streamed(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): Pro
       if (!waits && choice.hasText) sendChoice(index);
     };
     const results = await run(parts, prepared, call, signal, onToken, whenReady);
-    const shown = waits ? await inTurns(promptsOf(prepared, results)) : echoes;
+    const shown = waits ? await showPrompts(parts, prepared, call, results) : echoes;
     for (const [index, choice] of choices.entries()) {
       await whenReady();
       if (index % choicesPerTurn === 0) await setImmediate();
@@ -225,6 +224,15 @@ const noLists = (): LogprobLists => ({
 interface Echo {
   readonly text: string;
   readonly lists: LogprobLists | null;
+}
+
+function showPrompts(
+  { core }: OpenAiParts,
+  prepared: Prepared,
+  { caller }: OpenAiCall,
+  results: readonly SampleResult[] | null,
+) {
+  return core.context.loop.run(caller.owner, promptsOf(prepared, results));
 }
 
 /** What an answer shows of each prompt: made once, however many choices show it. */

@@ -67,8 +67,13 @@ export function wholeAnswer(call: OpenAiCall, json: object): Response {
 }
 
 /** A whole answer of any size. */
-export function largeAnswer(call: OpenAiCall, json: object): Promise<Response> {
-  return largeJsonResponse(json, { "x-request-id": call.requestId });
+export function largeAnswer(
+  { core }: OpenAiParts,
+  { caller, requestId }: OpenAiCall,
+  json: object,
+): Promise<Response> {
+  const headers = { "x-request-id": requestId };
+  return largeJsonResponse(core.context.loop, caller.owner, json, headers);
 }
 
 /** Refuses what would cost more than the limits; `fields` names the field of each part of the price. */

@@ -4,6 +4,7 @@ import { badRequest, notFound, tooMany } from "../errors/api-error.js";
 import { StoppedError, toFailure } from "../errors/failure.js";
 import type { Journal, QueueNote } from "../journal/journal.js";
 import { samplerRequestId, unsequencedRequestId } from "../journal/request-ids.js";
+import type { LoopTurns } from "../loop-turns.js";
 import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { ServerScheduler, Turn } from "../scheduler.js";
@@ -13,7 +14,6 @@ import type { Store } from "../store/store.js";
 import type { Usage, UsageAccount } from "../store/usage-table.js";
 import type { Clock } from "../time/clock.js";
 import { encodedResponse } from "./sample-options.js";
-import { inTurns } from "../time/in-turns.js";
 import type { SampleRequests } from "./sample-requests.js";
 
 type SampleRequest = WireValue<"SampleRequest">;
@@ -23,6 +23,7 @@ export interface SamplerParts {
   readonly store: Store;
   readonly journal: Journal;
   readonly scheduler: ServerScheduler;
+  readonly loop: LoopTurns;
   readonly requests: SampleRequests;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -220,7 +221,7 @@ export class Sampler {
     const engineMs = clock.elapsed() - begunAt;
     const cached = result!.promptCacheHitTokens;
     const made = result!.samples.reduce((sum, { tokens }) => sum + tokens.length, 0);
-    const bytes = await inTurns(encodedResponse(request, result!));
+    const bytes = await this.#parts.loop.run(owner, encodedResponse(request, result!));
     const { baseModel, checkpoint } = target;
     return {
       settled: { state: "done", resultType: "SampleResponse", bytes, engineMs },

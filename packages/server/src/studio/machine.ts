@@ -80,9 +80,7 @@ export async function machineState(
       totalBytes: (disk?.blocks ?? 0) * (disk?.bsize ?? 0),
       isNearlyFull: disk !== undefined && freeBytes < nearlyFullBytes,
       largest: store.checkpoints
-        .byOwner(owner, 10_000, 0)
-        .toSorted((a, b) => b.sizeBytes - a.sizeBytes)
-        .slice(0, 5)
+        .largest(owner, 5)
         .map((record) => ({ what: pathOf(record), sizeBytes: record.sizeBytes })),
     },
     lanes: laneRows(core, rows, owner),

@@ -153,7 +153,7 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
       return studio.detail(owner, id);
     },
     async series({ owner, query }) {
-      const runs = query.getAll("runs");
+      const runs = query.getAll("runs").map((run) => studio.idOf(owner, run));
       const keys = query.getAll("keys");
       await folders.poll();
       if (runs.length * keys.length > maxSeries) {
@@ -197,19 +197,19 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
     spans: ({ owner, id, query }) =>
       studio.spans(owner, id, numberIn(query, "from", -1e300), numberIn(query, "to", 1e300)),
     label: async ({ owner, id, body }) => studio.label(owner, id, await body()),
-    checkpoints({ owner, query }) {
+    async checkpoints({ owner, query }) {
       const run = query.get("run");
       const models = run === null ? null : studio.rows.row(studio.owned(owner, run)).models;
-      const checkpoints = checkpointRows(core, studio.rows, owner, models);
-      return {
-        checkpoints,
-        totalBytes: checkpoints.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-      };
+      const rows = checkpointRows(core, studio.rows, owner, models);
+      const checkpoints = await context.loop.run(owner, rows);
+      const listed = checkpoints.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+      const totalBytes = run === null ? context.store.checkpoints.usage(owner).bytes : listed;
+      return { checkpoints, totalBytes };
     },
     exhibits: ({ owner, query }) => {
       const step = query.get("step");
       return exhibits.list(owner, {
-        run: query.get("run") ?? "",
+        run: studio.idOf(owner, query.get("run") ?? ""),
         step: step === null || step === "last" ? null : numberIn(query, "step", 0),
         kind: kindIn(query),
         split: query.get("split"),
@@ -273,7 +273,7 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
         request,
         caller,
         owner: caller.owner,
-        id: params["id"] ?? "",
+        id: studio.idOf(caller.owner, params["id"] ?? ""),
         name: params["name"] ?? "",
         query: new URL(request.url).searchParams,
         body: () => readObject(request, caller.owner),
