@@ -1,9 +1,6 @@
 import path from "node:path";
 import { Checkpoints } from "./checkpoints/checkpoints.js";
 import { StateFolders } from "./checkpoints/state-folders.js";
-import { Grammars } from "./decoding/grammars.js";
-import { PassDecoder } from "./decoding/pass-decoder.js";
-import { PromptEncoder } from "./decoding/prompt-encoder.js";
 import { BaseModels, type BaseModelOptions } from "./engine-host/base-models.js";
 import { EngineGuard } from "./engine-host/engine-guard.js";
 import { SamplerWeights } from "./engine-host/sampler-weights.js";
@@ -34,6 +31,7 @@ import { LiveModels } from "./training/live-models.js";
 import { createOperations } from "./training/operations/index.js";
 import { Snapshots } from "./training/snapshots.js";
 import { TrainingRuns } from "./training/training-runs.js";
+import { maxWorkers, Workers } from "./workers/workers.js";
 
 /** States that are written at the same time. */
 const maxSaving = 2;
@@ -63,7 +61,7 @@ export interface Context {
   readonly scheduler: ServerScheduler;
   /** Turns at the event loop for work that may take long. */
   readonly loop: LoopTurns;
-  readonly grammars: Grammars;
+  readonly workers: Workers;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limits: ServerLimits;
@@ -87,8 +85,6 @@ export interface Core {
   /** Which samples of a sampling session have finished. */
   readonly finishedSamples: FinishedSamples;
   readonly results: Results;
-  /** Makes tokens of texts. */
-  readonly prompts: PromptEncoder;
   readonly endings: Endings;
   /** Finishes or leaves in the journal what runs, and releases the data directory. */
   close(): Promise<void>;
@@ -100,9 +96,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const store = new Store(options.dataDir, options);
   const metrics = new Metrics();
   const journal = new Journal(store, clock, logger, metrics);
-  const passes = new PassDecoder();
-  const grammars = new Grammars();
-  const prompts = new PromptEncoder();
   const hub = new EventHub(clock, store.logs);
   const recorder = new Recorder({ store, clock, logger, limits, hub }, options.recording);
   const scheduler = new Scheduler({
@@ -116,19 +109,21 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     },
     polls: { capacity: limits.maxWaitingPolls },
     loop: { capacity: 1 },
+    workers: { capacity: maxWorkers, maxShare: 2 / 3 },
+    bodies: { capacity: limits.maxBodiesBytes },
   });
   const context: Context = {
     store,
     scheduler,
     loop: new LoopTurns(scheduler),
-    grammars,
+    workers: new Workers(scheduler),
     clock,
     logger,
     limits,
     metrics,
     recorder,
   };
-  const base = { ...context, journal, passes };
+  const base = { ...context, journal };
 
   const folders = new StateFolders(path.join(options.dataDir, "checkpoints"), loadKit);
   const bases = new BaseModels(
@@ -202,7 +197,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     streams,
     finishedSamples,
     results,
-    prompts,
     endings,
     async close() {
       janitor.stop();
@@ -213,7 +207,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       ]);
       journal.seal();
       await withinMs(limits.shutdownGraceMs, recorder.close());
-      const closing = [bases.close(), passes.close(), grammars.close(), prompts.close()];
+      const closing = [bases.close(), context.workers.close()];
       await withinMs(limits.shutdownGraceMs, Promise.all([...closing, results.noteFetched()]));
       metrics.close();
       await store.close();

@@ -1,8 +1,16 @@
 /**
  * What is scarce in the server: the engine for training, the disk for saved states, sequences that are sampled,
- * streams of samples, polls that wait, and the event loop.
+ * streams of samples, polls that wait, the event loop, workers beside it, and bytes of bodies.
  */
-export type Resource = "engine" | "disk" | "samples" | "streams" | "polls" | "loop";
+export type Resource =
+  | "engine"
+  | "disk"
+  | "samples"
+  | "streams"
+  | "polls"
+  | "loop"
+  | "workers"
+  | "bodies";
 
 /** The scheduler of a server. */
 export type ServerScheduler = Scheduler<Resource>;
@@ -116,16 +124,17 @@ export class Scheduler<R extends string = string> {
     });
   }
 
-  /** A turn at once, while its owner has less than this share of what other owners leave. */
-  tryTurn({ resource: name, owner }: Asked<R>, share: number): Turn | undefined {
+  /** A turn at once, if all but the last of it is within this share of what other owners leave. */
+  tryTurn({ resource: name, owner, size = 1 }: Asked<R>, share: number): Turn | undefined {
     const resource = this.#state(name);
-    const own = resource.lines.get(owner)?.turns ?? 0;
-    if (own >= (resource.capacity - (resource.taken - own)) * share) return undefined;
+    const own = resource.lines.get(owner)?.taken ?? 0;
+    const shared = (resource.capacity - (resource.taken - own)) * share;
+    if (own + size - 1 >= shared) return undefined;
     const line = lineOf(resource, owner);
     line.turns++;
-    line.taken++;
-    resource.taken++;
-    return { end: once(() => giveBack(resource, owner, 1)) };
+    line.taken += size;
+    resource.taken += size;
+    return { end: once(() => giveBack(resource, owner, size)) };
   }
 
   /** False when an owner has too many turns waiting to wait for one more. */
@@ -176,7 +185,7 @@ export class Scheduler<R extends string = string> {
   }
 }
 
-type Asked<R extends string> = Pick<TurnRequest<R>, "resource" | "owner">;
+type Asked<R extends string> = Pick<TurnRequest<R>, "resource" | "owner" | "size">;
 
 /** What an owner has to do with a resource. */
 export interface Account {

@@ -1,4 +1,4 @@
-import type { PromptEncoder, TextSource } from "../decoding/prompt-encoder.js";
+import type { TextSource, Workers } from "../workers/workers.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
 import type { ThinkingMarks } from "../structure/answer-grammar.js";
 import { ChatChoice, type ChatDelta } from "./answer/chat-choice.js";
@@ -44,16 +44,10 @@ export async function prepareChat(
   const { tokenizer, ends } = model.text;
   const template = await templateOf(tokenizer, request.model);
   const format = answerFormat(template.source, (token) => tokenizer.tokenToId(token) !== null);
-  const prompt = await chatPrompt(
-    parts.core.prompts,
-    caller.owner,
-    model.text,
-    request,
-    format.thinking,
-  );
+  const { workers } = parts.core.context;
+  const prompt = await chatPrompt(workers, caller.owner, model.text, request, format.thinking);
   const { startsThinking } = prompt;
-  const { grammars } = parts.core.context;
-  const constraint = await answerConstraint(grammars, caller.owner, tokenizer, {
+  const constraint = await answerConstraint(workers, caller.owner, tokenizer, {
     start: { format, startsThinking, mayThink: mayThink(format, prompt) },
     format: request.format,
     tools: request,
@@ -294,7 +288,7 @@ interface ChatPrompt {
 
 /** Renders the messages of a request with the model's own template. */
 async function chatPrompt(
-  prompts: PromptEncoder,
+  workers: Workers,
   owner: string,
   text: TextSource,
   request: ChatRequest,
@@ -308,7 +302,7 @@ async function chatPrompt(
     ...(isOffered ? { tools: tools.map(({ json }) => json) } : {}),
   };
   const chat = { messages, options, continuesFinalMessage };
-  const encoded = await prompts.encodeChat(owner, text, chat);
+  const encoded = await workers.chat(owner, text, chat);
   if ("problem" in encoded) throw invalid(encoded.field, encoded.problem);
   return { ...encoded, startsThinking: endsInThoughts(encoded.text, request, marks) };
 }

@@ -37,8 +37,8 @@ export async function completion(
   call: OpenAiCall,
 ): Promise<Response> {
   const model = await openModel(parts, request.model, call.caller);
-  const { grammars } = parts.core.context;
-  const constraint = await answerConstraint(grammars, call.caller.owner, model.text.tokenizer, {
+  const { workers } = parts.core.context;
+  const constraint = await answerConstraint(workers, call.caller.owner, model.text.tokenizer, {
     start: { format: { calls: "tagged", thinking: null }, startsThinking: false, mayThink: false },
     format: request.format,
     tools: { tools: [], choice: "none", isParallel: true },
@@ -76,7 +76,7 @@ async function tokensOf(
   { caller }: OpenAiCall,
 ): Promise<Int32Array[]> {
   const texts = prompts.filter((prompt) => typeof prompt === "string");
-  const encoded = await core.prompts.encode(caller.owner, text, texts, addsSpecialTokens);
+  const encoded = await core.context.workers.tokens(caller.owner, text, texts, addsSpecialTokens);
   let next = 0;
   return prompts.map((prompt) =>
     typeof prompt === "string" ? encoded[next++]! : Int32Array.from(prompt),

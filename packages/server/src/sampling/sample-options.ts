@@ -1,6 +1,6 @@
 import type { SampleResult, TopTokens } from "@tinker-ts/engine";
 import { checkSamplingParams, encodeProto, type WireInput, type WireValue } from "tinker-ts/wire";
-import { textTokens } from "../decoding/engine-pass.js";
+import { textTokens } from "../workers/engine-pass.js";
 import type { ModelFacts } from "../engine-port/engine-kit.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
 import { badRequest } from "../errors/api-error.js";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { SampleRequest as EngineRequest, SampleResult, TokenEvent } from "@tinker-ts/engine";
 import type { WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
-import type { Grammars } from "../decoding/grammars.js";
+import type { Workers } from "../workers/workers.js";
 import type { EngineGuard } from "../engine-host/engine-guard.js";
 import type { SamplerWeights } from "../engine-host/sampler-weights.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
@@ -21,7 +21,7 @@ export interface SampleRequestsParts extends TargetParts {
   readonly scheduler: ServerScheduler;
   readonly weights: SamplerWeights;
   readonly sessions: Sessions;
-  readonly grammars: Grammars;
+  readonly workers: Workers;
   readonly guard: EngineGuard;
   readonly limits: ServerLimits;
 }
@@ -74,7 +74,7 @@ export class SampleRequests {
     { samplingParams }: SampleRequest,
   ): Promise<Pick<SampleOrder, "constraint">> {
     if (!hasSchema(samplingParams)) return {};
-    return schemaConstraint(this.#parts.grammars, owner, samplingParams);
+    return schemaConstraint(this.#parts.workers, owner, samplingParams);
   }
 
   /** What the engine is asked for, with a seed made from the id where it has none; refuses what the model cannot do. */

@@ -1,15 +1,7 @@
-import { hash } from "node:crypto";
-import { localOwner } from "../auth/api-keys.js";
 import type { Row, SqlDatabase } from "./sql.js";
 
 /** The owner of runs that every caller sees. */
 export const everyone = "*";
-
-/** The id of a run that an owner logs under a name: others may use the same name, and learn nothing from it. */
-export function scopedLogId(owner: string, name: string): string {
-  if (owner === localOwner) return name;
-  return `${name}.${hash("sha256", JSON.stringify([owner, name])).slice(0, 12)}`;
-}
 
 /** Where a run is known from. */
 export type LogSource = "server" | "log" | "folder";

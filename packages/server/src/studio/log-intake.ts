@@ -1,18 +1,18 @@
 import { logsPath, type LogsAnswer } from "tinker-ts/wire";
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Core } from "../core.js";
-import type { JsonText } from "../decoding/json-scan.js";
 import { ApiError, notFound } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import { jsonResponse } from "../http/answers.js";
 import type { OpenJson } from "../http/read-body.js";
-import { everyone, scopedLogId, type LogSource } from "../store/logs-table.js";
+import { everyone, type LogSource } from "../store/logs-table.js";
 import {
   finiteOf,
   isTexts,
   lineError,
   numberOf,
   readLines,
+  scopedLogId,
   textOf,
   timeOf,
   valuesOf,
@@ -82,7 +82,7 @@ export class LogIntake {
     this.#steps = new LoggedSteps(core.context.store);
   }
 
-  async take(owner: string, texts: readonly JsonText[]): Promise<LogsAnswer> {
+  async take(owner: string, texts: readonly string[]): Promise<LogsAnswer> {
     const { loop, store } = this.#core.context;
     const names = new Map<string, string>();
     const answer = await this.#inOrder(owner, async () => {

@@ -10,8 +10,6 @@ import {
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
 import type { Core } from "../core.js";
-import type { JsonText } from "../decoding/json-scan.js";
-import { unfoldJson } from "../decoding/unfold-json.js";
 import { ApiError, badRequest } from "../errors/api-error.js";
 import { bytesResponse, emptyResponse, jsonResponse } from "../http/answers.js";
 import type { ExtraPage } from "../http/app.js";
@@ -362,11 +360,11 @@ function timeIn(query: URLSearchParams, name: string): number | null {
   return time;
 }
 
-function toObject([text]: readonly JsonText[]): Record<string, unknown> {
-  if (text!.text === "") return {};
+function toObject([text]: readonly string[]): Record<string, unknown> {
+  if (text === "") return {};
   let value: unknown;
   try {
-    value = unfoldJson(text!, parseJson);
+    value = parseJson(text!);
   } catch {
     throw badRequest("body", "is not JSON");
   }

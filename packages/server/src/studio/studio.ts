@@ -15,9 +15,10 @@ import type {
 import type { Core } from "../core.js";
 import { badRequest, conflict, notFound } from "../errors/api-error.js";
 import type { LineRange, TextLine } from "../store/lines-table.js";
-import { scopedLogId, type LogKey, type LogRecord } from "../store/logs-table.js";
+import type { LogKey, LogRecord } from "../store/logs-table.js";
 import type { LogFolders } from "./log-folders.js";
 import { runFilter } from "./filter-runs.js";
+import { scopedLogId } from "./log-lines.js";
 import { SeriesReader, type SeriesQuery } from "./read-series.js";
 import { RunRows, sortValue, summaryOf } from "./run-rows.js";
 import { checkpointRows } from "./checkpoint-rows.js";

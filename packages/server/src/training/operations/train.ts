@@ -1,6 +1,6 @@
 import type { PassResult, StepMetrics } from "@tinker-ts/engine";
 import { decodeJson, encodeProto, TensorData, type WireInput } from "tinker-ts/wire";
-import type { EnginePass } from "../../decoding/engine-pass.js";
+import type { EnginePass } from "../../workers/engine-pass.js";
 import type { TrainedAdapter } from "../../engine-port/engine-port.js";
 import { badRequest } from "../../errors/api-error.js";
 import { isEngineRefusal, toFailure } from "../../errors/failure.js";
