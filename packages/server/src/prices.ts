@@ -7,146 +7,102 @@ import { ApiError } from "./errors/api-error.js";
  * takes turns at the scheduler, and owners who have spent more wait longer.
  */
 
-/** Every bound the server keeps; all of them can be set. */
-export interface ServerLimits {
-  /** Largest request body as sent. @default 128 MiB */
-  readonly maxBodyBytes: number;
-  /** Largest request body after decompression. @default 256 MiB */
-  readonly maxDecompressedBytes: number;
-  /** Bodies under way at the same time; one owner gets at most half of what others leave. @default 512 MiB */
-  readonly maxBodiesBytes: number;
-  /** A body that comes more slowly than this is given up. @default 16 KiB */
-  readonly minBodyBytesPerSecond: number;
-  /** Longest time a body may take to arrive. @default 5 min */
-  readonly bodyTimeoutMs: number;
-  /** Largest adapter that can be brought in, as sent and unpacked. @default 4 GiB */
-  readonly maxImportBytes: number;
-  /** Most data in one forward or forward/backward request. @default 4096 */
-  readonly maxBatchData: number;
-  /** Longest prompt that is taken, whatever the context of its model. @default 262144 */
-  readonly maxPromptTokens: number;
-  /** Most sequences of one sample request. @default 1024 */
-  readonly maxNumSamples: number;
-  /** How far ahead of its turn a training request may be accepted. @default 1024 */
-  readonly maxPendingPerModel: number;
-  /** Bytes of accepted and unfinished training requests per model. @default 1 GiB */
-  readonly maxPendingBytesPerModel: number;
-  /** Accepted and unfinished sample requests of one owner; beyond it 429. @default 8192 */
-  readonly maxPendingSamples: number;
-  /** Most tokens of one sample request: those of its prompts, and all that it may sample. @default 67108864 */
-  readonly maxRequestTokens: number;
-  /** Largest answer to a sample request, as its fields allow it to become. @default 64 MiB */
-  readonly maxAnswerBytes: number;
-  /** Sequences of one turn at sampling; a request of more takes several turns. @default 64 */
-  readonly maxTurnSequences: number;
-  /** Sequences in the engine at the same time; one owner gets half of what others leave. @default 128 */
-  readonly maxRunningSequences: number;
-  /** Samples answered on their connection at the same time; one owner gets half of what others leave. @default 128 */
-  readonly maxStreams: number;
-  /** Such samples that wait for their turn; beyond it 429. @default 4096 */
-  readonly maxWaitingStreams: number;
-  /** A stream that has nothing to say says so this often. @default 15 s */
-  readonly streamPingMs: number;
-  /** Open sessions of one owner. @default 4096 */
-  readonly maxSessions: number;
-  /** Polls that may wait at the same time; one owner gets at most half of what others leave. @default 20000 */
-  readonly maxWaitingPolls: number;
-  /** Longest time a poll waits before it is told to ask again. @default 20 s */
-  readonly longPollMs: number;
-  /** Results above this size are announced first where the client allows it. @default 1 MiB */
-  readonly inlineResultBytes: number;
-  /** A session without a sign of life for this long is closed. @default 5 min */
-  readonly sessionTimeoutMs: number;
-  /** How long a result stays after it was first fetched. @default 10 min */
-  readonly fetchedGraceMs: number;
-  /** How long a result stays that nobody fetches. @default 24 h */
-  readonly resultTtlMs: number;
-  /** Results kept altogether; the oldest of whoever has most go first. @default 2 GiB */
-  readonly maxResultBytes: number;
-  /** How long it stays known when a finished request ran. @default 7 days */
-  readonly requestRecordTtlMs: number;
-  /** Finished requests that stay known; the oldest go first. @default 500000 */
-  readonly maxRequestRecords: number;
-  /** How long usage, the audit log, ended runs and deleted checkpoints stay on record. @default 90 days */
-  readonly recordTtlMs: number;
-  /** Sampler weights made for one sampling session go when unused for this long. @default 6 h */
-  readonly ephemeralTtlMs: number;
-  /** Such weights altogether; the longest unused of whoever has most go first. @default 8 GiB */
-  readonly maxEphemeralBytes: number;
-  /** Adapters kept in memory; the longest unused are put on disk. @default 64 */
-  readonly maxLiveModels: number;
-  /** Sampler weights kept in memory; the longest unused are dropped. @default 64 */
-  readonly maxLoadedSamplers: number;
-  /** Journal of one model at which its state is written out. @default 256 MiB */
-  readonly maxJournalBytes: number;
-  /** Longest work that a restart may have to repeat per model, as a multiple of writing its state. @default 20 */
-  readonly maxReplayRatio: number;
-  /** Curves kept altogether; those of the longest untouched runs of whoever has most go first. @default 1 GiB */
-  readonly maxSeriesBytes: number;
-  /** Data, rollouts and samples kept to be looked at; the oldest of whoever has most go first. @default 2 GiB */
-  readonly maxExhibitBytes: number;
-  /** Text lines of one owner's runs; the oldest of its longest untouched runs go first. @default 256 MiB */
-  readonly maxLogLineBytes: number;
-  /** Logged runs of one owner; the longest untouched that are not pinned go, twice as many are refused. @default 20000 */
-  readonly maxRuns: number;
-  /** Named checkpoints of one owner; beyond it saves fail until some are deleted. @default 10000 */
-  readonly maxCheckpoints: number;
-  /** Bytes of those. @default 1 TiB */
-  readonly maxCheckpointBytes: number;
-  /** How long each part of shutting down waits for what is running; there are three. @default 30 s */
-  readonly shutdownGraceMs: number;
-}
-
 const mebibyte = 1024 * 1024;
 const minute = 60_000;
 const hour = 60 * minute;
 
-/** The limits that hold unless told otherwise. */
-export const defaultLimits: ServerLimits = {
+/** Every bound the server keeps, with its default; all of them can be set. */
+export const defaultLimits = {
+  /** Largest request body as sent. */
   maxBodyBytes: 128 * mebibyte,
+  /** Largest request body after decompression. */
   maxDecompressedBytes: 256 * mebibyte,
+  /** Bodies under way at the same time; one owner gets at most half of what others leave. */
   maxBodiesBytes: 512 * mebibyte,
+  /** A body that comes more slowly than this is given up. */
   minBodyBytesPerSecond: 16 * 1024,
+  /** Longest time a body may take to arrive. */
   bodyTimeoutMs: 5 * minute,
+  /** Largest adapter that can be brought in, as sent and unpacked. */
   maxImportBytes: 4096 * mebibyte,
+  /** Most data in one forward or forward/backward request. */
   maxBatchData: 4096,
+  /** Longest prompt that is taken, whatever the context of its model. */
   maxPromptTokens: 262_144,
+  /** Most sequences of one sample request. */
   maxNumSamples: 1024,
+  /** How far ahead of its turn a training request may be accepted. */
   maxPendingPerModel: 1024,
+  /** Bytes of accepted and unfinished training requests per model. */
   maxPendingBytesPerModel: 1024 * mebibyte,
+  /** Accepted and unfinished sample requests of one owner; beyond it 429. */
   maxPendingSamples: 8192,
+  /** Most tokens of one sample request: those of its prompts, and all that it may sample. */
   maxRequestTokens: 2 ** 26,
+  /** Largest answer to a sample request, as its fields allow it to become. */
   maxAnswerBytes: 64 * mebibyte,
+  /** Sequences of one turn at sampling; a request of more takes several turns. */
   maxTurnSequences: 64,
+  /** Sequences in the engine at the same time; one owner gets half of what others leave. */
   maxRunningSequences: 128,
+  /** Samples answered on their connection at the same time; one owner gets half of what others leave. */
   maxStreams: 128,
+  /** Such samples that wait for their turn; beyond it 429. */
   maxWaitingStreams: 4096,
+  /** A stream that has nothing to say says so this often. */
   streamPingMs: 15_000,
+  /** Open sessions of one owner. */
   maxSessions: 4096,
+  /** Polls that may wait at the same time; one owner gets at most half of what others leave. */
   maxWaitingPolls: 20_000,
+  /** Longest time a poll waits before it is told to ask again. */
   longPollMs: 20_000,
+  /** Results above this size are announced first where the client allows it. */
   inlineResultBytes: mebibyte,
+  /** A session without a sign of life for this long is closed. */
   sessionTimeoutMs: 5 * minute,
+  /** How long a result stays after it was first fetched. */
   fetchedGraceMs: 10 * minute,
+  /** How long a result stays that nobody fetches. */
   resultTtlMs: 24 * hour,
+  /** Results kept altogether; the oldest of whoever has most go first. */
   maxResultBytes: 2048 * mebibyte,
+  /** How long it stays known when a finished request ran. */
   requestRecordTtlMs: 7 * 24 * hour,
+  /** Finished requests that stay known; the oldest go first. */
   maxRequestRecords: 500_000,
+  /** How long usage, the audit log, ended runs and deleted checkpoints stay on record. */
   recordTtlMs: 90 * 24 * hour,
+  /** Sampler weights made for one sampling session go when unused for this long. */
   ephemeralTtlMs: 6 * hour,
+  /** Such weights altogether; the longest unused of whoever has most go first. */
   maxEphemeralBytes: 8192 * mebibyte,
+  /** Adapters kept in memory; the longest unused are put on disk. */
   maxLiveModels: 64,
+  /** Sampler weights kept in memory; the longest unused are dropped. */
   maxLoadedSamplers: 64,
+  /** Journal of one model at which its state is written out. */
   maxJournalBytes: 256 * mebibyte,
+  /** Longest work that a restart may have to repeat per model, as a multiple of writing its state. */
   maxReplayRatio: 20,
+  /** Curves kept altogether; those of the longest untouched runs of whoever has most go first. */
   maxSeriesBytes: 1024 * mebibyte,
+  /** Data, rollouts and samples kept to be looked at; the oldest of whoever has most go first. */
   maxExhibitBytes: 2048 * mebibyte,
+  /** Text lines of one owner's runs; the oldest of its longest untouched runs go first. */
   maxLogLineBytes: 256 * mebibyte,
+  /** Logged runs of one owner; the longest untouched that are not pinned go, twice as many are refused. */
   maxRuns: 20_000,
+  /** Named checkpoints of one owner; beyond it saves fail until some are deleted. */
   maxCheckpoints: 10_000,
+  /** Bytes of those. */
   maxCheckpointBytes: 1024 * 1024 * mebibyte,
+  /** How long each part of shutting down waits for what is running; there are three. */
   shutdownGraceMs: 30_000,
 };
+
+/** Bounds of a server, by name. */
+export type ServerLimits = Readonly<typeof defaultLimits>;
 
 /** Fills defaults in; refuses a limit that is unknown or not a positive number, by its name. */
 export function resolveLimits(given: Partial<ServerLimits> = {}): ServerLimits {

@@ -140,6 +140,20 @@ describe("a long request", () => {
   );
 });
 
+describe("what an owner has spent", () => {
+  it("is in the metrics, and its own on the machine screen", async () => {
+    await complete(scripted, "bob", { max_tokens: 2 });
+    const headers = { ...headersOf("bob"), "x-api-key": "tml-key-bob", "x-tinker-studio": "1" };
+    const metrics = await (await fetch(`${scripted.url}/metrics`, { headers })).text();
+    expect(metrics).toMatch(/^tinker_owner_spent\{owner="bob",resource="samples"\} [1-9]/m);
+    expect(metrics).toMatch(/^tinker_owner_waiting\{owner="bob",resource="streams"\} 0$/m);
+    const machine = await fetch(`${scripted.url}/studio/api/machine`, { headers });
+    const { accounts } = (await machine.json()) as Loose;
+    const own = accounts.find(({ resource }: Loose) => resource === "samples");
+    expect(own).toEqual({ resource: "samples", spent: expect.any(Number), waiting: 0 });
+  });
+});
+
 describe("what is remembered of prompts", () => {
   it("is not found by another owner", async () => {
     const prompt = promptOf(200, 7);

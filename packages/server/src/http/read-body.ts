@@ -4,17 +4,17 @@ import type { ServerLimits } from "../prices.js";
 import type { LoopTurns } from "../loop-turns.js";
 import type { ServerScheduler, Turn } from "../scheduler.js";
 import type { Clock } from "../time/clock.js";
-import { arrivedBody } from "./arrived-bodies.js";
 import type { BodyRules } from "./body-rules.js";
 import type { IgnoredFields } from "./ignored-fields.js";
 import type { JsonForm } from "../workers/read-json.js";
 import type { ReceivedPass } from "../workers/received-pass.js";
 import type { Workers } from "../workers/workers.js";
-import { GatheredParts } from "./gathered-parts.js";
 import { pacedBody, smallBody } from "./paced-body.js";
 
 /** Bodies up to this length, when they say it, are read at once. */
 const smallBytes = 16 * 1024;
+/** Connections bring thousands of parts of a large body, and each would be handed to a worker by itself. */
+const pieceBytes = 1 << 20;
 
 /** What bodies are read with. */
 export interface BodyParts {
@@ -111,17 +111,23 @@ export async function receive(
   if (declaredBytes > maxBytes) throw tooLarge(maxBytes);
   // Nearly all bodies are small; the stream of one takes longer to make than to read.
   if (declaredBytes > 0 && declaredBytes <= smallBytes) {
-    const whole = arrivedBody(request) ?? (await smallBody(request, clock));
+    const whole = await smallBody(request, clock);
     if (!rules.isSignal) room.take(whole.length);
     return [whole];
   }
-  const parts = new GatheredParts();
+  const pieces: Uint8Array[] = [];
+  let [parts, partBytes, sizeBytes]: [Uint8Array[], number, number] = [[], 0, 0];
   for await (const part of request.body ? pacedBody(request.body, limits, clock) : []) {
-    if (parts.sizeBytes + part.length > maxBytes) throw tooLarge(maxBytes);
+    sizeBytes += part.length;
+    if (sizeBytes > maxBytes) throw tooLarge(maxBytes);
     if (!rules.isSignal) room.take(part.length);
-    parts.add(part);
+    parts.push(part);
+    partBytes += part.length;
+    if (partBytes < pieceBytes) continue;
+    pieces.push(Buffer.concat(parts));
+    [parts, partBytes] = [[], 0];
   }
-  return parts.take();
+  return parts.length === 0 ? pieces : [...pieces, Buffer.concat(parts)];
 }
 
 /** Whether a body is compressed, in the one way that is known. */

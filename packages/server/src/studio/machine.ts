@@ -91,6 +91,10 @@ export async function machineState(
       sessions: queue.waitingSessions,
       note: queue.note?.reason ?? null,
     },
+    accounts: context.scheduler
+      .accounts()
+      .filter((account) => account.owner === owner)
+      .map(({ resource, spent, waiting }) => ({ resource, spent: Math.round(spent), waiting })),
     sessions: store.sessions
       .open()
       .filter((session) => session.owner === owner)
