@@ -206,6 +206,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
         streams.close(limits.shutdownGraceMs),
       ]);
       journal.seal();
+      sampler.abandon();
       await withinMs(limits.shutdownGraceMs, recorder.close());
       const closing = [bases.close(), context.workers.close()];
       await withinMs(limits.shutdownGraceMs, Promise.all([...closing, results.noteFetched()]));

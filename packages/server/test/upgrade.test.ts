@@ -26,6 +26,8 @@ interface Recorded {
   }[];
 }
 
+const ages = 100 * 365 * 24 * 3_600_000;
+
 let folder: string;
 let recorded: Recorded;
 let server: RunningServer;
@@ -39,6 +41,13 @@ beforeEach(async () => {
     dataDir: path.join(folder, "data"),
     models: { qwen3: realModels.qwen3 },
     logLevel: "silent",
+    // The directory grows older with every day.
+    limits: {
+      resultTtlMs: ages,
+      ephemeralTtlMs: ages,
+      requestRecordTtlMs: ages,
+      recordTtlMs: ages,
+    },
   });
 });
 

@@ -35,6 +35,19 @@ const freelyKeptBytes = 256 << 20;
 /** Joined adapters that are kept for reuse. */
 const keptAdapterSets = 4;
 
+/** What a scope has used, and what comes first where it has prompts and running sequences. */
+interface ScopeState {
+  usedMs: number;
+  promptsFirst: boolean;
+}
+
+/** What can be done next for a scope. */
+interface Steps {
+  readonly scope: ScopeState;
+  readonly read: (() => Promise<void>) | undefined;
+  readonly group: DecodeGroup | undefined;
+}
+
 /** A prompt of which nothing is asked but what follows it. */
 const unscored = {
   promptLogprobs: false,
@@ -50,8 +63,8 @@ const unscored = {
  * - Requests wait in line. A prompt is read block by block; then its samples join the sequences that are
  *   being decoded, as far as memory allows, and the others follow as places become free.
  * - Every step either reads a block of a prompt or gives one token to each sequence of a group; while
- *   there is both, they alternate, so that neither new requests nor running ones starve. Scopes take turns at
- *   having a block read.
+ *   there is both, they alternate, so that neither new requests nor running ones starve.
+ * - Scopes share the time of the steps: a large request makes a small one of another scope wait for single steps.
  * - Where a sequence's length decides how it rotates, one that grows beyond the usual length is read again
  *   from its start, like a prompt, before it goes on.
  * - A request that was cancelled is taken out between two steps.
@@ -73,9 +86,8 @@ export class Sampler {
   #jobs: SampleJob[] = [];
   #groups: DecodeGroup[] = [];
   #loop: Promise<void> | undefined;
-  #promptsFirst = true;
-  /** Scopes of requests in the order in which their prompts were read last. */
-  #readScopes: string[] = [];
+  /** Scopes with requests, and the time that their steps have taken. */
+  readonly #scopes = new Map<string, ScopeState>();
 
   constructor(model: ModelRuntime, options: SamplerOptions, turns: FairTurns) {
     const { kvHeads } = model.config;
@@ -132,21 +144,23 @@ export class Sampler {
       for (;;) {
         this.#removeSettled();
         this.#startSamples();
-        const read = this.#nextReading();
-        const [group] = this.#groups;
-        if (read === undefined && group === undefined) {
+        const next = this.#nextSteps();
+        if (next === undefined) {
           if (this.#decoder.isSettled) break;
           // Requests may arrive meanwhile. Nobody waits for this, so that a failure is that of the next one.
           await this.#decoder.settle().catch(() => {});
           continue;
         }
         await turn.take();
-        if (read !== undefined && (group === undefined || this.#promptsFirst)) {
+        const { scope, read, group } = next;
+        const startedAt = performance.now();
+        if (read !== undefined && (group === undefined || scope.promptsFirst)) {
           await read();
         } else if (group !== undefined) {
           await this.#decode(group);
         }
-        this.#promptsFirst = !this.#promptsFirst;
+        scope.promptsFirst = !scope.promptsFirst;
+        scope.usedMs += performance.now() - startedAt;
       }
     } finally {
       this.#loop = undefined;
@@ -154,11 +168,31 @@ export class Sampler {
     }
   }
 
+  /** What the scope can do next that has used the least time of those with something to do. */
+  #nextSteps(): Steps | undefined {
+    const present = new Set(this.#jobs.map(scopeOf));
+    for (const scope of this.#scopes.keys()) if (!present.has(scope)) this.#scopes.delete(scope);
+    // Who was away starts level with the others.
+    const least = Math.min(...[...this.#scopes.values()].map(({ usedMs }) => usedMs));
+    for (const scope of present) {
+      if (this.#scopes.has(scope)) continue;
+      const usedMs = Number.isFinite(least) ? least : 0;
+      this.#scopes.set(scope, { usedMs, promptsFirst: true });
+    }
+    const inOrder = [...this.#scopes].toSorted(([, a], [, b]) => a.usedMs - b.usedMs);
+    for (const [name, scope] of inOrder) {
+      const read = this.#nextReading(name);
+      const group = this.#groups.find((one) => one.scope === name);
+      if (read !== undefined || group !== undefined) return { scope, read, group };
+    }
+    return undefined;
+  }
+
   /** Reads a block of tokens: of a running sequence, if there is one to be read again, or of a prompt. */
-  #nextReading(): (() => Promise<void>) | undefined {
-    const [again] = this.#readAgain;
+  #nextReading(scope: string): (() => Promise<void>) | undefined {
+    const again = [...this.#readAgain].find(([{ options }]) => options.cacheScope === scope);
     if (again !== undefined) return () => this.#continueReading(...again);
-    const prompt = this.#nextPrompt();
+    const prompt = this.#nextPrompt(scope);
     return prompt && (() => this.#readPrompt(prompt));
   }
 
@@ -178,10 +212,6 @@ export class Sampler {
   }
 
   async #readPrompt(job: SampleJob): Promise<void> {
-    const { cacheScope } = job.call.options;
-    const waiting = new Set(this.#jobs.map(({ call }) => call.options.cacheScope));
-    this.#readScopes = this.#readScopes.filter((one) => one !== cacheScope && waiting.has(one));
-    this.#readScopes.push(cacheScope);
     try {
       if (job.prompt === undefined) {
         job.begin(this.#newPrompt(job.call.options, job.call.adapter));
@@ -230,15 +260,9 @@ export class Sampler {
     );
   }
 
-  /** The next request whose prompt is to be read, if there is memory for it. */
-  #nextPrompt(): SampleJob | undefined {
-    const scopes = this.#readScopes;
-    const turnOf = ({ call }: SampleJob): number => scopes.indexOf(call.options.cacheScope);
-    const unread = this.#jobs.filter(({ prompt }) => prompt?.next === undefined);
-    const job = unread.reduce<SampleJob | undefined>(
-      (first, one) => (first === undefined || turnOf(one) < turnOf(first) ? one : first),
-      undefined,
-    );
+  /** The next request of a scope whose prompt is to be read, if there is memory for it. */
+  #nextPrompt(scope: string): SampleJob | undefined {
+    const job = this.#jobs.find((one) => scopeOf(one) === scope && one.prompt?.next === undefined);
     if (job === undefined || job.prompt !== undefined) return job;
     const alone = this.#jobs[0] === job && this.#owners.size === 0;
     return alone || this.#fits(job.reservedBytes) ? job : undefined;
@@ -271,9 +295,13 @@ export class Sampler {
       this.#readAgain.set(sequence, this.#newPrompt(options, sequence.adapter));
       return;
     }
-    let group = this.#groups.find((candidate) => candidate.accepts(sequence, tokens));
+    const scope = sequence.options.cacheScope;
+    let group = this.#groups.find(
+      (candidate) => candidate.scope === scope && candidate.accepts(sequence, tokens),
+    );
     if (group === undefined) {
       group = new DecodeGroup(
+        scope,
         tokens,
         (length) => groupLimit(length, this.#usualLength),
         this.#options.maxRows,
@@ -357,4 +385,8 @@ export class Sampler {
     for (const job of this.#owners.values()) free -= job.reservedBytes;
     return free;
   }
+}
+
+function scopeOf({ call }: SampleJob): string {
+  return call.options.cacheScope;
 }

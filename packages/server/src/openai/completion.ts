@@ -85,7 +85,7 @@ async function tokensOf(
 
 async function whole(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): Promise<Response> {
   const { request, orders } = prepared;
-  const choices = newChoices(prepared);
+  const choices = await newChoices(parts, prepared, call);
   const results = await run(parts, prepared, call, call.signal, (index, token) => {
     choices[index]!.push(token);
   });
@@ -125,7 +125,7 @@ function streamed(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): Pro
       model: request.model,
       system_fingerprint: systemFingerprint,
     };
-    const choices = newChoices(prepared);
+    const choices = await newChoices(parts, prepared, call);
     const sendChoice = (index: number, more: object = {}): void => {
       const choice = choices[index]!;
       const isFirst = !choice.hasBegun;
@@ -186,10 +186,22 @@ function run(
   });
 }
 
-function newChoices(prepared: Prepared): readonly CompletionChoice[] {
+function newChoices(
+  { core }: OpenAiParts,
+  prepared: Prepared,
+  { caller }: OpenAiCall,
+): Promise<readonly CompletionChoice[]> {
   const { request, orders } = prepared;
-  return orders.flatMap(() =>
-    Array.from({ length: request.n }, () => new CompletionChoice(prepared)),
+  return core.context.loop.run(
+    caller.owner,
+    (function* () {
+      const choices: CompletionChoice[] = [];
+      while (choices.length < orders.length * request.n) {
+        choices.push(new CompletionChoice(prepared));
+        yield;
+      }
+      return choices;
+    })(),
   );
 }
 

@@ -179,6 +179,11 @@ export class Sampler {
     await Promise.all(pending.map(({ ended }) => ended));
   }
 
+  /** Leaves what still runs to the next start. */
+  abandon(): void {
+    for (const { abort } of this.#pending.values()) abort.abort(this.#pausing);
+  }
+
   /** Carries a request to its committed outcome, or leaves it to the next start; never rejects. */
   async #handle(pending: Pending): Promise<void> {
     const { request, numSamples, abort } = pending;

@@ -33,8 +33,8 @@ interface TakenLines {
 
 /** Longest time that a transaction takes lines before it commits. */
 const partMs = 8;
-/** Lines that it takes however long they last: a short batch is stored whole or not at all. */
-const leastLines = 8;
+/** Lines that it takes however long they last, and metrics of these: a short batch is stored whole or not at all. */
+const [leastLines, shortValues] = [8, 400];
 /** Metrics that an attempt may have; each is a series of its own. */
 const maxKeys = 10_000;
 const exhibitKinds = { rollouts: "rollout", examples: "datum" } as const;
@@ -178,11 +178,13 @@ export class LogIntake {
     const { store, clock, limits } = this.#core.context;
     const runs = new Map<string, RunBatch>();
     const deadline = performance.now() + partMs;
-    let end = first;
+    let [end, values] = [first, 0];
     for (; end < lines.length; end++) {
-      if (end - first >= leastLines && performance.now() > deadline) break;
+      const isShort = end - first < leastLines && values < shortValues;
+      if (!isShort && performance.now() > deadline) break;
       const line = lines[end]!;
       const { writer, n, kind } = line;
+      values += Object.keys(line.fields["metrics"] ?? {}).length;
       const isNew = !runs.has(line.run) && !store.logs.get(line.run);
       if (isNew) {
         if (kind !== "open") throw notOpened(line);
