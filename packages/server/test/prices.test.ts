@@ -140,6 +140,33 @@ describe("a long request", () => {
   );
 });
 
+describe("a stream that nobody reads", () => {
+  it("takes no further turn, and does not keep the server from ending", async () => {
+    const own = new ScriptedEngine();
+    const server = await OpenAiServer.open({ engine: own, limits: { shutdownGraceMs: 50 } });
+    own.says(Array.from({ length: 80 }, (_, index) => 40 + index));
+    const body = {
+      model: "m",
+      prompt: "The cat",
+      n: 128,
+      max_tokens: 80,
+      logprobs: 5,
+      stream: true,
+    };
+    const response = await server.app.handle(
+      new Request("http://localhost/v1/completions", {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      }),
+    );
+    expect(response.status).toBe(200);
+    await expect.poll(() => own.told, { timeout: 15_000 }).toBe(64 * 80);
+    await server.close();
+    expect(own.requests).toHaveLength(1);
+  });
+});
+
 describe("what an owner has spent", () => {
   it("is in the metrics, and its own on the machine screen", async () => {
     await complete(scripted, "bob", { max_tokens: 2 });

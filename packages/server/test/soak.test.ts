@@ -54,8 +54,9 @@ it.runIf(isFull)(
       const over = new AbortController();
       const { signal } = over;
       let count = 0;
+      // Few different prompts: what is remembered of them is soon complete.
       const tokens = (length: number) =>
-        Array.from({ length }, (_, index) => 5 + ((index * 7 + count) % 200));
+        Array.from({ length }, (_, index) => 5 + ((index * 7 + (count % 8)) % 200));
       const ask = async (page: string, init: RequestInit = {}): Promise<void> => {
         const answer = await fetch(`${server.url}${page}`, { headers, ...init });
         await answer.arrayBuffer();

@@ -1,4 +1,5 @@
 import type { TextSource, Workers } from "../workers/workers.js";
+import type { WhenReady } from "../sampling/sample-requests.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
 import type { ThinkingMarks } from "../structure/answer-grammar.js";
 import { ChatChoice, type ChatDelta } from "./answer/chat-choice.js";
@@ -206,7 +207,7 @@ export async function runChat(
   { caller }: OpenAiCall,
   signal: AbortSignal,
   onToken: (event: TokenEvent) => void,
-  whenReady?: () => Promise<void>,
+  whenReady?: WhenReady,
 ): Promise<SampleResult> {
   const [result] = await core.streams.run(caller, model.target, [order], {
     signal,

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { SampleResult, TokenEvent } from "@tinker-ts/engine";
 import type { Tokenizer } from "@tinker-ts/hub";
+import type { WhenReady } from "../sampling/sample-requests.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
 import { ChoiceText } from "./answer/choice-text.js";
 import { bounded, LogprobWriter, type GeneratedToken } from "./answer/logprobs.js";
@@ -175,7 +176,7 @@ function run(
   { caller }: OpenAiCall,
   signal: AbortSignal,
   onToken: (choice: number, token: GeneratedToken) => void,
-  whenReady?: () => Promise<void>,
+  whenReady?: WhenReady,
 ): Promise<readonly SampleResult[]> {
   return core.streams.run(caller, model.target, orders, {
     signal,

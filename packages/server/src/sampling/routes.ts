@@ -9,6 +9,7 @@ import type { Store } from "../store/store.js";
 import type { FinishedSamples } from "./finished-samples.js";
 import { toPairs } from "./sample-options.js";
 import type { Sampler } from "./sampler.js";
+import type { WhenReady } from "./sample-requests.js";
 import type { SamplingSessions } from "./sampling-sessions.js";
 import type { OnToken, SampleStream, SampleStreams } from "./streams.js";
 
@@ -93,12 +94,11 @@ function streamResponse(stream: SampleStream, logger: Logger, signal: AbortSigna
     const send = (line: unknown): void => {
       if (!combined.aborted) controller.enqueue(encoder.encode(`${stringifyJson(line)}\n`));
     };
-    const whenReady = async (): Promise<void> => {
-      while (!combined.aborted && (controller.desiredSize ?? 0) <= 0) {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
+    const whenReady: WhenReady = () => {
+      if (combined.aborted || (controller.desiredSize ?? 0) > 0) return undefined;
+      return new Promise<void>((resolve) => {
+        wake = resolve;
+      });
     };
     try {
       const onToken: OnToken = ({ sampleIndex: index, token, logprob, top }) =>

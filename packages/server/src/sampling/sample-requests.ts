@@ -26,6 +26,9 @@ export interface SampleRequestsParts extends TargetParts {
   readonly limits: ServerLimits;
 }
 
+/** Resolves once more may come; undefined where it may come at once. */
+export type WhenReady = () => Promise<void> | undefined;
+
 /** How orders are run. */
 export interface SampleRun {
   readonly owner: string;
@@ -36,8 +39,8 @@ export interface SampleRun {
   readonly onToken?: ((order: number, event: TokenEvent) => void) | undefined;
   /** The first turn, where it was waited for already. */
   readonly turn?: Turn;
-  /** Waited for before every turn, such as for a reader to catch up. */
-  readonly whenReady?: (() => Promise<void>) | undefined;
+  /** Asked before every turn is used: whether it has to wait, such as for a reader to catch up. */
+  readonly whenReady?: WhenReady | undefined;
 }
 
 /** From a sample request to its target, its options, and the engine. */
@@ -112,7 +115,8 @@ export class SampleRequests {
     const whole = AbortSignal.any([signal, failing.signal]);
     const runPart = async (turn: Turn, order: number, part: SampleOrder): Promise<void> => {
       const place = results[order]!.push(empty) - 1;
-      let cost = 0;
+      // Who gives up pays for the prompt, too.
+      let cost = part.prompt.length;
       const { firstSample = 0 } = part;
       try {
         const result = await this.#sample(target, {
@@ -127,8 +131,8 @@ export class SampleRequests {
           }),
         });
         results[order]![place] = result;
-        cost = part.prompt.length - result.promptCacheHitTokens;
-        for (const { tokens } of result.samples) cost += tokens.length;
+        const made = result.samples.reduce((sum, { tokens }) => sum + tokens.length, 0);
+        cost = part.prompt.length - result.promptCacheHitTokens + made;
       } catch (error) {
         failing.abort(error);
         throw error;
@@ -139,12 +143,16 @@ export class SampleRequests {
     try {
       for (const [index, order] of orders.entries()) {
         for (const part of partsOf(order, limits.maxTurnSequences)) {
-          await whenReady?.();
           const size = part.numSamples;
           const cost = part.prompt.length + size * part.maxTokens;
           const request = { resource: "samples", owner, group, size, cost } as const;
-          const turn = first ?? (await scheduler.turn(request, whole));
+          let turn = first ?? (await scheduler.turn(request, whole));
           first = undefined;
+          for (let ready = whenReady?.(); ready; ready = whenReady?.()) {
+            turn.end(0);
+            await untilAborted(ready, whole);
+            turn = await scheduler.turn(request, whole);
+          }
           const work = runPart(turn, index, part);
           // Its failure is that of everything, below.
           work.catch(() => {});
@@ -226,4 +234,19 @@ function partsOf(order: SampleOrder, maxSamples: number): SampleOrder[] {
 function joined([first, ...others]: readonly SampleResult[]): SampleResult {
   if (!first || others.length === 0) return first ?? empty;
   return { ...first, samples: [first, ...others].flatMap(({ samples }) => samples) };
+}
+
+/** The result of work, or the reason of its abortion, which may come before the work ends. */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason as Error);
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
 }

@@ -14,7 +14,7 @@ import type { Store } from "../store/store.js";
 import type { Usage, UsageAccount } from "../store/usage-table.js";
 import type { Clock } from "../time/clock.js";
 import { encodedResponse } from "./sample-options.js";
-import type { SampleRequests } from "./sample-requests.js";
+import { untilAborted, type SampleRequests } from "./sample-requests.js";
 
 type SampleRequest = WireValue<"SampleRequest">;
 
@@ -285,12 +285,4 @@ export class Sampler {
     const reason = `all places for sampling are taken, and ${waiting} requests are waiting for one`;
     return { queueState: "paused_capacity", reason };
   }
-}
-
-/** The result of work, or the reason of its abortion, which may come before the work ends. */
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
-    work.then(resolve, reject);
-  });
 }

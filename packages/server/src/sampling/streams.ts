@@ -11,7 +11,7 @@ import { priceOfSamples } from "../prices.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
 import { toSampleResponse } from "./sample-options.js";
-import type { SampleRequests } from "./sample-requests.js";
+import type { SampleRequests, WhenReady } from "./sample-requests.js";
 import type { SampleTarget } from "./sample-target.js";
 
 /** What streams work with. */
@@ -30,8 +30,8 @@ export interface StreamOptions {
   readonly route: string;
   /** Called with each token; `order` is the place of its order in the list. */
   readonly onToken?: (order: number, event: TokenEvent) => void;
-  /** Waited for before every turn, such as for a reader to catch up. */
-  readonly whenReady?: (() => Promise<void>) | undefined;
+  /** Asked before every turn is used: whether it has to wait, such as for a reader to catch up. */
+  readonly whenReady?: WhenReady | undefined;
 }
 
 /** Called with each token as it comes. */
@@ -41,7 +41,7 @@ export type OnToken = NonNullable<EngineRequest["onToken"]>;
 export type SampleStream = (
   onToken: OnToken,
   signal: AbortSignal,
-  whenReady: () => Promise<void>,
+  whenReady: WhenReady,
 ) => Promise<WireInput<"SampleResponse">>;
 
 /**

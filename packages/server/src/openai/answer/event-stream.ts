@@ -1,4 +1,5 @@
 import type { ApiError } from "../../errors/api-error.js";
+import type { WhenReady } from "../../sampling/sample-requests.js";
 import type { Clock } from "../../time/clock.js";
 
 /** Sends one event; the name is left out where a protocol has none. */
@@ -25,7 +26,7 @@ export interface EventStreamOptions {
 export type EventWork = (
   send: SendEvent,
   signal: AbortSignal,
-  whenReady: () => Promise<void>,
+  whenReady: WhenReady,
 ) => Promise<void>;
 
 /** Text that waits for the reader before work has to wait for it. */
@@ -58,12 +59,11 @@ export async function eventStream(work: EventWork, options: EventStreamOptions):
   let begin: () => void = () => {};
   let drained: () => void = () => {};
   signal.addEventListener("abort", () => drained(), { once: true });
-  const whenReady = async (): Promise<void> => {
-    while (pending.length > maxUnread && !signal.aborted) {
-      await new Promise<void>((resolve) => {
-        drained = resolve;
-      });
-    }
+  const whenReady: WhenReady = () => {
+    if (pending.length <= maxUnread || signal.aborted) return undefined;
+    return new Promise<void>((resolve) => {
+      drained = resolve;
+    });
   };
   const begun = new Promise<void>((resolve) => {
     begin = resolve;
