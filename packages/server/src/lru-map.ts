@@ -24,9 +24,4 @@ export class LruMap<K, V> {
   delete(key: K): void {
     this.#entries.delete(key);
   }
-
-  /** The entries, the longest unused first. */
-  [Symbol.iterator](): Iterator<[K, V]> {
-    return this.#entries[Symbol.iterator]();
-  }
 }

@@ -118,7 +118,9 @@ it.runIf(isFull)(
           Promise.all(busy),
         ]);
         live.push(liveBytes());
-        process.stderr.write(`soak: ${(live.at(-1)! / 1e6).toFixed(1)} MB, ${count} requests\n`);
+        const { heapUsed, external } = process.memoryUsage();
+        const figures = [live.at(-1)!, heapUsed, external].map((size) => (size / 1e6).toFixed(1));
+        process.stderr.write(`soak: ${figures.join(", ")} MB, ${count} requests\n`);
       }
       over.abort();
       await Promise.all(busy);

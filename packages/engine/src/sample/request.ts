@@ -21,7 +21,7 @@ export interface SampleOptions {
   readonly seed?: number;
   /** Which sample of its seed is the first: calls for parts of many samples give the same as one. @default 0 */
   readonly firstSample?: number;
-  /** Remembered prompts are found by calls of the same scope only. @default "" */
+  /** Who asks: scopes share the time of the steps, and find no prompts remembered for others. @default "" */
   readonly cacheScope?: string;
   /** Tokens after which a sample ends; they are part of it. @default [] */
   readonly stopTokens?: readonly number[];

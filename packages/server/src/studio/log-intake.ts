@@ -32,9 +32,9 @@ interface TakenLines {
 }
 
 /** Longest time that a transaction takes lines before it commits. */
-const partMs = 8;
+const partMs = 4;
 /** Lines that it takes however long they last, and metrics of these: a short batch is stored whole or not at all. */
-const [leastLines, shortValues] = [8, 400];
+const [leastLines, shortValues] = [8, 200];
 /** Metrics that an attempt may have; each is a series of its own. */
 const maxKeys = 10_000;
 const exhibitKinds = { rollouts: "rollout", examples: "datum" } as const;
