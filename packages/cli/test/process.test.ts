@@ -224,6 +224,8 @@ describe("serve", () => {
     [["--model", "=x"], '"=x" is not NAME=PATH_OR_HUB_ID.'],
     [["--model", `${baseModel}=y`], `${baseModel} is given twice.`],
     [["--alias", "bot"], '"bot" is not NAME=MODEL.'],
+    [["--limit", "maxStreams"], '"maxStreams" is not NAME=NUMBER.'],
+    [["--limit", "maxTrees=3"], "limits.maxTrees: there is no such limit"],
     [["--weights", "int4"], '"int4" is not [MODEL=]f32 or [MODEL=]int8.'],
     [["--model", "a=/nowhere"], "--model: the folder /nowhere does not exist."],
     [["--model", "a=some/model", "--weights", "b=int8"], '--weights: "b" is not served here'],

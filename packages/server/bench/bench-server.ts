@@ -20,6 +20,8 @@ export interface BenchServer {
     body: Uint8Array<ArrayBuffer>,
     headers: Readonly<Record<string, string>>,
   ): Promise<Response>;
+  /** Asks for anything. */
+  ask(path: string, init: RequestInit): Promise<Response>;
   /** Asks for a chat completion. */
   chat(body: object): Promise<Response>;
   /** Reads numbers that the server keeps about itself. */
@@ -51,6 +53,7 @@ export async function withServer(
           body,
           headers: { "x-api-key": apiKey, ...headers },
         }),
+      ask: (page, init) => fetch(`${baseUrl}${page}`, init),
       chat: (body) =>
         fetch(`${baseUrl}/v1/chat/completions`, {
           method: "POST",

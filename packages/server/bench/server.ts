@@ -1,5 +1,5 @@
 // What the server costs on top of the engine, how it bears load, and how soon it is ready.
-//   npm run bench -w packages/server [-- readiness overhead durability load bodies owners openai masks]
+//   npm run bench -w packages/server [-- readiness overhead durability load bodies owners prices openai masks]
 import { loadavg } from "node:os";
 import { openBenchModel } from "./bench-model.js";
 import { reportBodies } from "./bodies.js";
@@ -10,6 +10,7 @@ import { line } from "./measure.js";
 import { reportOpenAi } from "./openai.js";
 import { reportOverhead } from "./overhead.js";
 import { reportOwners } from "./owners.js";
+import { reportPrices } from "./prices.js";
 import { reportReadiness } from "./readiness.js";
 
 const reports = {
@@ -19,6 +20,7 @@ const reports = {
   load: reportLoad,
   bodies: reportBodies,
   owners: reportOwners,
+  prices: reportPrices,
   openai: reportOpenAi,
   masks: reportMasks,
 };

@@ -4,7 +4,6 @@ import { ApiKeys, localOwner } from "./auth/api-keys.js";
 import { Authenticator } from "./auth/authenticator.js";
 import { SignedLinks } from "./auth/signed-links.js";
 import { createCore } from "./core.js";
-import { BodyDecoder } from "./decoding/body-decoder.js";
 import { embeddedModelId } from "./engine-port/embedded-model.js";
 import type { EngineKit } from "./engine-port/engine-kit.js";
 import { unavailable } from "./errors/api-error.js";
@@ -12,14 +11,12 @@ import { createHandlers } from "./handlers/index.js";
 import { extraPages } from "./handlers/pages.js";
 import { refusalResponse } from "./http/answers.js";
 import { promptBytes } from "./http/body-rules.js";
-import { receive, type OpenJson } from "./http/read-body.js";
+import { BodyRoom, receive, type OpenJson } from "./http/read-body.js";
 import { errorResponse } from "./openai/openai-error.js";
 import { isOpenAiPath, openAiPages } from "./openai/pages.js";
 import { createHttpApp } from "./http/app.js";
 import { IgnoredFields } from "./http/ignored-fields.js";
-import { BodyBudget } from "./http/body-budget.js";
-import { TurnBudget } from "./http/turn-budget.js";
-import { resolveLimits } from "./limits.js";
+import { resolveLimits } from "./prices.js";
 import type { LogLevel } from "./log/logger.js";
 import {
   resolveDataDir,
@@ -115,19 +112,22 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     ...(options.apiKeys ?? []),
     ...(localKey === null ? [] : [{ key: localKey, owner: localOwner }]),
   ]);
-  const decoder = new BodyDecoder();
   const authenticator = new Authenticator(keys, secret, clock);
   const links = new SignedLinks(secret, clock);
-  const budget = new BodyBudget(limits.maxBodiesBytes);
-  const turns = new TurnBudget();
+  const { loop, scheduler, workers } = core.context;
   const openJson: OpenJson = async (request, owner, form) => {
     const maxBytes = Math.min(promptBytes, limits.maxBodyBytes);
     const rules = { maxBytes, maxDecompressedBytes: maxBytes, isSignal: false };
-    const room = budget.open(owner);
+    const room = new BodyRoom(scheduler, owner);
     try {
-      const parts = await receive({ limits, decoder, turns, clock }, request, rules, room);
-      const texts = await decoder.readJson(parts, form, owner);
-      await turns.enter();
+      const parts = await receive(
+        { limits, workers, scheduler, loop, clock },
+        request,
+        rules,
+        room,
+      );
+      const texts = await workers.json(owner, parts, form);
+      await loop.enter();
       return { texts, release: () => room.release() };
     } catch (error) {
       room.release();
@@ -163,10 +163,10 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     ],
     authenticator,
     limits,
-    budget,
-    decoder,
+    workers,
+    scheduler,
     clock,
-    turns,
+    loop,
     ignoredFields: new IgnoredFields((labels) => metrics.ignoredFields.add(1, labels), logger),
     browsers: {
       corsOrigins: options.corsOrigins ?? [],
@@ -183,7 +183,7 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
   });
   const close = async (): Promise<void> => {
     logger.info("stopping");
-    await Promise.all([core.close(), decoder.close()]);
+    await core.close();
     logger.info("stopped");
   };
   let closing: Promise<void> | undefined;

@@ -1,17 +1,15 @@
 import path from "node:path";
 import { Checkpoints } from "./checkpoints/checkpoints.js";
 import { StateFolders } from "./checkpoints/state-folders.js";
-import { Grammars } from "./decoding/grammars.js";
-import { PassDecoder } from "./decoding/pass-decoder.js";
-import { PromptEncoder } from "./decoding/prompt-encoder.js";
 import { BaseModels, type BaseModelOptions } from "./engine-host/base-models.js";
 import { EngineGuard } from "./engine-host/engine-guard.js";
 import { SamplerWeights } from "./engine-host/sampler-weights.js";
 import type { EngineKit } from "./engine-port/engine-kit.js";
 import { Journal } from "./journal/journal.js";
 import { Results } from "./journal/results.js";
-import type { ServerLimits } from "./limits.js";
+import type { ServerLimits } from "./prices.js";
 import type { Logger } from "./log/logger.js";
+import { LoopTurns } from "./loop-turns.js";
 import { Metrics } from "./metrics/metrics.js";
 import { EventHub } from "./recording/event-hub.js";
 import { Recorder, type Capture } from "./recording/recorder.js";
@@ -20,7 +18,7 @@ import { SampleRequests } from "./sampling/sample-requests.js";
 import { Sampler } from "./sampling/sampler.js";
 import { SamplingSessions } from "./sampling/sampling-sessions.js";
 import { SampleStreams } from "./sampling/streams.js";
-import { Scheduler, type ServerScheduler } from "./scheduler.js";
+import { Scheduler, type Account, type ServerScheduler } from "./scheduler.js";
 import { Endings } from "./service/endings.js";
 import { Janitor } from "./service/janitor.js";
 import { recover } from "./service/recovery.js";
@@ -33,6 +31,7 @@ import { LiveModels } from "./training/live-models.js";
 import { createOperations } from "./training/operations/index.js";
 import { Snapshots } from "./training/snapshots.js";
 import { TrainingRuns } from "./training/training-runs.js";
+import { maxWorkers, Workers } from "./workers/workers.js";
 
 /** States that are written at the same time. */
 const maxSaving = 2;
@@ -62,7 +61,9 @@ export interface CoreOptions {
 export interface Context {
   readonly store: Store;
   readonly scheduler: ServerScheduler;
-  readonly grammars: Grammars;
+  /** Turns at the event loop for work that may take long. */
+  readonly loop: LoopTurns;
+  readonly workers: Workers;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limits: ServerLimits;
@@ -86,8 +87,6 @@ export interface Core {
   /** Which samples of a sampling session have finished. */
   readonly finishedSamples: FinishedSamples;
   readonly results: Results;
-  /** Makes tokens of texts. */
-  readonly prompts: PromptEncoder;
   readonly endings: Endings;
   /** Finishes or leaves in the journal what runs, and releases the data directory. */
   close(): Promise<void>;
@@ -99,29 +98,34 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const store = new Store(options.dataDir, options);
   const metrics = new Metrics();
   const journal = new Journal(store, clock, logger, metrics);
-  const passes = new PassDecoder();
-  const grammars = new Grammars();
-  const prompts = new PromptEncoder();
   const hub = new EventHub(clock, store.logs);
   const recorder = new Recorder({ store, clock, logger, limits, hub }, options.recording);
   const scheduler = new Scheduler({
     engine: { capacity: 1 },
     disk: { capacity: maxSaving },
-    samples: { capacity: limits.maxRunningSequences },
-    streams: { capacity: limits.maxStreams, maxWaiting: limits.maxWaitingStreams },
+    samples: { capacity: limits.maxRunningSequences, maxShare: 1 / 2 },
+    streams: {
+      capacity: limits.maxStreams,
+      maxWaiting: limits.maxWaitingStreams,
+      maxShare: 1 / 2,
+    },
     polls: { capacity: limits.maxWaitingPolls },
+    loop: { capacity: 1 },
+    workers: { capacity: maxWorkers, maxShare: 2 / 3 },
+    bodies: { capacity: limits.maxBodiesBytes },
   });
   const context: Context = {
     store,
     scheduler,
-    grammars,
+    loop: new LoopTurns(scheduler),
+    workers: new Workers(scheduler),
     clock,
     logger,
     limits,
     metrics,
     recorder,
   };
-  const base = { ...context, journal, passes };
+  const base = { ...context, journal };
 
   const folders = new StateFolders(path.join(options.dataDir, "checkpoints"), loadKit);
   const bases = new BaseModels(
@@ -196,7 +200,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     streams,
     finishedSamples,
     results,
-    prompts,
     endings,
     async close() {
       janitor.stop();
@@ -206,14 +209,10 @@ export async function createCore(options: CoreOptions): Promise<Core> {
         streams.close(limits.shutdownGraceMs),
       ]);
       journal.seal();
-      await recorder.close();
-      await Promise.all([
-        bases.close(),
-        passes.close(),
-        grammars.close(),
-        prompts.close(),
-        results.noteFetched(),
-      ]);
+      sampler.abandon();
+      await withinMs(limits.shutdownGraceMs, recorder.close());
+      const closing = [bases.close(), context.workers.close()];
+      await withinMs(limits.shutdownGraceMs, Promise.all([...closing, results.noteFetched()]));
       metrics.close();
       await store.close();
     },
@@ -249,5 +248,13 @@ function addGauges(
   const streams = (): ReturnType<ServerScheduler["load"]> => scheduler.load("streams");
   registry.gauge("tinker_open_streams", "Direct samples that run", () => streams().taken);
   registry.gauge("tinker_waiting_streams", "Direct samples that wait", () => streams().waiting);
+  const accounts = (pick: (account: Account) => number) => () =>
+    scheduler.accounts().map((account) => ({
+      labels: { owner: account.owner, resource: account.resource },
+      value: pick(account),
+    }));
+  const [spent, waiting] = [accounts((one) => one.spent), accounts((one) => one.waiting)];
+  registry.gauges("tinker_owner_spent", "Cost of the turns of an owner", spent);
+  registry.gauges("tinker_owner_waiting", "Turns that an owner waits for", waiting);
   registry.gauge("tinker_waiting_polls", "Long polls", () => scheduler.load("polls").taken);
 }

@@ -232,3 +232,20 @@ it("reports who else waits, and forgets requests that are given up", async () =>
   (await other).end();
   expect(scheduler.load("engine")).toEqual({ taken: 0, waiting: 0, groups: 0 });
 });
+
+it("leaves an owner waiting with its share of what others leave, and counts what it has spent", async () => {
+  const scheduler = new Scheduler({ samples: { capacity: 8, maxShare: 1 / 2 } });
+  const ask = (owner: string, size: number) =>
+    scheduler.turn({ resource: "samples", owner, group: "", size, cost: 10 }, never);
+  const turns = await Promise.all([ask("ann", 2), ask("ann", 2)]);
+  const third = ask("ann", 1);
+  expect(scheduler.load("samples")).toMatchObject({ taken: 4, waiting: 1 });
+  const other = await ask("bob", 1);
+  turns[0].end(200);
+  await third;
+  other.end();
+  expect(scheduler.accounts()).toEqual([
+    { resource: "samples", owner: "ann", spent: 200, turns: 2, waiting: 0 },
+    { resource: "samples", owner: "bob", spent: 10, turns: 0, waiting: 0 },
+  ]);
+});

@@ -1,8 +1,16 @@
 /**
  * What is scarce in the server: the engine for training, the disk for saved states, sequences that are sampled,
- * streams of samples, polls that wait.
+ * streams of samples, polls that wait, the event loop, workers beside it, and bytes of bodies.
  */
-export type Resource = "engine" | "disk" | "samples" | "streams" | "polls";
+export type Resource =
+  | "engine"
+  | "disk"
+  | "samples"
+  | "streams"
+  | "polls"
+  | "loop"
+  | "workers"
+  | "bodies";
 
 /** The scheduler of a server. */
 export type ServerScheduler = Scheduler<Resource>;
@@ -15,6 +23,8 @@ export interface ResourceOptions {
   readonly maxWaiting?: number;
   /** Most turns that one owner has at the same time. @default no bound */
   readonly maxPerOwner?: number;
+  /** An owner with this part of what others leave waits, so that there is room for one more. @default 1 */
+  readonly maxShare?: number;
 }
 
 /** A request for a turn at a resource. */
@@ -48,11 +58,14 @@ interface Line {
   readonly groups: Map<string, Set<Waiter>>;
   waiting: number;
   turns: number;
+  taken: number;
 }
 
 interface ResourceState extends ResourceOptions {
   readonly owners: DeficitRound;
   readonly lines: Map<string, Line>;
+  /** What the turns of each owner have cost. */
+  readonly spent: Map<string, number>;
   taken: number;
   waiting: number;
 }
@@ -72,7 +85,14 @@ export class Scheduler<R extends string = string> {
     this.#resources = new Map(
       Object.entries<ResourceOptions>(resources).map(([name, options]) => [
         name,
-        { ...options, owners: new DeficitRound(), lines: new Map(), taken: 0, waiting: 0 },
+        {
+          ...options,
+          owners: new DeficitRound(),
+          lines: new Map(),
+          spent: new Map(),
+          taken: 0,
+          waiting: 0,
+        },
       ]),
     );
   }
@@ -104,21 +124,26 @@ export class Scheduler<R extends string = string> {
     });
   }
 
-  /** A turn at once, while its owner has less than this share of what other owners leave. */
-  tryTurn({ resource: name, owner }: Asked<R>, share: number): Turn | undefined {
+  /** A turn at once, if all but the last of it is within this share of what other owners leave. */
+  tryTurn({ resource: name, owner, size = 1 }: Asked<R>, share: number): Turn | undefined {
     const resource = this.#state(name);
-    const own = resource.lines.get(owner)?.turns ?? 0;
-    if (own >= (resource.capacity - (resource.taken - own)) * share) return undefined;
-    lineOf(resource, owner).turns++;
-    resource.taken++;
-    return { end: once(() => giveBack(resource, owner, 1)) };
+    const own = resource.lines.get(owner)?.taken ?? 0;
+    const shared = (resource.capacity - (resource.taken - own)) * share;
+    if (own + size - 1 >= shared) return undefined;
+    const line = lineOf(resource, owner);
+    line.turns++;
+    line.taken += size;
+    resource.taken += size;
+    return { end: once(() => giveBack(resource, owner, size)) };
   }
 
   /** False when an owner has too many turns waiting to wait for one more. */
   hasRoom({ resource: name, owner }: Asked<R>): boolean {
-    const { taken, capacity, waiting, maxWaiting = Infinity, lines } = this.#state(name);
+    const resource = this.#state(name);
+    const { waiting, maxWaiting = Infinity, lines } = resource;
     const own = lines.get(owner)?.waiting ?? 0;
-    return taken < capacity || own < Math.ceil((maxWaiting - (waiting - own)) / 2);
+    const isFree = resource.taken < resource.capacity && isBelowShare(resource, lines.get(owner));
+    return isFree || own < Math.ceil((maxWaiting - (waiting - own)) / 2);
   }
 
   /** How many owners and how many groups of this owner wait, if this group does. */
@@ -137,6 +162,19 @@ export class Scheduler<R extends string = string> {
     return { taken, waiting, groups };
   }
 
+  /** What each owner has spent, has and waits for, by resource. */
+  accounts(): Account[] {
+    return [...this.#resources].flatMap(([resource, { spent, lines }]) =>
+      [...new Set([...spent.keys(), ...lines.keys()])].map((owner) => ({
+        resource,
+        owner,
+        spent: spent.get(owner) ?? 0,
+        turns: lines.get(owner)?.turns ?? 0,
+        waiting: lines.get(owner)?.waiting ?? 0,
+      })),
+    );
+  }
+
   /** How many turns an owner has at a resource. */
   turnsOf({ resource, owner }: Asked<R>): number {
     return this.#state(resource).lines.get(owner)?.turns ?? 0;
@@ -147,7 +185,17 @@ export class Scheduler<R extends string = string> {
   }
 }
 
-type Asked<R extends string> = Pick<TurnRequest<R>, "resource" | "owner">;
+type Asked<R extends string> = Pick<TurnRequest<R>, "resource" | "owner" | "size">;
+
+/** What an owner has to do with a resource. */
+export interface Account {
+  readonly resource: string;
+  readonly owner: string;
+  /** What its turns have cost: tokens for the engine, samples and streams, bytes for the disk. */
+  readonly spent: number;
+  readonly turns: number;
+  readonly waiting: number;
+}
 
 /** Who else waits for a resource. */
 export interface Contention {
@@ -159,8 +207,9 @@ function giveTurns(resource: ResourceState): void {
   const { owners, lines, capacity, maxPerOwner = Infinity } = resource;
   while (resource.waiting > 0 && resource.taken < capacity) {
     const ready = new Set<string>();
-    for (const [owner, { waiting, turns }] of lines) {
-      if (waiting > 0 && turns < maxPerOwner) ready.add(owner);
+    for (const [owner, line] of lines) {
+      const mayTake = line.turns < maxPerOwner && isBelowShare(resource, line);
+      if (line.waiting > 0 && mayTake) ready.add(owner);
     }
     const owner = owners.next(ready);
     if (owner === undefined) return;
@@ -176,24 +225,33 @@ function giveTurns(resource: ResourceState): void {
   }
 }
 
+function isBelowShare({ capacity, taken, maxShare = 1 }: ResourceState, line?: Line): boolean {
+  const own = line?.taken ?? 0;
+  return own < (capacity - (taken - own)) * maxShare;
+}
+
 /** Charges what is known of the cost, so that the next turn sees it; its end settles the rest. */
 function begin(resource: ResourceState, line: Line, request: TurnRequest): Turn {
   const { owner, group, size = 1, cost = 0 } = request;
   resource.taken += size;
+  line.taken += size;
   line.turns++;
   resource.owners.charge(owner, cost);
   line.round.charge(group, cost);
   const end = once((actual = cost) => {
     resource.owners.settle(owner, cost, actual);
     line.round.settle(group, cost, actual);
+    resource.spent.set(owner, (resource.spent.get(owner) ?? 0) + actual);
     giveBack(resource, owner, size);
   });
   return { end };
 }
 
 function giveBack(resource: ResourceState, owner: string, size: number): void {
+  const line = resource.lines.get(owner)!;
   resource.taken -= size;
-  resource.lines.get(owner)!.turns--;
+  line.taken -= size;
+  line.turns--;
   dropIdle(resource, owner);
   giveTurns(resource);
 }
@@ -204,6 +262,7 @@ function lineOf({ lines }: ResourceState, owner: string): Line {
     groups: new Map<string, Set<Waiter>>(),
     waiting: 0,
     turns: 0,
+    taken: 0,
   };
   lines.set(owner, line);
   return line;

@@ -64,7 +64,7 @@ it("that stand for a great many things are refused where they are decoded; long 
   const refused = await metadata(`${"{},".repeat(30_000)}{}`);
   expect([refused.status, await refused.text()]).toEqual([
     413,
-    expect.stringContaining("too much"),
+    expect.stringContaining("is too large"),
   ]);
   // Metadata have a bound of their own, which is told of these.
   const long = await metadata(`${"1,".repeat(60_000)}1`);

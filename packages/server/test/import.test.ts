@@ -58,9 +58,12 @@ function upload(
 function archiveOfZeros(
   sizeBytes: number,
   name = "adapter_model.safetensors",
+  firstNumber = 0,
 ): Uint8Array<ArrayBuffer> {
   const file = path.join(dataDir, name);
-  writeFileSync(file, new Uint8Array(sizeBytes));
+  const bytes = Buffer.alloc(sizeBytes);
+  bytes.writeBigUInt64LE(BigInt(firstNumber));
+  writeFileSync(file, bytes);
   tar.create({ file: `${file}.tgz`, gzip: true, sync: true, cwd: dataDir }, [path.basename(file)]);
   return Uint8Array.from(readFileSync(`${file}.tgz`));
 }
@@ -123,6 +126,11 @@ it.each([
   ["half an archive", () => archive.slice(0, archive.length / 2), 400],
   ["more than fits", () => new Uint8Array(1_100_000), 413],
   ["what becomes more than fits", () => archiveOfZeros(1_100_000), 413],
+  [
+    "a list of tensors of 3 MB",
+    () => archiveOfZeros(900_000, "adapter_model.safetensors", 2_900_000),
+    400,
+  ],
   ["a configuration of 600 kB", () => archiveOfZeros(600_000, "adapter_config.json"), 400],
 ])("refuses %s and leaves nothing behind", async (_, body, status) => {
   const folders = readdirSync(path.join(dataDir, "checkpoints"));

@@ -88,6 +88,12 @@ export const command = defineCommand({
       placeholder: "SECONDS",
       description: "Close sessions that are idle for this long",
     },
+    limit: {
+      type: "string",
+      multiple: true,
+      placeholder: "NAME=NUMBER",
+      description: "Limit of the server, such as maxRunningSequences=64",
+    },
     corsOrigin: {
       type: "string",
       multiple: true,
@@ -136,7 +142,7 @@ export const command = defineCommand({
       batchPolling: options.batchPolling,
       capture: options.capture,
       logFolders: folders(options.logs, terminal.cwd),
-      limits: { sessionTimeoutMs: options.sessionTimeout * 1000 },
+      limits: { sessionTimeoutMs: options.sessionTimeout * 1000, ...readLimits(options.limit) },
       ...(models ? { models } : {}),
       ...(dataDir === undefined ? {} : { dataDir: path.resolve(terminal.cwd, dataDir) }),
       ...(weights === undefined ? {} : { weights }),
@@ -156,6 +162,19 @@ export const command = defineCommand({
     return reason instanceof Interrupted && reason.signalName === "SIGTERM" ? 0 : 130;
   },
 });
+
+/** `NAME=NUMBER`; the server knows which names there are. */
+function readLimits(given: readonly string[]): Record<string, number> {
+  return Object.fromEntries(
+    given.map((text) => {
+      const [, name, value] = /^(\w+)=(\d+(?:\.\d+)?)$/.exec(text) ?? [];
+      if (name === undefined) {
+        throw new CliError(`--limit: ${JSON.stringify(text)} is not NAME=NUMBER.`);
+      }
+      return [name, Number(value)];
+    }),
+  );
+}
 
 /** `NAME=LOCATION`; a folder alone is called by its last part, a hub id by itself. */
 function readModels(

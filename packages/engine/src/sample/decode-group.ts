@@ -28,6 +28,8 @@ export interface DrawnToken extends Drawn {
 
 /** Sequences of similar length that are decoded together, one token each per step. */
 export class DecodeGroup {
+  /** Sequences of other scopes are not decoded with these: they would go at their pace. */
+  readonly scope: string;
   /** Most tokens that a row may have after a step. */
   readonly limit: number;
   readonly #limitOf: (tokens: number) => number;
@@ -37,8 +39,9 @@ export class DecodeGroup {
   readonly #sequences: Sequence[] = [];
   #rows: KvRows;
 
-  /** A group for sequences of so many tokens and others that have the same limit. */
+  /** A group of a scope for sequences of so many tokens and others that have the same limit. */
   constructor(
+    scope: string,
     tokens: number,
     limitOf: (tokens: number) => number,
     maxRows: number,
@@ -47,6 +50,7 @@ export class DecodeGroup {
     decoder: Decoder,
     join: (adapters: readonly FrozenAdapter[]) => AdapterSet,
   ) {
+    this.scope = scope;
     this.limit = limitOf(tokens);
     this.#limitOf = limitOf;
     this.#maxRows = maxRows;

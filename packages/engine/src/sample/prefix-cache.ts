@@ -3,6 +3,12 @@ import type { KvRows, KvShape } from "./kv-rows.js";
 /** Prompts are processed and remembered in blocks of this many tokens, aligned to their start. */
 export const promptBlock = 64;
 
+/** What blocks are computed with, and who may find them: how quickly a prompt is read tells who has sent it before. */
+export interface PrefixSource {
+  readonly adapter: string;
+  readonly scope: string;
+}
+
 interface CacheNode {
   readonly children: Map<string, CacheNode>;
   readonly parent: CacheNode | undefined;
@@ -13,7 +19,7 @@ interface CacheNode {
 }
 
 /**
- * Caches keys and values of prompt blocks, by adapter and by all tokens up to the block's end.
+ * Remembers keys and values of prompt blocks, by adapter, scope and all tokens up to the block's end.
  *
  * Layers with a state continue from a block only if the state at its end was kept too.
  *
@@ -37,10 +43,10 @@ export class PrefixCache {
     this.#needsStates = (shape.states ?? []).length > 0;
   }
 
-  /** Cached blocks for the start of a prompt, at most `maxBlocks`. */
-  find(adapter: string, tokens: Int32Array, maxBlocks: number): readonly KvRows[] {
+  /** Blocks known for the start of a prompt, at most `maxBlocks`. */
+  find(source: PrefixSource, tokens: Int32Array, maxBlocks: number): readonly KvRows[] {
     const found: KvRows[] = [];
-    let node = this.#roots.get(this.#rootKey(adapter, tokens));
+    let node = this.#roots.get(this.#rootKey(source, tokens));
     for (let index = 0; index < maxBlocks && node !== undefined; index++) {
       const child = node.children.get(blockKey(tokens, index));
       if (child?.block === undefined) break;
@@ -52,10 +58,10 @@ export class PrefixCache {
     return found.slice(0, 1 + found.findLastIndex(({ hasStates }) => hasStates));
   }
 
-  /** Caches block `index` of a prompt: a row of exactly its tokens. */
-  add(adapter: string, tokens: Int32Array, index: number, block: KvRows): void {
+  /** Remembers block `index` of a prompt: a row of exactly its tokens. */
+  add(source: PrefixSource, tokens: Int32Array, index: number, block: KvRows): void {
     if (block.bytes > this.#maxBytes) return;
-    const rootKey = this.#rootKey(adapter, tokens);
+    const rootKey = this.#rootKey(source, tokens);
     let node = this.#roots.get(rootKey) ?? this.#newRoot(rootKey);
     for (let earlier = 0; earlier < index; earlier++) {
       const child = node.children.get(blockKey(tokens, earlier));
@@ -80,15 +86,15 @@ export class PrefixCache {
 
   /** Removes all blocks of an adapter. */
   drop(adapter: string): void {
-    for (const key of [adapter, longKey(adapter)]) {
-      const root = this.#roots.get(key);
+    for (const [key, root] of this.#roots) {
+      if ((JSON.parse(key) as unknown[])[0] !== adapter) continue;
       this.#roots.delete(key);
-      if (root !== undefined) this.#bytes -= bytesOf(root);
+      this.#bytes -= bytesOf(root);
     }
   }
 
-  #rootKey(adapter: string, tokens: Int32Array): string {
-    return tokens.length > this.#usualLength ? longKey(adapter) : adapter;
+  #rootKey({ adapter, scope }: PrefixSource, tokens: Int32Array): string {
+    return JSON.stringify([adapter, scope, tokens.length > this.#usualLength]);
   }
 
   #newRoot(key: string): CacheNode {
@@ -115,13 +121,11 @@ export class PrefixCache {
     };
     for (const root of this.#roots.values()) visit(root);
     if (oldest === undefined) return;
-    oldest.parent?.children.delete(oldest.key);
+    const { parent } = oldest;
+    parent?.children.delete(oldest.key);
     this.#bytes -= bytesOf(oldest);
+    if (parent?.children.size === 0 && parent.parent === undefined) this.#roots.delete(parent.key);
   }
-}
-
-function longKey(adapter: string): string {
-  return `${adapter} long`;
 }
 
 function bytesOf(node: CacheNode): number {

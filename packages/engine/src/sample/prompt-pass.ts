@@ -2,7 +2,7 @@ import type { AdapterSet, FrozenAdapter } from "./adapter-set.js";
 import { decodedRow, type DecodedRow, type Decoder, type DecoderOutput } from "./decoder.js";
 import type { KvMemory } from "./kv-memory.js";
 import { KvRows, type KvShape } from "./kv-rows.js";
-import { promptBlock, type PrefixCache } from "./prefix-cache.js";
+import { promptBlock, type PrefixCache, type PrefixSource } from "./prefix-cache.js";
 import { PromptScores } from "./prompt-scores.js";
 import type { CheckedSampleOptions } from "./request.js";
 
@@ -101,11 +101,15 @@ export class PromptPass {
     if (count === promptBlock) this.#remember(start / promptBlock);
   }
 
-  /** Reuses cached blocks, except for the last token and from the first scored position on. */
+  get #source(): PrefixSource {
+    return { adapter: this.#adapter.id, scope: this.#options.cacheScope };
+  }
+
+  /** Takes known blocks over, but leaves the last token to compute, and the first position that is scored. */
   #reuse(): void {
     const { prompt } = this.#options;
     const most = Math.floor((this.scores.first - 1) / promptBlock);
-    const blocks = this.#prefixes.find(this.#adapter.id, prompt, most);
+    const blocks = this.#prefixes.find(this.#source, prompt, most);
     for (const block of blocks) {
       this.#row.appendFrom(block, 0, 0, promptBlock, 0);
       this.#hitTokens += promptBlock;
@@ -121,7 +125,7 @@ export class PromptPass {
     block.appendFrom(this.#row, 0, index * promptBlock, promptBlock, 0);
     // The row has just been read up to the end of this block.
     block.copyStates(this.#row, 0, 0);
-    this.#prefixes.add(this.#adapter.id, this.#options.prompt, index, block);
+    this.#prefixes.add(this.#source, this.#options.prompt, index, block);
   }
 
   /**

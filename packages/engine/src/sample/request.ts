@@ -19,6 +19,10 @@ export interface SampleOptions {
   readonly topP?: number;
   /** Random seed; sample i of a seed is always the same. @default random */
   readonly seed?: number;
+  /** Which sample of its seed is the first: calls for parts of many samples give the same as one. @default 0 */
+  readonly firstSample?: number;
+  /** Who asks: scopes share the time of the steps, and find no prompts remembered for others. @default "" */
+  readonly cacheScope?: string;
   /** Tokens after which a sample ends; they are part of it. @default [] */
   readonly stopTokens?: readonly number[];
   /** Texts after which a sample ends; the token that completes one is part of it. @default [] */
@@ -107,6 +111,8 @@ export function checkSampleOptions(
     topK: Math.max(0, options.topK ?? 0),
     topP: options.topP ?? 1,
     seed: options.seed ?? randomInt(2 ** 48 - 1),
+    firstSample: options.firstSample ?? 0,
+    cacheScope: options.cacheScope ?? "",
     stopTokens: new Set(options.stopTokens ?? []),
     stopStrings: options.stopStrings ?? [],
     promptLogprobs: options.promptLogprobs ?? false,
@@ -126,6 +132,7 @@ export function checkSampleOptions(
     constraint: options.constraint ?? null,
   };
   wholeNumber("numSamples", checked.numSamples, 1, maxSamples);
+  wholeNumber("firstSample", checked.firstSample, 0, Number.MAX_SAFE_INTEGER);
   wholeNumber("maxTokens", checked.maxTokens, 0, Number.MAX_SAFE_INTEGER);
   wholeNumber("topK", checked.topK, 0, Number.MAX_SAFE_INTEGER);
   wholeNumber("seed", checked.seed, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);

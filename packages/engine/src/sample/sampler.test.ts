@@ -102,6 +102,31 @@ describe.each(families)("sampling from %s", (family) => {
     return at(outputs, 0).logprobs;
   }
 
+  it("gives the same samples in parts as in one call", async () => {
+    const options = { prompt: randomPrompt(model, 9, 3), maxTokens: 5, seed: 7 };
+    const sampler = newSampler(model);
+    const whole = await sample(sampler, { ...options, numSamples: 3 });
+    const first = await sample(sampler, { ...options, numSamples: 1 });
+    const rest = await sample(sampler, { ...options, numSamples: 2, firstSample: 1 });
+    const tokensOf = ({ samples }: SampleResult) => samples.map(({ tokens }) => [...tokens]);
+    expect([...tokensOf(first), ...tokensOf(rest)]).toEqual(tokensOf(whole));
+  });
+
+  it("reads prompts of scopes in turns, and reuses those of the same scope only", async () => {
+    const sampler = newSampler(model);
+    const ended: string[] = [];
+    const ask = async (cacheScope: string, length: number, seed: number) => {
+      const prompt = randomPrompt(model, length, seed);
+      const result = await sample(sampler, { prompt, maxTokens: 1, cacheScope });
+      ended.push(cacheScope);
+      return result.promptCacheHitTokens;
+    };
+    const length = promptBlock + 2;
+    await Promise.all([...[1, 2, 3, 4].map((seed) => ask("ann", length, seed)), ask("bob", 2, 5)]);
+    expect(ended.indexOf("bob")).toBeLessThanOrEqual(1);
+    expect([await ask("bob", length, 1), await ask("ann", length, 1)]).toEqual([0, promptBlock]);
+  });
+
   const prompts = ["base_greedy", "base_greedy_long"] as const;
   it.each(prompts)("gives PyTorch's greedy tokens (%s)", async (name) => {
     const { prompt, tokens, logprobs } = expected[name] ?? expected.base_greedy;

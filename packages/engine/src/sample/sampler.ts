@@ -35,7 +35,20 @@ const freelyKeptBytes = 256 << 20;
 /** Joined adapters that are kept for reuse. */
 const keptAdapterSets = 4;
 
-/** A prompt without requested scores. */
+/** What a scope has used, and what comes first where it has prompts and running sequences. */
+interface ScopeState {
+  usedMs: number;
+  promptsFirst: boolean;
+}
+
+/** What can be done next for a scope. */
+interface Steps {
+  readonly scope: ScopeState;
+  readonly read: (() => Promise<void>) | undefined;
+  readonly group: DecodeGroup | undefined;
+}
+
+/** A prompt of which nothing is asked but what follows it. */
 const unscored = {
   promptLogprobs: false,
   topkPromptLogprobs: 0,
@@ -51,6 +64,7 @@ const unscored = {
  *   being decoded, as far as memory allows, and the others follow as room becomes free.
  * - Every step either reads a block of a prompt or gives one token to each sequence of a group; while
  *   there is both, they alternate, so that neither new requests nor running ones starve.
+ * - Scopes share the time of the steps: a large request makes a small one of another scope wait for single steps.
  * - Where a sequence's length decides how it rotates, one that grows beyond the usual length is read again
  *   from its start, like a prompt, before it continues.
  * - A request that was cancelled is taken out between two steps.
@@ -72,7 +86,8 @@ export class Sampler {
   #jobs: SampleJob[] = [];
   #groups: DecodeGroup[] = [];
   #loop: Promise<void> | undefined;
-  #promptsFirst = true;
+  /** Scopes with requests, and the time that their steps have taken. */
+  readonly #scopes = new Map<string, ScopeState>();
 
   constructor(model: ModelRuntime, options: SamplerOptions, turns: FairTurns) {
     const { kvHeads } = model.config;
@@ -129,21 +144,23 @@ export class Sampler {
       for (;;) {
         this.#removeSettled();
         this.#startSamples();
-        const read = this.#nextReading();
-        const [group] = this.#groups;
-        if (read === undefined && group === undefined) {
+        const next = this.#nextSteps();
+        if (next === undefined) {
           if (this.#decoder.isSettled) break;
           // Requests may arrive meanwhile. This is not awaited; a failure is reported to the next request.
           await this.#decoder.settle().catch(() => {});
           continue;
         }
         await turn.take();
-        if (read !== undefined && (group === undefined || this.#promptsFirst)) {
+        const { scope, read, group } = next;
+        const startedAt = performance.now();
+        if (read !== undefined && (group === undefined || scope.promptsFirst)) {
           await read();
         } else if (group !== undefined) {
           await this.#decode(group);
         }
-        this.#promptsFirst = !this.#promptsFirst;
+        scope.promptsFirst = !scope.promptsFirst;
+        scope.usedMs += performance.now() - startedAt;
       }
     } finally {
       this.#loop = undefined;
@@ -151,11 +168,31 @@ export class Sampler {
     }
   }
 
+  /** What the scope can do next that has used the least time of those with something to do. */
+  #nextSteps(): Steps | undefined {
+    const present = new Set(this.#jobs.map(scopeOf));
+    for (const scope of this.#scopes.keys()) if (!present.has(scope)) this.#scopes.delete(scope);
+    // Who was away starts level with the others.
+    const least = Math.min(...[...this.#scopes.values()].map(({ usedMs }) => usedMs));
+    for (const scope of present) {
+      if (this.#scopes.has(scope)) continue;
+      const usedMs = Number.isFinite(least) ? least : 0;
+      this.#scopes.set(scope, { usedMs, promptsFirst: true });
+    }
+    const inOrder = [...this.#scopes].toSorted(([, a], [, b]) => a.usedMs - b.usedMs);
+    for (const [name, scope] of inOrder) {
+      const read = this.#nextReading(name);
+      const group = this.#groups.find((one) => one.scope === name);
+      if (read !== undefined || group !== undefined) return { scope, read, group };
+    }
+    return undefined;
+  }
+
   /** Reads a block of tokens: of a running sequence, if there is one to be read again, or of a prompt. */
-  #nextReading(): (() => Promise<void>) | undefined {
-    const [again] = this.#readAgain;
+  #nextReading(scope: string): (() => Promise<void>) | undefined {
+    const again = [...this.#readAgain].find(([{ options }]) => options.cacheScope === scope);
     if (again !== undefined) return () => this.#continueReading(...again);
-    const prompt = this.#nextPrompt();
+    const prompt = this.#nextPrompt(scope);
     return prompt && (() => this.#readPrompt(prompt));
   }
 
@@ -223,9 +260,9 @@ export class Sampler {
     );
   }
 
-  /** The next request with a prompt to read, if there is memory for it. */
-  #nextPrompt(): SampleJob | undefined {
-    const job = this.#jobs.find(({ prompt }) => prompt?.next === undefined);
+  /** The next request of a scope whose prompt is to be read, if there is memory for it. */
+  #nextPrompt(scope: string): SampleJob | undefined {
+    const job = this.#jobs.find((one) => scopeOf(one) === scope && one.prompt?.next === undefined);
     if (job === undefined || job.prompt !== undefined) return job;
     const alone = this.#jobs[0] === job && this.#owners.size === 0;
     return alone || this.#fits(job.reservedBytes) ? job : undefined;
@@ -258,9 +295,13 @@ export class Sampler {
       this.#readAgain.set(sequence, this.#newPrompt(options, sequence.adapter));
       return;
     }
-    let group = this.#groups.find((candidate) => candidate.accepts(sequence, tokens));
+    const scope = sequence.options.cacheScope;
+    let group = this.#groups.find(
+      (candidate) => candidate.scope === scope && candidate.accepts(sequence, tokens),
+    );
     if (group === undefined) {
       group = new DecodeGroup(
+        scope,
         tokens,
         (length) => groupLimit(length, this.#usualLength),
         this.#options.maxRows,
@@ -344,4 +385,8 @@ export class Sampler {
     for (const job of this.#owners.values()) free -= job.reservedBytes;
     return free;
   }
+}
+
+function scopeOf({ call }: SampleJob): string {
+  return call.options.cacheScope;
 }

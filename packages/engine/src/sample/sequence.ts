@@ -64,7 +64,7 @@ export class Sequence {
     this.options = options;
     this.adapter = adapter;
     this.index = index;
-    this.#random = new RandomStream(options.seed, index);
+    this.#random = new RandomStream(options.seed, options.firstSample + index);
     this.#maxTokens = Math.min(options.maxTokens, contextLength - options.prompt.length);
     if (options.stopStrings.length > 0 && text !== undefined) {
       this.#stops = new StopMatcher(options.stopStrings, text);

@@ -1,7 +1,7 @@
 import type { ParameterExport } from "@tinker-ts/engine";
-import { ApiError, conflict, notFound } from "../errors/api-error.js";
+import { ApiError, badRequest, conflict, notFound } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { CheckpointKind, CheckpointRecord } from "../store/checkpoints-table.js";
 import { excesses } from "../store/fair-level.js";
@@ -63,7 +63,19 @@ export class Checkpoints {
     throw notFound(`checkpoint ${pathOf({ runId, type, name })}`);
   }
 
-  /** Records the last use of an ephemeral checkpoint, to the minute. */
+  /** Refuses one more checkpoint to an owner who has as many as there may be. */
+  checkQuota(owner: string): void {
+    const { store, limits } = this.#parts;
+    const { count, bytes } = store.checkpoints.usage(owner);
+    if (count < limits.maxCheckpoints && bytes < limits.maxCheckpointBytes) return;
+    const most = `maxCheckpoints is ${limits.maxCheckpoints}, maxCheckpointBytes ${limits.maxCheckpointBytes}`;
+    throw badRequest(
+      "path",
+      `you have ${count} checkpoints of ${bytes} bytes; ${most}: delete some, or give them a TTL`,
+    );
+  }
+
+  /** Notes that an ephemeral checkpoint is in use, to the minute. */
   noteUse({ folder, isEphemeral, usedAt }: CheckpointRecord): void {
     const { store, clock, logger } = this.#parts;
     if (!isEphemeral || clock.now() - usedAt < 60_000) return;

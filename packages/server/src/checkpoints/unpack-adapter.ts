@@ -1,4 +1,5 @@
-import { mkdir } from "node:fs/promises";
+import { mkdir, open } from "node:fs/promises";
+import path from "node:path";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { findDamage, manifestFile, readManifest } from "./manifest.js";
@@ -12,8 +13,8 @@ const adapterFiles = new Set([
   manifestFile,
 ]);
 
-/** Largest JSON file: longer files are not configurations, and would be parsed whole. */
-const maxJsonBytes = 1 << 19;
+/** Largest JSON file, and largest list of tensors: both are parsed whole. */
+const [maxJsonBytes, maxHeaderBytes] = [1 << 19, 1 << 20];
 
 /** Unpacks the adapter in a tar archive (packed or not) into a folder; links and paths are ignored. */
 export async function unpackAdapter(
@@ -56,10 +57,29 @@ export async function unpackAdapter(
     if (error instanceof ApiError) throw error;
     throw badRequest("body", `is not a tar archive: ${String(error)}`);
   }
+  await checkHeaders(folder);
   await checkManifest(folder);
 }
 
-/** Verifies the files of an adapter with a manifest. */
+async function checkHeaders(folder: string): Promise<void> {
+  for (const name of adapterFiles) {
+    if (!name.endsWith(".safetensors")) continue;
+    const file = await open(path.join(folder, name)).catch(() => undefined);
+    if (!file) continue;
+    const size = Buffer.alloc(8);
+    try {
+      await file.read(size, 0, size.length, 0);
+    } finally {
+      await file.close();
+    }
+    const headerBytes = size.readBigUInt64LE();
+    if (headerBytes <= maxHeaderBytes) continue;
+    const problem = `the list of tensors in ${name} has ${headerBytes} bytes; the limit is ${maxHeaderBytes}`;
+    throw badRequest("body", problem);
+  }
+}
+
+/** An adapter that says what its files must be like is taken at its word. */
 async function checkManifest(folder: string): Promise<void> {
   const files = Object.entries((await readManifest(folder))?.files ?? {});
   const wanted = Object.fromEntries(files.filter(([name]) => adapterFiles.has(name)));

@@ -5,7 +5,7 @@ import type { EngineDevice } from "@tinker-ts/engine";
 import { embeddedModelId } from "../engine-port/embedded-model.js";
 import type { EngineKit, ModelFacts } from "../engine-port/engine-kit.js";
 import type { EnginePort, LoadedModel } from "../engine-port/engine-port.js";
-import { ApiError, notFound } from "../errors/api-error.js";
+import { ApiError, notFound, unavailable } from "../errors/api-error.js";
 import { isMissing } from "../errors/storage-failure.js";
 import type { Logger } from "../log/logger.js";
 import type { RunPrecision } from "../store/models-table.js";
@@ -199,6 +199,8 @@ export class BaseModels {
   }
 
   async #loadNow(name: string, precision: RunPrecision): Promise<LoadedModel> {
+    // An engine that starts after the end would keep the process.
+    if (this.#stopping.signal.aborted) throw unavailable("the server is shutting down");
     const { folder } = await this.find(name);
     const startedAt = performance.now();
     const engine = await this.#startEngine();

@@ -1,6 +1,6 @@
 import type { ParameterExport } from "@tinker-ts/engine";
 import type { FrozenWeights } from "../engine-port/engine-port.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { CheckpointRecord } from "../store/checkpoints-table.js";
 import { adapterOptions } from "./adapter-options.js";
 import type { BaseModels } from "./base-models.js";

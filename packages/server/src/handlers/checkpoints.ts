@@ -56,7 +56,7 @@ export function checkpointHandlers(
 
     listUserCheckpoints({ caller, query }) {
       const { limit, offset } = pageOf(query, 100);
-      const totalCount = store.checkpoints.count(caller.owner);
+      const { count: totalCount } = store.checkpoints.usage(caller.owner);
       const page = store.checkpoints.byOwner(caller.owner, limit, offset);
       return { checkpoints: page.map(toCheckpoint), cursor: { limit, offset, totalCount } };
     },

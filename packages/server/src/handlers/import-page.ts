@@ -44,6 +44,7 @@ async function importCheckpoint(
     }
   };
   refuseTaken();
+  checkpoints.checkQuota(owner);
   const { folders } = checkpoints;
   const upload = `upload-${randomBytes(12).toString("hex")}`;
   try {
@@ -58,7 +59,7 @@ async function importCheckpoint(
     const base = await bases.find(baseModel);
     const foreign = await folders.readForeign(upload, base.folder).catch(explain);
     const { lora, state, samplingOnly } = foreign;
-    checkFinite(state);
+    await context.loop.run(owner, checkFinite(state));
     const isTrainable = type === "training";
     if (isTrainable && samplingOnly !== undefined) {
       throw badRequest(
@@ -102,15 +103,25 @@ async function importCheckpoint(
   }
 }
 
-/** Rejects non-finite values, which would spread to every result. */
-function checkFinite({ tensors, optimizer }: ParameterExport): void {
+/** Numbers that are looked at before others may have a turn. */
+const valuesPerSlice = 1 << 18;
+
+/** One number that is none would spoil everything that is computed with it. */
+function* checkFinite({ tensors, optimizer }: ParameterExport): Generator<void, void, void> {
   const groups = { weights: tensors, ...optimizer };
   for (const group of Object.values(groups)) {
     if (typeof group === "number") continue;
     for (const [name, { data }] of group) {
-      const bad = data.find((value) => !Number.isFinite(value));
-      if (bad !== undefined) {
-        throw badRequest("body", `${name} holds ${bad}; all numbers of an adapter must be finite`);
+      for (let start = 0; start < data.length; start += valuesPerSlice) {
+        const slice = data.subarray(start, start + valuesPerSlice);
+        const bad = slice.find((value) => !Number.isFinite(value));
+        if (bad !== undefined) {
+          throw badRequest(
+            "body",
+            `${name} holds ${bad}; all numbers of an adapter must be finite`,
+          );
+        }
+        yield;
       }
     }
   }

@@ -37,7 +37,7 @@ export function runHandlers(
         isAccessible: isAccessible(query),
         projectId: query["project_id"] ?? null,
       };
-      return listRuns(store, filter, pageOf(query, 20));
+      return context.loop.run(caller.owner, listRuns(store, filter, pageOf(query, 20)));
     },
 
     getTrainingRun: ({ caller, query, params }) =>

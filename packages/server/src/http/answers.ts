@@ -7,6 +7,7 @@ import {
   type WireTypeName,
 } from "tinker-ts/wire";
 import { ApiError } from "../errors/api-error.js";
+import type { LoopTurns } from "../loop-turns.js";
 
 /** A JSON answer; its length is always told, because clients take a 400 without one for a broken proxy. */
 export function jsonResponse(
@@ -23,6 +24,47 @@ export function jsonResponse(
       ...headers,
     },
   });
+}
+
+/** How deep values are written part by part; what lies deeper is short, such as an entry of a list. */
+const maxPartDepth = 5;
+/** Length of text between two turns of the event loop at most. */
+const sliceLength = 1 << 16;
+
+/** A JSON answer of any size, written in slices. */
+export async function largeJsonResponse(
+  loop: LoopTurns,
+  owner: string,
+  json: unknown,
+  headers: Readonly<Record<string, string>>,
+): Promise<Response> {
+  const parts: string[] = [];
+  let length = 0;
+  const write = (text: string): void => {
+    length += text.length;
+    parts.push(text);
+  };
+  function* writeParts(value: unknown, depth: number): Generator<void, void, void> {
+    if (length > sliceLength) {
+      length = 0;
+      yield;
+    }
+    if (typeof value !== "object" || value === null || depth >= maxPartDepth) {
+      write(stringifyJson(value ?? null));
+      return;
+    }
+    const isList = Array.isArray(value);
+    const entries = Object.entries(value).filter(([, one]) => isList || one !== undefined);
+    write(isList ? "[" : "{");
+    for (const [index, [name, one]] of entries.entries()) {
+      write(`${index > 0 ? "," : ""}${isList ? "" : `${JSON.stringify(name)}:`}`);
+      yield* writeParts(one, depth + 1);
+    }
+    write(isList ? "]" : "}");
+  }
+  await loop.run(owner, writeParts(json, 0));
+  const bytes = parts.map((part) => Buffer.from(part));
+  return bytesResponse(Buffer.concat(bytes), "application/json", headers);
 }
 
 /** The JSON answer of a wire type. */

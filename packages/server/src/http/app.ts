@@ -2,15 +2,14 @@ import { Hono, type Context } from "hono";
 import { encodeJson, routes, type Route, type RouteName } from "tinker-ts/wire";
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
-import { UndecodableBody } from "../decoding/undecodable-body.js";
+import { InvalidBody } from "../workers/invalid-body.js";
 import { ApiError } from "../errors/api-error.js";
 import type { Logger } from "../log/logger.js";
 import { emptyResponse, jsonResponse, typedResponse } from "./answers.js";
-import type { BodyBudget } from "./body-budget.js";
 import { bodyRules } from "./body-rules.js";
 import type { AnswerRefused, Call, Handlers } from "./call.js";
 import { answerErrors, type TellError } from "./error-answers.js";
-import { readBody, type TypedBodyParts } from "./read-body.js";
+import { BodyRoom, readBody, type TypedBodyParts } from "./read-body.js";
 import { checkOrigin, corsHeaders, preflightResponse, type BrowserRules } from "./same-origin.js";
 
 /** A page outside the route table, such as a download; it authenticates by itself if it wants to. */
@@ -36,7 +35,6 @@ export interface AppParts extends TypedBodyParts {
   readonly answerRefused: AnswerRefused;
   readonly pages: readonly ExtraPage[];
   readonly authenticator: Authenticator;
-  readonly budget: BodyBudget;
   readonly browsers: BrowserRules;
   readonly logger: Logger;
   /** Messages to clients do not show it. */
@@ -115,7 +113,7 @@ async function handle(
   const request = context.req.raw;
   const caller = openRoutes.has(name) ? nobody : authenticate(parts, request);
   const { owner } = caller;
-  const room = parts.budget.open(owner);
+  const room = new BodyRoom(parts.scheduler, owner);
   const streams: Promise<unknown>[] = [];
   try {
     const rules = bodyRules(name, parts.limits);
@@ -145,7 +143,7 @@ async function handle(
     if (route.response === null) return emptyResponse();
     return jsonResponse(encodeJson(route.response, answer as never));
   } catch (error) {
-    if (!(error instanceof UndecodableBody)) throw error;
+    if (!(error instanceof InvalidBody)) throw error;
     return typedResponse("UntypedAPIFuture", await parts.answerRefused(name, caller, error));
   } finally {
     if (streams.length === 0) room.release();

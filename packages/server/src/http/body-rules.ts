@@ -1,5 +1,5 @@
 import type { RouteName } from "tinker-ts/wire";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 
 /** What holds for the body of an endpoint. */
 export interface BodyRules {

@@ -1,7 +1,7 @@
 import type { Route, routes, RouteName, WireInput, WireTypeName, WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
-import type { ReceivedPass } from "../decoding/received-pass.js";
-import type { UndecodableBody } from "../decoding/undecodable-body.js";
+import type { ReceivedPass } from "../workers/received-pass.js";
+import type { InvalidBody } from "../workers/invalid-body.js";
 
 type RouteOf<N extends RouteName> = (typeof routes)[N];
 
@@ -42,7 +42,7 @@ export type Handler<N extends RouteName = RouteName> = (
 export type AnswerRefused = (
   name: RouteName,
   caller: Principal,
-  error: UndecodableBody,
+  error: InvalidBody,
 ) => Promise<WireInput<"UntypedAPIFuture">>;
 
 /** A handler for every endpoint of the route table. */

@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { getRequestListener } from "@hono/node-server";
-import { noteArrived } from "./arrived-bodies.js";
 
 /** A port that is listened on. */
 export interface Listening {
@@ -24,10 +23,7 @@ export async function listen(
   host: string,
   port: number,
 ): Promise<Listening> {
-  const listener = getRequestListener((request, { incoming }) => {
-    noteArrived(request, (incoming as WithBody).rawBody);
-    return answer(request);
-  });
+  const listener = getRequestListener(answer);
   const server = createServer((incoming, outgoing) => {
     // A moment later what came together with the head is there too.
     queueMicrotask(() => {

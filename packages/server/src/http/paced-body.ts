@@ -1,5 +1,5 @@
 import { ApiError } from "../errors/api-error.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { Clock } from "../time/clock.js";
 
 /** How often the pace is looked at. */

@@ -1,27 +1,27 @@
 import type { WireTypeName, WireValue } from "tinker-ts/wire";
-import type { BodyDecoder } from "../decoding/body-decoder.js";
-import type { JsonText } from "../decoding/json-scan.js";
-import type { JsonTextForm } from "../decoding/json-text.js";
-import type { ReceivedPass } from "../decoding/received-pass.js";
-import { ApiError } from "../errors/api-error.js";
-import type { ServerLimits } from "../limits.js";
+import { ApiError, tooMany } from "../errors/api-error.js";
+import type { ServerLimits } from "../prices.js";
+import type { LoopTurns } from "../loop-turns.js";
+import type { ServerScheduler, Turn } from "../scheduler.js";
 import type { Clock } from "../time/clock.js";
-import { arrivedBody } from "./arrived-bodies.js";
-import type { BodyRoom } from "./body-budget.js";
 import type { BodyRules } from "./body-rules.js";
 import type { IgnoredFields } from "./ignored-fields.js";
-import { GatheredParts } from "./gathered-parts.js";
+import type { JsonForm } from "../workers/read-json.js";
+import type { ReceivedPass } from "../workers/received-pass.js";
+import type { Workers } from "../workers/workers.js";
 import { pacedBody, smallBody } from "./paced-body.js";
-import type { TurnBudget } from "./turn-budget.js";
 
 /** Bodies up to this length, when they say it, are read at once. */
 const smallBytes = 16 * 1024;
+/** Connections bring thousands of parts of a large body, and each would be handed to a worker by itself. */
+const pieceBytes = 1 << 20;
 
 /** What bodies are read with. */
 export interface BodyParts {
   readonly limits: ServerLimits;
-  readonly decoder: BodyDecoder;
-  readonly turns: TurnBudget;
+  readonly workers: Workers;
+  readonly scheduler: ServerScheduler;
+  readonly loop: LoopTurns;
   readonly clock: Clock;
 }
 
@@ -40,12 +40,41 @@ export interface ExpectedBody {
 
 /** The texts of JSON in a body that has arrived; it counts as one of its owner's until it is let go. */
 export interface JsonBody {
-  readonly texts: readonly JsonText[];
+  readonly texts: readonly string[];
   readonly release: () => void;
 }
 
 /** Receives JSON within the limits of the server. */
-export type OpenJson = (request: Request, owner: string, form: JsonTextForm) => Promise<JsonBody>;
+export type OpenJson = (request: Request, owner: string, form: JsonForm) => Promise<JsonBody>;
+
+/**
+ * The memory of a body under way, from its first byte to its answer. What counts is what has arrived, not what was
+ * announced, and an owner gets at most half of what the others leave.
+ */
+export class BodyRoom {
+  readonly #scheduler: ServerScheduler;
+  readonly #owner: string;
+  #turns: Turn[] = [];
+
+  constructor(scheduler: ServerScheduler, owner: string) {
+    this.#scheduler = scheduler;
+    this.#owner = owner;
+  }
+
+  /** Takes more, or refuses when there is none left. */
+  take(size: number): void {
+    const request = { resource: "bodies", owner: this.#owner, size } as const;
+    const turn = this.#scheduler.tryTurn(request, 1 / 2);
+    if (turn) this.#turns.push(turn);
+    else throw tooMany("too many large requests of yours at once; try again in a moment", 1000);
+  }
+
+  /** Gives everything back. */
+  release(): void {
+    for (const turn of this.#turns) turn.end();
+    this.#turns = [];
+  }
+}
 
 /** Reads, decompresses and decodes the body of a request; refuses what is too large before reading it. */
 export async function readBody(
@@ -55,16 +84,13 @@ export async function readBody(
 ): Promise<unknown> {
   const isCompressed = checkEncoding(request);
   const received = await receive(parts, request, rules, room);
-  await parts.turns.enter();
+  await parts.loop.enter();
   const mediaType = request.headers.get("content-type") ?? "application/json";
   const form = mediaType.includes("application/x-protobuf") ? "proto" : "json";
   const { maxDecompressedBytes } = rules;
   const limits = { ...parts.limits, maxDecompressedBytes };
-  const { value: body, ignored } = await parts.decoder.decode(
-    received,
-    { typeName, form, isCompressed, limits: pickLimits(limits) },
-    owner,
-  );
+  const what = { typeName, form, isCompressed, limits: pickLimits(limits) } as const;
+  const { value: body, ignored } = await parts.workers.body(owner, received, what);
   parts.ignoredFields.note(request, typeName, ignored);
   // What came is gone by now; what is left of it is what will be kept.
   room.release();
@@ -85,17 +111,23 @@ export async function receive(
   if (declaredBytes > maxBytes) throw tooLarge(maxBytes);
   // Nearly all bodies are small; the stream of one takes longer to make than to read.
   if (declaredBytes > 0 && declaredBytes <= smallBytes) {
-    const whole = arrivedBody(request) ?? (await smallBody(request, clock));
+    const whole = await smallBody(request, clock);
     if (!rules.isSignal) room.take(whole.length);
     return [whole];
   }
-  const parts = new GatheredParts();
+  const pieces: Uint8Array[] = [];
+  let [parts, partBytes, sizeBytes]: [Uint8Array[], number, number] = [[], 0, 0];
   for await (const part of request.body ? pacedBody(request.body, limits, clock) : []) {
-    if (parts.sizeBytes + part.length > maxBytes) throw tooLarge(maxBytes);
+    sizeBytes += part.length;
+    if (sizeBytes > maxBytes) throw tooLarge(maxBytes);
     if (!rules.isSignal) room.take(part.length);
-    parts.add(part);
+    parts.push(part);
+    partBytes += part.length;
+    if (partBytes < pieceBytes) continue;
+    pieces.push(Buffer.concat(parts));
+    [parts, partBytes] = [[], 0];
   }
-  return parts.take();
+  return parts.length === 0 ? pieces : [...pieces, Buffer.concat(parts)];
 }
 
 /** Whether a body is compressed, in the one way that is known. */

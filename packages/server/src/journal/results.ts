@@ -1,10 +1,10 @@
 import { encodeJson, hasProto, type WireInput, type WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
-import type { PassDecoder } from "../decoding/pass-decoder.js";
+import type { Workers } from "../workers/workers.js";
 import { gone, notFound, tooMany } from "../errors/api-error.js";
 import { bytesResponse, jsonResponse, typedResponse } from "../http/answers.js";
 import type { Call, HandlersOf } from "../http/call.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { ServerScheduler } from "../scheduler.js";
 import type { Sessions } from "../sessions/sessions.js";
@@ -26,7 +26,7 @@ export interface ResultsParts {
   readonly sessions: Sessions;
   readonly scheduler: ServerScheduler;
   /** Turns results into JSON. */
-  readonly passes: PassDecoder;
+  readonly workers: Workers;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limits: ServerLimits;
@@ -207,7 +207,7 @@ export class Results {
     const timing = timingOf(settled);
     if (!hasProto(resultType)) return bytesResponse(bytes, "application/json", timing);
     if (acceptsProto) return bytesResponse(bytes, "application/x-protobuf", timing);
-    const json = await this.#parts.passes.toJson(owner, resultType, bytes);
+    const json = await this.#parts.workers.resultJson(owner, resultType, bytes);
     return bytesResponse(json, "application/json", timing);
   }
 }

@@ -33,7 +33,14 @@ export class MetricsRegistry {
 
   /** A number that is read on each scrape. */
   gauge(name: string, help: string, read: () => number): void {
-    this.#families.set(name, { type: "gauge", help, lines: () => [`${name} ${read()}`] });
+    this.gauges(name, help, () => [{ labels: {}, value: read() }]);
+  }
+
+  /** Several values of one name, told apart by their labels. */
+  gauges(name: string, help: string, read: () => readonly { labels: Labels; value: number }[]) {
+    const lines = (): string[] =>
+      read().map(({ labels, value }) => `${name}${formatLabels(labels)} ${value}`);
+    this.#families.set(name, { type: "gauge", help, lines });
   }
 
   histogram(name: string, help: string, bounds: readonly number[]): Histogram {

@@ -1,4 +1,5 @@
-import type { PromptEncoder, TextSource } from "../decoding/prompt-encoder.js";
+import type { TextSource, Workers } from "../workers/workers.js";
+import type { WhenReady } from "../sampling/sample-requests.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
 import type { ThinkingMarks } from "../structure/answer-grammar.js";
 import { ChatChoice, type ChatDelta } from "./answer/chat-choice.js";
@@ -15,7 +16,8 @@ import {
   openModel,
   streamedAnswer,
   systemFingerprint,
-  wholeAnswer,
+  checkPrice,
+  largeAnswer,
   type OpenAiCall,
   type OpenAiParts,
   type OpenModel,
@@ -43,16 +45,10 @@ export async function prepareChat(
   const { tokenizer, ends } = model.text;
   const template = await templateOf(tokenizer, request.model);
   const format = answerFormat(template.source, (token) => tokenizer.tokenToId(token) !== null);
-  const prompt = await chatPrompt(
-    parts.core.prompts,
-    caller.owner,
-    model.text,
-    request,
-    format.thinking,
-  );
+  const { workers } = parts.core.context;
+  const prompt = await chatPrompt(workers, caller.owner, model.text, request, format.thinking);
   const { startsThinking } = prompt;
-  const { grammars } = parts.core.context;
-  const constraint = await answerConstraint(grammars, caller.owner, tokenizer, {
+  const constraint = await answerConstraint(workers, caller.owner, tokenizer, {
     start: { format, startsThinking, mayThink: mayThink(format, prompt) },
     format: request.format,
     tools: request,
@@ -65,6 +61,15 @@ export async function prepareChat(
     constraint,
     param: "messages",
   });
+  if (!request.stream) {
+    const fields = {
+      samples: "n",
+      tokens: "max_tokens",
+      logprobs: "top_logprobs",
+      prompt: "prompt_logprobs",
+    };
+    checkPrice(parts, [order], { form: "chat", promptCopies: 1 }, fields);
+  }
   const newChoice = (): ChatChoice =>
     new ChatChoice({
       tokenizer,
@@ -108,7 +113,13 @@ async function wholeChat(
     choices[sampleIndex]!.push(token);
   });
   for (const { choice } of choices) choice.finish();
-  return wholeAnswer(call, {
+  const { loop } = parts.core.context;
+  const scores = promptLogprobs(model.text.tokenizer, order.prompt, result);
+  const scored =
+    request.promptLogprobs === null
+      ? {}
+      : { prompt_logprobs: await loop.run(call.caller.owner, scores) };
+  return largeAnswer(parts, call, {
     ...answerHead(parts, "chatcmpl-"),
     object: "chat.completion",
     model: request.model,
@@ -124,9 +135,7 @@ async function wholeChat(
     system_fingerprint: systemFingerprint,
     ...(request.returnsTokenIds ? { prompt_token_ids: [...order.prompt] } : {}),
     ...(request.returnsPromptText ? { prompt_text: prompt.text } : {}),
-    ...(request.promptLogprobs === null
-      ? {}
-      : { prompt_logprobs: promptLogprobs(model.text.tokenizer, order.prompt, result) }),
+    ...scored,
   });
 }
 
@@ -136,7 +145,7 @@ function streamChat(
   call: OpenAiCall,
 ): Promise<Response> {
   const { request, order } = prepared;
-  return streamedAnswer(parts, call, async (send, signal) => {
+  return streamedAnswer(parts, call, async (send, signal, whenReady) => {
     const head = {
       ...answerHead(parts, "chatcmpl-"),
       object: "chat.completion.chunk",
@@ -173,7 +182,7 @@ function streamChat(
       sendRole(index);
       sendDeltas(index, choices[index]!.push(token));
     };
-    const result = await runChat(parts, prepared, call, signal, onToken);
+    const result = await runChat(parts, prepared, call, signal, onToken, whenReady);
     for (const [index, { choice }] of choices.entries()) {
       sendRole(index);
       sendDeltas(index, choice.finish());
@@ -198,11 +207,13 @@ export async function runChat(
   { caller }: OpenAiCall,
   signal: AbortSignal,
   onToken: (event: TokenEvent) => void,
+  whenReady?: WhenReady,
 ): Promise<SampleResult> {
   const [result] = await core.streams.run(caller, model.target, [order], {
     signal,
     route: "chat",
     onToken: (_, event) => onToken(event),
+    whenReady,
   });
   return result!;
 }
@@ -234,6 +245,7 @@ class ChoiceRecord {
   readonly choice: ChatChoice;
   hasBegun = false;
   readonly #wantsLogprobs: boolean;
+  readonly #keepsTokens: boolean;
   readonly #writer: LogprobWriter;
   #tokens: number[] = [];
   #entries: object[] = [];
@@ -241,11 +253,12 @@ class ChoiceRecord {
   constructor({ request, model, newChoice }: PreparedChat) {
     this.choice = newChoice();
     this.#wantsLogprobs = request.logprobs;
+    this.#keepsTokens = request.returnsTokenIds;
     this.#writer = new LogprobWriter(model.text.tokenizer, request.namesTokensById);
   }
 
   push(token: GeneratedToken): readonly ChatDelta[] {
-    this.#tokens.push(token.token);
+    if (this.#keepsTokens) this.#tokens.push(token.token);
     if (this.#wantsLogprobs) this.#entries.push(this.#writer.chatEntry(token));
     return this.choice.push(token.token);
   }
@@ -276,7 +289,7 @@ interface ChatPrompt {
 
 /** Renders the messages of a request with the model's own template. */
 async function chatPrompt(
-  prompts: PromptEncoder,
+  workers: Workers,
   owner: string,
   text: TextSource,
   request: ChatRequest,
@@ -290,7 +303,7 @@ async function chatPrompt(
     ...(isOffered ? { tools: tools.map(({ json }) => json) } : {}),
   };
   const chat = { messages, options, continuesFinalMessage };
-  const encoded = await prompts.encodeChat(owner, text, chat);
+  const encoded = await workers.chat(owner, text, chat);
   if ("problem" in encoded) throw invalid(encoded.field, encoded.problem);
   return { ...encoded, startsThinking: endsInThoughts(encoded.text, request, marks) };
 }

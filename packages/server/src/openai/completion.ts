@@ -1,5 +1,7 @@
+import { setImmediate } from "node:timers/promises";
 import type { SampleResult, TokenEvent } from "@tinker-ts/engine";
 import type { Tokenizer } from "@tinker-ts/hub";
+import type { WhenReady } from "../sampling/sample-requests.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
 import { ChoiceText } from "./answer/choice-text.js";
 import { bounded, LogprobWriter, type GeneratedToken } from "./answer/logprobs.js";
@@ -13,7 +15,8 @@ import {
   openModel,
   streamedAnswer,
   systemFingerprint,
-  wholeAnswer,
+  checkPrice,
+  largeAnswer,
   type OpenAiCall,
   type OpenAiParts,
   type OpenModel,
@@ -25,6 +28,9 @@ interface Prepared {
   readonly orders: readonly SampleOrder[];
 }
 
+/** Choices of a stream that end before others have a turn. */
+const choicesPerTurn = 8;
+
 /** Answers a completion. */
 export async function completion(
   parts: OpenAiParts,
@@ -32,8 +38,8 @@ export async function completion(
   call: OpenAiCall,
 ): Promise<Response> {
   const model = await openModel(parts, request.model, call.caller);
-  const { grammars } = parts.core.context;
-  const constraint = await answerConstraint(grammars, call.caller.owner, model.text.tokenizer, {
+  const { workers } = parts.core.context;
+  const constraint = await answerConstraint(workers, call.caller.owner, model.text.tokenizer, {
     start: { format: { calls: "tagged", thinking: null }, startsThinking: false, mayThink: false },
     format: request.format,
     tools: { tools: [], choice: "none", isParallel: true },
@@ -51,6 +57,13 @@ export async function completion(
       param: request.prompts.length === 1 ? "prompt" : `prompt[${index}]`,
     }),
   );
+  // A stream is not kept; with the log-probabilities of an echo it begins when everything is known.
+  if (!request.stream || echoed !== null) {
+    const prompt = request.echo ? "echo" : "prompt_logprobs";
+    const fields = { samples: "n", tokens: "max_tokens", logprobs: "logprobs", prompt };
+    const copies = request.echo || request.promptLogprobs !== null ? request.n : 1;
+    checkPrice(parts, orders, { form: "completion", promptCopies: copies }, fields);
+  }
   parts.core.streams.checkRoom(call.caller.owner);
   const prepared = { request, model, orders };
   return request.stream ? streamed(parts, prepared, call) : whole(parts, prepared, call);
@@ -64,7 +77,7 @@ async function tokensOf(
   { caller }: OpenAiCall,
 ): Promise<Int32Array[]> {
   const texts = prompts.filter((prompt) => typeof prompt === "string");
-  const encoded = await core.prompts.encode(caller.owner, text, texts, addsSpecialTokens);
+  const encoded = await core.context.workers.tokens(caller.owner, text, texts, addsSpecialTokens);
   let next = 0;
   return prompts.map((prompt) =>
     typeof prompt === "string" ? encoded[next++]! : Int32Array.from(prompt),
@@ -72,19 +85,21 @@ async function tokensOf(
 }
 
 async function whole(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): Promise<Response> {
-  const { request, model, orders } = prepared;
-  const choices = newChoices(prepared);
+  const { request, orders } = prepared;
+  const choices = await newChoices(parts, prepared, call);
   const results = await run(parts, prepared, call, call.signal, (index, token) => {
     choices[index]!.push(token);
   });
-  return wholeAnswer(call, {
+  const shown = await showPrompts(parts, prepared, call, results);
+  return largeAnswer(parts, call, {
     ...answerHead(parts, "cmpl-"),
     object: "text_completion",
     model: request.model,
     choices: choices.map((choice, index) => {
       const result = results[Math.floor(index / request.n)]!;
       const order = orders[Math.floor(index / request.n)]!;
-      choice.beginWith(result);
+      const { echo, logprobs } = shown[Math.floor(index / request.n)]!;
+      choice.beginWith(echo);
       choice.finish();
       return {
         index,
@@ -94,9 +109,7 @@ async function whole(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): 
         ...(request.returnsTokenIds
           ? { prompt_token_ids: [...order.prompt], token_ids: choice.takeTokens() }
           : {}),
-        ...(request.promptLogprobs === null
-          ? {}
-          : { prompt_logprobs: promptLogprobs(model.text.tokenizer, order.prompt, result) }),
+        ...(request.promptLogprobs === null ? {} : { prompt_logprobs: logprobs }),
       };
     }),
     usage: usage(prepared, choices, results),
@@ -106,14 +119,14 @@ async function whole(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): 
 
 function streamed(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): Promise<Response> {
   const { request, orders } = prepared;
-  return streamedAnswer(parts, call, async (send, signal) => {
+  return streamedAnswer(parts, call, async (send, signal, whenReady) => {
     const head = {
       ...answerHead(parts, "cmpl-"),
       object: "text_completion",
       model: request.model,
       system_fingerprint: systemFingerprint,
     };
-    const choices = newChoices(prepared);
+    const choices = await newChoices(parts, prepared, call);
     const sendChoice = (index: number, more: object = {}): void => {
       const choice = choices[index]!;
       const isFirst = !choice.hasBegun;
@@ -131,16 +144,21 @@ function streamed(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): Pro
     };
     // The prompt's log-probabilities are known at the end only, and everything else with them.
     const waits = request.echo && request.logprobs !== null;
-    const results = await run(parts, prepared, call, signal, (index, token) => {
+    const echoes = waits ? [] : await showPrompts(parts, prepared, call, null);
+    const onToken = (index: number, token: GeneratedToken): void => {
       if (signal.aborted) return;
       const choice = choices[index]!;
-      if (!waits) choice.beginWith(null);
+      if (!waits) choice.beginWith(echoes[Math.floor(index / request.n)]!.echo);
       choice.push(token);
       if (!waits && choice.hasText) sendChoice(index);
-    });
+    };
+    const results = await run(parts, prepared, call, signal, onToken, whenReady);
+    const shown = waits ? await showPrompts(parts, prepared, call, results) : echoes;
     for (const [index, choice] of choices.entries()) {
+      await whenReady();
+      if (index % choicesPerTurn === 0) await setImmediate();
       const result = results[Math.floor(index / request.n)]!;
-      choice.beginWith(result);
+      choice.beginWith(shown[Math.floor(index / request.n)]!.echo);
       choice.finish();
       sendChoice(index, {
         finish_reason: result.samples[index % request.n]!.stopReason,
@@ -158,19 +176,33 @@ function run(
   { caller }: OpenAiCall,
   signal: AbortSignal,
   onToken: (choice: number, token: GeneratedToken) => void,
+  whenReady?: WhenReady,
 ): Promise<readonly SampleResult[]> {
   return core.streams.run(caller, model.target, orders, {
     signal,
     route: "completions",
+    whenReady,
     onToken: (order, { sampleIndex, ...token }: TokenEvent) =>
       onToken(order * request.n + sampleIndex, token),
   });
 }
 
-function newChoices(prepared: Prepared): readonly CompletionChoice[] {
+function newChoices(
+  { core }: OpenAiParts,
+  prepared: Prepared,
+  { caller }: OpenAiCall,
+): Promise<readonly CompletionChoice[]> {
   const { request, orders } = prepared;
-  return orders.flatMap(({ prompt }) =>
-    Array.from({ length: request.n }, () => new CompletionChoice(prepared, prompt)),
+  return core.context.loop.run(
+    caller.owner,
+    (function* () {
+      const choices: CompletionChoice[] = [];
+      while (choices.length < orders.length * request.n) {
+        choices.push(new CompletionChoice(prepared));
+        yield;
+      }
+      return choices;
+    })(),
   );
 }
 
@@ -201,12 +233,78 @@ const noLists = (): LogprobLists => ({
   text_offset: [],
 });
 
-/** One continuation in progress. */
+/** A prompt in front of its continuations, with its log-probabilities where they are asked for. */
+interface Echo {
+  readonly text: string;
+  readonly lists: LogprobLists | null;
+}
+
+function showPrompts(
+  { core }: OpenAiParts,
+  prepared: Prepared,
+  { caller }: OpenAiCall,
+  results: readonly SampleResult[] | null,
+) {
+  return core.context.loop.run(caller.owner, promptsOf(prepared, results));
+}
+
+/** What an answer shows of each prompt: made once, however many choices show it. */
+function* promptsOf(
+  { request, model, orders }: Prepared,
+  results: readonly SampleResult[] | null,
+): Generator<void, { echo: Echo | null; logprobs: unknown }[], void> {
+  const { tokenizer } = model.text;
+  const writer = new LogprobWriter(tokenizer, request.namesTokensById);
+  const shown: { echo: Echo | null; logprobs: unknown }[] = [];
+  for (const [index, { prompt }] of orders.entries()) {
+    const result = results?.[index];
+    const echo = request.echo ? yield* echoOf(request, tokenizer, writer, prompt, result) : null;
+    const isScored = result !== undefined && request.promptLogprobs !== null;
+    const logprobs = isScored ? yield* promptLogprobs(tokenizer, prompt, result) : null;
+    shown.push({ echo, logprobs });
+  }
+  return shown;
+}
+
+function* echoOf(
+  { logprobs }: CompletionRequest,
+  tokenizer: Tokenizer,
+  writer: LogprobWriter,
+  prompt: Int32Array,
+  result: SampleResult | undefined,
+): Generator<void, Echo, void> {
+  const lists = noLists();
+  const decoder = tokenizer.incrementalDecoder({ skipSpecialTokens: true });
+  let text = "";
+  for (const [position, token] of prompt.entries()) {
+    yield;
+    if (logprobs !== null) {
+      const logprob = result?.promptLogprobs?.[position] ?? NaN;
+      const top = result?.topkPromptLogprobs?.[position] ?? undefined;
+      const scored = { token, logprob, ...(top ? { top } : {}) };
+      noteToken(lists, writer, scored, { place: text.length, isFirst: position === 0 });
+    }
+    text += decoder.push(token);
+  }
+  return { text: text + decoder.flush(), lists: logprobs === null ? null : lists };
+}
+
+function noteToken(
+  lists: LogprobLists,
+  writer: LogprobWriter,
+  token: GeneratedToken,
+  { place, isFirst }: { readonly place: number; readonly isFirst: boolean },
+): void {
+  lists.tokens.push(writer.nameOf(token.token));
+  lists.token_logprobs.push(isFirst ? null : bounded(token.logprob));
+  lists.top_logprobs.push(isFirst ? null : writer.alternatives(token));
+  lists.text_offset.push(place);
+}
+
+/** One continuation in the making. */
 class CompletionChoice {
   hasBegun = false;
   readonly #request: CompletionRequest;
-  readonly #prompt: Int32Array;
-  readonly #tokenizer: Tokenizer;
   readonly #writer: LogprobWriter;
   readonly #text: ChoiceText;
   /** Decodes each token by itself, for its offset in the text. */
@@ -218,11 +316,9 @@ class CompletionChoice {
   #tokens: number[] = [];
   #count = 0;
 
-  constructor({ request, model }: Prepared, prompt: Int32Array) {
+  constructor({ request, model }: Prepared) {
     const { tokenizer, ends } = model.text;
     this.#request = request;
-    this.#prompt = prompt;
-    this.#tokenizer = tokenizer;
     this.#writer = new LogprobWriter(tokenizer, request.namesTokensById);
     this.#text = new ChoiceText(tokenizer, { ...request, modelEnds: ends });
     this.#places = tokenizer.incrementalDecoder();
@@ -240,39 +336,33 @@ class CompletionChoice {
     return this.#pending !== "";
   }
 
-  /** Prepends the prompt for `echo`, with its log-probabilities if they are known. */
-  beginWith(result: SampleResult | null): void {
-    if (this.#isEchoed || !this.#request.echo) return;
+  /** Puts the prompt in front where it is to be echoed. */
+  beginWith(echo: Echo | null): void {
+    if (this.#isEchoed || echo === null) return;
     this.#isEchoed = true;
-    const echoed = this.#tokenizer.decode(this.#prompt, { skipSpecialTokens: true });
-    this.#pending = echoed + this.#pending;
-    if (this.#request.logprobs === null) {
-      this.#place += echoed.length;
-      return;
-    }
-    const generated = this.#lists;
-    const offset = this.#place;
-    this.#lists = noLists();
-    this.#place = 0;
-    const decoder = this.#tokenizer.incrementalDecoder({ skipSpecialTokens: true });
-    for (const [position, token] of this.#prompt.entries()) {
-      const logprob = result?.promptLogprobs?.[position] ?? NaN;
-      const top = result?.topkPromptLogprobs?.[position] ?? undefined;
-      this.#note({ token, logprob, ...(top ? { top } : {}) }, position === 0);
-      this.#place += decoder.push(token).length;
-    }
-    const shift = echoed.length;
-    this.#lists.tokens.push(...generated.tokens);
-    this.#lists.token_logprobs.push(...generated.token_logprobs);
-    this.#lists.top_logprobs.push(...generated.top_logprobs);
-    this.#lists.text_offset.push(...generated.text_offset.map((place) => place + shift));
-    this.#place = offset + shift;
+    this.#pending = echo.text + this.#pending;
+    this.#place += echo.text.length;
+    if (echo.lists === null) return;
+    const {
+      tokens,
+      token_logprobs: logprobs,
+      top_logprobs: tops,
+      text_offset: places,
+    } = this.#lists;
+    this.#lists = {
+      tokens: [...echo.lists.tokens, ...tokens],
+      token_logprobs: [...echo.lists.token_logprobs, ...logprobs],
+      top_logprobs: [...echo.lists.top_logprobs, ...tops],
+      text_offset: [...echo.lists.text_offset, ...places.map((one) => one + echo.text.length)],
+    };
   }
 
   push(token: GeneratedToken): void {
     this.#count += 1;
-    this.#tokens.push(token.token);
-    if (this.#request.logprobs !== null) this.#note(token, false);
+    if (this.#request.returnsTokenIds) this.#tokens.push(token.token);
+    if (this.#request.logprobs !== null) {
+      noteToken(this.#lists, this.#writer, token, { place: this.#place, isFirst: false });
+    }
     this.#place += this.#places.push(token.token).length;
     this.#pending += this.#text.push(token.token);
   }
@@ -295,12 +385,5 @@ class CompletionChoice {
     const tokens = this.#tokens;
     this.#tokens = [];
     return tokens;
-  }
-
-  #note(token: GeneratedToken, isFirst: boolean): void {
-    this.#lists.tokens.push(this.#writer.nameOf(token.token));
-    this.#lists.token_logprobs.push(isFirst ? null : bounded(token.logprob));
-    this.#lists.top_logprobs.push(isFirst ? null : this.#writer.alternatives(token));
-    this.#lists.text_offset.push(this.#place);
   }
 }

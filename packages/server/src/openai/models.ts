@@ -12,8 +12,8 @@ export type Aliases = Readonly<Record<string, string>>;
 /** Maximum number of checkpoints to list, newest first. */
 const maxListed = 1000;
 
-/** Maximum number of similar names in an error. */
-const maxSimilar = 3;
+/** Similar names in an error, names that are compared for them, and the length of these. */
+const [maxSimilar, maxCandidates, maxCompared] = [3, 50, 160];
 
 /** The values of `model`: base models, sampler checkpoints, and aliases of both. */
 export class OpenAiModels {
@@ -107,30 +107,34 @@ export class OpenAiModels {
   }
 
   #unknown(name: string, caller: Principal): OpenAiError {
+    const shown = name.length > maxCompared ? `${name.slice(0, maxCompared)}…` : name;
+    const problem = `the model ${JSON.stringify(shown)} does not exist or is not yours`;
+    // Comparing costs the product of the lengths; no name that could be meant is that long.
+    if (name.length > maxCompared) return modelNotFound(problem);
     const known = [
       ...Object.keys(this.#aliases),
       ...this.#core.bases.names,
       ...this.#core.context.store.checkpoints
-        .byOwner(caller.owner, maxListed, 0)
+        .byOwner(caller.owner, maxCandidates, 0)
         .filter(({ type, isEphemeral }) => type === "sampler" && !isEphemeral)
         .map((checkpoint) => pathOf(checkpoint)),
     ];
     const nearest = known
+      .slice(0, maxCandidates)
+      .filter((candidate) => candidate.length <= maxCompared)
       .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
       .toSorted((a, b) => a.distance - b.distance)
       .slice(0, maxSimilar)
       .map(({ candidate }) => candidate);
     const hint = nearest.length === 0 ? "none is set up" : `the nearest are ${nearest.join(", ")}`;
-    return modelNotFound(
-      `the model ${JSON.stringify(name)} does not exist or is not yours; ${hint}`,
-    );
+    return modelNotFound(`${problem}; ${hint}`);
   }
 }
 
 /** How many characters differ between two names. */
 function editDistance(a: string, b: string): number {
   let before = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= Math.min(a.length, 200); i++) {
+  for (let i = 1; i <= a.length; i++) {
     const row = [i];
     for (let j = 1; j <= b.length; j++) {
       const replaced = before[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);

@@ -1,8 +1,6 @@
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
 import type { Core } from "../core.js";
-import type { JsonText } from "../decoding/json-scan.js";
-import { unfoldJson } from "../decoding/unfold-json.js";
 import { ApiError } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import type { OpenJson } from "../http/read-body.js";
@@ -132,10 +130,10 @@ function checkMediaType(request: Request): void {
   }
 }
 
-function parseBody([text]: readonly JsonText[]) {
+function parseBody([text]: readonly string[]) {
   let json: unknown;
   try {
-    json = unfoldJson(text!);
+    json = JSON.parse(text!);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new OpenAiError(400, `the body is not JSON: ${reason}`);

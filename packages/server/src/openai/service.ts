@@ -4,9 +4,11 @@ import type { Core } from "../core.js";
 import type { ModelText } from "../engine-host/model-text.js";
 import type { SampleTarget } from "../sampling/sample-target.js";
 import type { ModelFacts } from "../engine-port/engine-kit.js";
-import { jsonResponse } from "../http/answers.js";
-import { errorBody } from "./openai-error.js";
-import { eventStream, type SendEvent } from "./answer/event-stream.js";
+import type { SampleOrder } from "../engine-port/engine-port.js";
+import { jsonResponse, largeJsonResponse } from "../http/answers.js";
+import { checkSamplePrice, priceOfSamples, type AnswerShape, type PricePart } from "../prices.js";
+import { errorBody, invalid } from "./openai-error.js";
+import { eventStream, type EventWork } from "./answer/event-stream.js";
 import { toApiError } from "./failure.js";
 import type { OpenAiModels } from "./models.js";
 
@@ -64,11 +66,32 @@ export function wholeAnswer(call: OpenAiCall, json: object): Response {
   return jsonResponse(json, 200, { "x-request-id": call.requestId });
 }
 
-/** A response as server-sent events that ends with `[DONE]`. */
+/** A whole answer of any size. */
+export function largeAnswer(
+  { core }: OpenAiParts,
+  { caller, requestId }: OpenAiCall,
+  json: object,
+): Promise<Response> {
+  const headers = { "x-request-id": requestId };
+  return largeJsonResponse(core.context.loop, caller.owner, json, headers);
+}
+
+/** Refuses what would cost more than the limits; `fields` names the field of each part of the price. */
+export function checkPrice(
+  { core }: OpenAiParts,
+  orders: readonly SampleOrder[],
+  shape: AnswerShape,
+  fields: Readonly<Record<PricePart, string>>,
+): void {
+  const price = priceOfSamples(orders, shape);
+  checkSamplePrice(price, core.context.limits, (part, problem) => invalid(fields[part], problem));
+}
+
+/** An answer in events of the kind that ends with `[DONE]`. */
 export function streamedAnswer(
   parts: OpenAiParts,
   call: OpenAiCall,
-  work: (send: SendEvent, signal: AbortSignal) => Promise<void>,
+  work: EventWork,
 ): Promise<Response> {
   const { clock, limits, logger } = parts.core.context;
   return eventStream(work, {

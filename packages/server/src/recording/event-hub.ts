@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { StudioChange, StudioEvent } from "tinker-ts/wire";
+import { LruMap } from "../lru-map.js";
 import { everyone, type LogsTable } from "../store/logs-table.js";
 import type { Clock } from "../time/clock.js";
 
@@ -32,6 +33,9 @@ interface ChangedRun {
 /** Latest events that are remembered for pages that reconnect. */
 const maxRemembered = 10_000;
 
+/** Runs with a version of their own. */
+const maxVersions = 50_000;
+
 /** Changes of a run within this time are one event. */
 const publishMs = 250;
 
@@ -51,10 +55,11 @@ export class EventHub {
   readonly #listeners = new Set<Listener>();
   readonly #latest = new Map<string, NumberedEvent>();
   readonly #changed = new Map<string, ChangedRun>();
-  readonly #versions = new Map<string, number>();
+  readonly #versions = new LruMap<string, number>(maxVersions);
   #cancelPublish: (() => void) | undefined;
   #isClosed = false;
   #next = 1;
+  #version = 0;
   /** Events before this one are no longer remembered. */
   #since = 1;
 
@@ -68,14 +73,14 @@ export class EventHub {
     return this.#listeners.size > 0;
   }
 
-  /** Grows with every change of a run. */
+  /** Grows with every change of a run; of one that is not remembered, with every change of any. */
   versionOf(run: string): number {
-    return this.#versions.get(run) ?? 0;
+    return this.#versions.get(run) ?? (this.#version > maxVersions ? this.#version : 0);
   }
 
   /** Publishes soon that something of a run has changed; its row in lists always may have. */
   noteChange(owner: string, run: string, ...changes: readonly StudioChange[]): void {
-    this.#versions.set(run, this.versionOf(run) + 1);
+    this.#versions.set(run, ++this.#version);
     const key = JSON.stringify([owner, run]);
     const changed = this.#changed.get(key) ?? { owner, id: run, changes: new Set() };
     this.#changed.set(key, changed);

@@ -1,8 +1,9 @@
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { Mark } from "../store/logs-table.js";
 import { toPlain } from "../store/plain-numbers.js";
 import type { PointKind, PointRow } from "../store/series-batch.js";
+import { LruMap } from "../lru-map.js";
 import { excesses } from "../store/fair-level.js";
 import type { RequestRow } from "../store/requests-table.js";
 import type { Store } from "../store/store.js";
@@ -82,7 +83,7 @@ export class Recorder {
   readonly #limits: ServerLimits;
   #capture: Capture;
   readonly #isOn: boolean;
-  readonly #states = new Map<string, RunState>();
+  readonly #states = new LruMap<string, RunState>(maxStates);
   readonly #work = new Set<Promise<void>>();
   #isClosing = false;
 
@@ -153,7 +154,7 @@ export class Recorder {
         });
       },
       committed: () => {
-        this.#remember(state);
+        this.#states.set(state.logId, state);
         state.kind = kind;
         if (isTouched) state.touchedAt = at;
         if (telling.pass) this.#keepData(state, x, telling.pass, at);
@@ -230,11 +231,14 @@ export class Recorder {
   /** Makes room: removes what is old, and the oldest of owners with more than their share. */
   async tidy(): Promise<void> {
     const { series, exhibits, logs, exhibitFiles } = this.#store;
-    const { maxSeriesBytes, maxExhibitBytes, recordTtlMs } = this.#limits;
+    const { maxSeriesBytes, maxExhibitBytes, recordTtlMs, maxRuns } = this.#limits;
     const now = this.#clock.now();
     const unused = await this.#store.write(() => {
       const dropped: string[] = [];
-      for (const logId of logs.outdated(now - recordTtlMs)) dropped.push(...this.remove(logId));
+      const crowded = logs.crowded(maxRuns).flatMap((owner) => logs.longestUntouched(owner, 20));
+      for (const logId of [...logs.outdated(now - recordTtlMs), ...crowded]) {
+        dropped.push(...this.remove(logId));
+      }
       // What one owner records costs no other owner anything.
       for (const [owner] of excesses(series.sizes(), maxSeriesBytes)) {
         // Curves of runs that still go on stay whatever they take.
@@ -276,7 +280,7 @@ export class Recorder {
     const state = newState(logId, log.owner);
     state.kind = log.kind;
     state.steps = log.steps;
-    this.#remember(state);
+    this.#states.set(state.logId, state);
     return state;
   }
 
@@ -295,14 +299,6 @@ export class Recorder {
       at,
     } as const;
     this.exhibits.add(place, () => dataExhibits(pass, this.capture === "all", `${logId}:${step}`));
-  }
-
-  /** Remembers what is known of a run; of many runs those that were heard of last. */
-  #remember(state: RunState): void {
-    this.#states.delete(state.logId);
-    this.#states.set(state.logId, state);
-    const [oldest] = this.#states.keys();
-    if (this.#states.size > maxStates && oldest !== undefined) this.#states.delete(oldest);
   }
 }
 

@@ -7,15 +7,18 @@ import type { Store } from "../store/store.js";
 import type { Page } from "./query.js";
 
 /** A page of training runs. */
-export function listRuns(
+export function* listRuns(
   store: Store,
   filter: RunFilter,
   { limit, offset }: Page,
-): WireInput<"TrainingRunsResponse"> {
+): Generator<void, WireInput<"TrainingRunsResponse">, void> {
+  const trainingRuns: WireInput<"TrainingRun">[] = [];
+  for (const model of store.models.list(filter, limit, offset)) {
+    trainingRuns.push(toTrainingRun(store, model, filter.owner));
+    yield;
+  }
   return {
-    trainingRuns: store.models
-      .list(filter, limit, offset)
-      .map((model) => toTrainingRun(store, model, filter.owner)),
+    trainingRuns,
     cursor: { limit, offset, totalCount: store.models.count(filter) },
   };
 }

@@ -1,5 +1,5 @@
 import type { WireValue } from "tinker-ts/wire";
-import type { Grammars } from "../decoding/grammars.js";
+import type { Workers } from "../workers/workers.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
 import { badRequest } from "../errors/api-error.js";
 
@@ -56,12 +56,12 @@ export function readExtensions(params: SamplingParams, vocabSize = Infinity): Ex
 
 /** What texts a sample may have, where its request has a schema. */
 export async function schemaConstraint(
-  grammars: Grammars,
+  workers: Workers,
   owner: string,
   params: SamplingParams,
 ): Promise<Pick<SampleOrder, "constraint">> {
   const { schema } = extensionsOf(params);
-  const made = await grammars.make(owner, { json: { schema }, calls: null, thinking: null });
+  const made = await workers.grammar(owner, { json: { schema }, calls: null, thinking: null });
   if ("problem" in made) throw badRequest(`${path}.schema`, made.problem);
   return { constraint: { grammar: made.grammar } };
 }

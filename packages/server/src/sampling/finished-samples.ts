@@ -3,7 +3,7 @@ import type { Principal } from "../auth/principal.js";
 import { badRequest, notFound, tooMany } from "../errors/api-error.js";
 import type { Journal } from "../journal/journal.js";
 import { samplerClient, samplerClientOf } from "../journal/request-ids.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { ServerScheduler } from "../scheduler.js";
 import type { Sessions } from "../sessions/sessions.js";
 import type { SettledSample } from "../store/requests-table.js";

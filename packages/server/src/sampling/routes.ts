@@ -9,6 +9,7 @@ import type { Store } from "../store/store.js";
 import type { FinishedSamples } from "./finished-samples.js";
 import { toPairs } from "./sample-options.js";
 import type { Sampler } from "./sampler.js";
+import type { WhenReady } from "./sample-requests.js";
 import type { SamplingSessions } from "./sampling-sessions.js";
 import type { OnToken, SampleStream, SampleStreams } from "./streams.js";
 
@@ -63,8 +64,8 @@ export function samplingRoutes({
 
     async streamSample({ caller, body, signal, streaming }) {
       const stream = await streams.open(caller, body);
-      const sampling: SampleStream = (...how) => {
-        const work = stream(...how);
+      const sampling: SampleStream = (onToken, ended, whenReady) => {
+        const work = stream(onToken, ended, whenReady);
         streaming(work);
         return work;
       };
@@ -80,28 +81,44 @@ export function samplingRoutes({
   };
 }
 
+/** Bytes that wait for the reader before a stream takes no further turn. */
+const maxUnreadBytes = 1 << 20;
+
 /** One line of JSON per token, then the whole response; a failure on the way is a line with `error`. */
 function streamResponse(stream: SampleStream, logger: Logger, signal: AbortSignal): Response {
   const encoder = new TextEncoder();
   const abort = new AbortController();
   const combined = AbortSignal.any([signal, abort.signal]);
-  const lines = new ReadableStream<Uint8Array>({
-    async start(controller) {
-      const send = (line: unknown): void => {
-        if (!combined.aborted) controller.enqueue(encoder.encode(`${stringifyJson(line)}\n`));
-      };
-      try {
-        const onToken: OnToken = ({ sampleIndex: index, token, logprob, top }) =>
-          send({ index, token, logprob, ...(top ? { top_logprobs: toPairs(top) } : {}) });
-        send(encodeJson("SampleResponse", await stream(onToken, combined)));
-      } catch (error) {
-        if (combined.aborted) return;
-        const { error: message, category } = toFailure(error, logger);
-        send({ error: message, category });
-      }
-      if (!combined.aborted) controller.close();
+  let wake = (): void => {};
+  const run = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+    const send = (line: unknown): void => {
+      if (!combined.aborted) controller.enqueue(encoder.encode(`${stringifyJson(line)}\n`));
+    };
+    const whenReady: WhenReady = () => {
+      if (combined.aborted || (controller.desiredSize ?? 0) > 0) return undefined;
+      return new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    };
+    try {
+      const onToken: OnToken = ({ sampleIndex: index, token, logprob, top }) =>
+        send({ index, token, logprob, ...(top ? { top_logprobs: toPairs(top) } : {}) });
+      send(encodeJson("SampleResponse", await stream(onToken, combined, whenReady)));
+    } catch (error) {
+      if (combined.aborted) return;
+      const { error: message, category } = toFailure(error, logger);
+      send({ error: message, category });
+    }
+    if (!combined.aborted) controller.close();
+  };
+  combined.addEventListener("abort", () => wake(), { once: true });
+  const lines = new ReadableStream<Uint8Array>(
+    {
+      start: (controller) => void run(controller),
+      pull: () => wake(),
+      cancel: () => abort.abort(),
     },
-    cancel: () => abort.abort(),
-  });
+    { highWaterMark: maxUnreadBytes, size: ({ length }) => length },
+  );
   return new Response(lines, { headers: { "content-type": "application/x-ndjson" } });
 }

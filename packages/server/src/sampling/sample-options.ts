@@ -1,6 +1,6 @@
 import type { SampleResult, TopTokens } from "@tinker-ts/engine";
-import { checkSamplingParams, type WireInput, type WireValue } from "tinker-ts/wire";
-import { textTokens } from "../decoding/engine-pass.js";
+import { checkSamplingParams, encodeProto, type WireInput, type WireValue } from "tinker-ts/wire";
+import { textTokens } from "../workers/engine-pass.js";
 import type { ModelFacts } from "../engine-port/engine-kit.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
 import { badRequest } from "../errors/api-error.js";
@@ -106,6 +106,27 @@ export function toSampleResponse(
     promptCacheHitTokens: result.promptCacheHitTokens,
     ...toPromptScores(request, result),
   };
+}
+
+/** The response in its binary form, made sequence by sequence: parts of a message add up to the whole. */
+export function* encodedResponse(
+  request: SampleRequest,
+  result: SampleResult,
+): Generator<void, Uint8Array, void> {
+  const parts: Uint8Array[] = [];
+  for (const sample of result.samples) {
+    const alone = { samples: [sample], promptCacheHitTokens: 0 };
+    const { sequences } = toSampleResponse(plainRequest(request), alone);
+    parts.push(encodeProto("SampleResponse", { sequences }));
+    yield;
+  }
+  parts.push(encodeProto("SampleResponse", toSampleResponse(request, { ...result, samples: [] })));
+  return Buffer.concat(parts);
+}
+
+/** A request that asks nothing of its prompt. */
+function plainRequest(request: SampleRequest): SampleRequest {
+  return { ...request, targetPromptLogprobs: null, promptAltTokensK: null };
 }
 
 /** A row of as many cells as were asked for, also where the model has fewer tokens. */

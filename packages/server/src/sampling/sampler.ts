@@ -1,10 +1,11 @@
-import { decodeJson, encodeProto, type WireValue } from "tinker-ts/wire";
+import { decodeJson, type WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
 import { badRequest, notFound, tooMany } from "../errors/api-error.js";
 import { StoppedError, toFailure } from "../errors/failure.js";
 import type { Journal, QueueNote } from "../journal/journal.js";
 import { samplerRequestId, unsequencedRequestId } from "../journal/request-ids.js";
-import type { ServerLimits } from "../limits.js";
+import type { LoopTurns } from "../loop-turns.js";
+import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { ServerScheduler, Turn } from "../scheduler.js";
 import { canonicalJson, identityOf } from "../store/payloads.js";
@@ -12,8 +13,8 @@ import type { RequestRow, Settled } from "../store/requests-table.js";
 import type { Store } from "../store/store.js";
 import type { Usage, UsageAccount } from "../store/usage-table.js";
 import type { Clock } from "../time/clock.js";
-import { toSampleResponse } from "./sample-options.js";
-import type { SampleRequests } from "./sample-requests.js";
+import { encodedResponse } from "./sample-options.js";
+import { untilAborted, type SampleRequests } from "./sample-requests.js";
 
 type SampleRequest = WireValue<"SampleRequest">;
 
@@ -22,6 +23,7 @@ export interface SamplerParts {
   readonly store: Store;
   readonly journal: Journal;
   readonly scheduler: ServerScheduler;
+  readonly loop: LoopTurns;
   readonly requests: SampleRequests;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -177,21 +179,25 @@ export class Sampler {
     await Promise.all(pending.map(({ ended }) => ended));
   }
 
+  /** Leaves what still runs to the next start. */
+  abandon(): void {
+    for (const { abort } of this.#pending.values()) abort.abort(this.#pausing);
+  }
+
   /** Carries a request to its committed outcome, or leaves it to the next start; never rejects. */
   async #handle(pending: Pending): Promise<void> {
-    const { request, numSamples: size, abort } = pending;
+    const { request, numSamples, abort } = pending;
     const { owner, sessionId, requestId } = request;
-    const { scheduler, clock } = this.#parts;
+    const { scheduler, clock, limits } = this.#parts;
+    const size = Math.min(numSamples, limits.maxTurnSequences);
     const place = { resource: "samples", owner, group: sessionId ?? "", size } as const;
-    let turn: Turn | undefined;
     let startedAt: number | null = null;
-    let cost = 0;
     try {
-      turn = await scheduler.turn(place, abort.signal);
+      const turn = await scheduler.turn(place, abort.signal);
       pending.isRunning = true;
       startedAt = clock.now();
-      const sampled = await untilAborted(this.#run(request, abort.signal), abort.signal);
-      cost = sampled.tokens;
+      const work = this.#run(request, turn, abort.signal).finally(() => turn.end());
+      const sampled = await untilAborted(work, abort.signal);
       await this.#finish(request, startedAt, sampled);
     } catch (error) {
       const reason: unknown = abort.signal.aborted ? abort.signal.reason : error;
@@ -201,22 +207,26 @@ export class Sampler {
       const left = this.#pendingOf(owner) - 1;
       if (left > 0) this.#pendingByOwner.set(owner, left);
       else this.#pendingByOwner.delete(owner);
-      turn?.end(cost);
     }
   }
 
-  async #run({ requestId, owner, sessionId }: RequestRow, signal: AbortSignal): Promise<Sampled> {
+  async #run(
+    { requestId, owner, sessionId }: RequestRow,
+    turn: Turn,
+    signal: AbortSignal,
+  ): Promise<Sampled> {
     const { journal, requests, clock } = this.#parts;
     const request = decodeJson("SampleRequest", await journal.payload(requestId));
     const target = requests.resolve(request, owner);
     requests.noteUse(target);
     const order = await requests.toOrder(target, owner, request, requestId);
     const begunAt = clock.elapsed();
-    const result = await requests.run(target, { ...order, signal });
+    const how = { owner, group: sessionId ?? "", turn, signal };
+    const [result] = await requests.run(target, [order], how);
     const engineMs = clock.elapsed() - begunAt;
-    const cached = result.promptCacheHitTokens;
-    const made = result.samples.reduce((sum, { tokens }) => sum + tokens.length, 0);
-    const bytes = encodeProto("SampleResponse", toSampleResponse(request, result));
+    const cached = result!.promptCacheHitTokens;
+    const made = result!.samples.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    const bytes = await this.#parts.loop.run(owner, encodedResponse(request, result!));
     const { baseModel, checkpoint } = target;
     return {
       settled: { state: "done", resultType: "SampleResponse", bytes, engineMs },
@@ -275,12 +285,4 @@ export class Sampler {
     const reason = `all places for sampling are taken, and ${waiting} requests are waiting for one`;
     return { queueState: "paused_capacity", reason };
   }
-}
-
-/** The result of work, or the reason of its abortion, which may come before the work ends. */
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
-    work.then(resolve, reject);
-  });
 }

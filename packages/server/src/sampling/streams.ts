@@ -7,10 +7,11 @@ import { tooMany } from "../errors/api-error.js";
 import { StoppedError } from "../errors/failure.js";
 import type { Metrics } from "../metrics/metrics.js";
 import type { ServerScheduler } from "../scheduler.js";
+import { priceOfSamples } from "../prices.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
 import { toSampleResponse } from "./sample-options.js";
-import type { SampleRequests } from "./sample-requests.js";
+import type { SampleRequests, WhenReady } from "./sample-requests.js";
 import type { SampleTarget } from "./sample-target.js";
 
 /** What streams work with. */
@@ -29,6 +30,8 @@ export interface StreamOptions {
   readonly route: string;
   /** Called with each token; `order` is the place of its order in the list. */
   readonly onToken?: (order: number, event: TokenEvent) => void;
+  /** Asked before every turn is used: whether it has to wait, such as for a reader to catch up. */
+  readonly whenReady?: WhenReady | undefined;
 }
 
 /** Called with each token as it comes. */
@@ -38,6 +41,7 @@ export type OnToken = NonNullable<EngineRequest["onToken"]>;
 export type SampleStream = (
   onToken: OnToken,
   signal: AbortSignal,
+  whenReady: WhenReady,
 ) => Promise<WireInput<"SampleResponse">>;
 
 /**
@@ -60,10 +64,11 @@ export class SampleStreams {
     const { requests } = this.#parts;
     const target = await requests.check(caller, request);
     this.checkRoom(caller.owner);
-    return async (onToken, signal) => {
+    return async (onToken, signal, whenReady) => {
       const order = await requests.toOrder(target, caller.owner, request, randomUUID());
       const [result] = await this.run(caller, target, [order], {
         signal,
+        whenReady,
         route: "stream_sample",
         onToken: (_, event) => onToken(event),
       });
@@ -84,45 +89,39 @@ export class SampleStreams {
     caller: Principal,
     target: SampleTarget,
     orders: readonly SampleOrder[],
-    { signal, route, onToken }: StreamOptions,
+    { signal, route, onToken, whenReady }: StreamOptions,
   ): Promise<readonly SampleResult[]> {
     const { scheduler, requests, clock, metrics } = this.#parts;
     const arrivedAt = performance.now();
     const combined = AbortSignal.any([signal, this.#closing.signal]);
     combined.throwIfAborted();
     this.checkRoom(caller.owner);
-    const place = { resource: "streams", owner: caller.owner, group: "" } as const;
+    const { tokens } = priceOfSamples(orders, { form: "tinker", promptCopies: 1 });
+    const place = { resource: "streams", owner: caller.owner, group: "", cost: tokens } as const;
     const turn = await scheduler.turn(place, combined);
     const begunAt = clock.now();
     requests.noteUse(target);
     let total = 0;
     const sampled = orders.map(() => 0);
-    const results: (SampleResult | undefined)[] = orders.map(() => undefined);
-    // One that fails does not leave the others running.
-    const failing = new AbortController();
-    const whole = AbortSignal.any([combined, failing.signal]);
-    const run = async (order: SampleOrder, index: number): Promise<void> => {
-      results[index] = await requests.run(target, {
-        ...order,
-        signal: whole,
-        onToken: (event) => {
+    let results: readonly SampleResult[] = [];
+    const all = requests
+      .run(target, orders, {
+        owner: caller.owner,
+        group: "",
+        signal: combined,
+        whenReady,
+        onToken: (order, event) => {
           if (++total === 1) {
             const seconds = (performance.now() - arrivedAt) / 1000;
             metrics.firstTokenSeconds.observe(seconds, { route });
           }
-          sampled[index]! += 1;
-          onToken?.(index, event);
+          sampled[order]! += 1;
+          onToken?.(order, event);
         },
+      })
+      .then((ended) => {
+        results = ended;
       });
-    };
-    const all = Promise.all(
-      orders.map((order, index) =>
-        run(order, index).catch((error: unknown) => {
-          failing.abort();
-          throw error;
-        }),
-      ),
-    );
     this.#running.add(all);
     try {
       await all;
@@ -134,7 +133,7 @@ export class SampleStreams {
       metrics.timeline.note("sampling", { endedAt, tookMs, waitMs, tokens: total });
       await this.#bill(caller, target, orders, results, sampled);
     }
-    return results.flatMap((result) => result ?? []);
+    return results;
   }
 
   /** Lets what runs finish until the time is over; then ends it, and refuses what waits. */
@@ -154,7 +153,7 @@ export class SampleStreams {
     caller: Principal,
     target: SampleTarget,
     orders: readonly SampleOrder[],
-    results: readonly (SampleResult | undefined)[],
+    results: readonly SampleResult[],
     sampled: readonly number[],
   ): Promise<void> {
     const { store, clock, metrics } = this.#parts;

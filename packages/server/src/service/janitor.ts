@@ -1,5 +1,5 @@
 import type { Checkpoints } from "../checkpoints/checkpoints.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { Recorder } from "../recording/recorder.js";
 import type { Sampler } from "../sampling/sampler.js";

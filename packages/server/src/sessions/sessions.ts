@@ -1,6 +1,6 @@
 import type { Principal } from "../auth/principal.js";
 import { badRequest, gone, notFound, tooMany } from "../errors/api-error.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { Recorder } from "../recording/recorder.js";
 import type { Session } from "../store/sessions-table.js";

@@ -104,14 +104,26 @@ export class CheckpointsTable {
       .map(read);
   }
 
-  count(owner: string): number {
+  /** How many checkpoints an owner has, and their bytes. */
+  usage(owner: string): { count: number; bytes: number } {
     const row = this.#database
       .sql(
-        `SELECT count(*) AS total FROM checkpoints
+        `SELECT count(*) AS total, coalesce(sum(size_bytes), 0) AS bytes FROM checkpoints
          WHERE owner = ? AND deleted_at IS NULL AND is_ephemeral = 0`,
       )
       .first(owner);
-    return Number(row?.["total"] ?? 0);
+    return { count: Number(row?.["total"]), bytes: Number(row?.["bytes"]) };
+  }
+
+  /** The largest checkpoints of an owner. */
+  largest(owner: string, limit: number): CheckpointRecord[] {
+    return this.#database
+      .sql(
+        `SELECT * FROM checkpoints WHERE owner = ? AND deleted_at IS NULL AND is_ephemeral = 0
+         ORDER BY size_bytes DESC LIMIT ?`,
+      )
+      .all(owner, limit)
+      .map(read);
   }
 
   /** Checkpoints of an owner that existed at some time in the window, deleted ones too. */

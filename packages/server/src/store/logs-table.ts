@@ -50,22 +50,11 @@ export interface Mark {
   readonly subject: string | null;
 }
 
-/** A line of text. */
-export interface TextLine {
-  readonly n: number;
-  readonly at: number | null;
-  readonly level: string;
-  readonly text: string;
-}
+/** The place of a run in the order of lists: pinned ones first, then those that were changed last. */
+export type LogKey = Pick<LogRecord, "isPinned" | "updatedAt" | "logId">;
 
-/** Which lines of text. */
-export interface LineFilter {
-  readonly after: number | null;
-  readonly before: number | null;
-  readonly limit: number;
-  readonly level: string | null;
-  readonly text: string;
-}
+/** Behind every key comes everything: no run is pinned twice. */
+const lastKey = { isPinned: 2, updatedAt: 0, logId: "" } as const;
 
 const columnNames: Readonly<Record<keyof LogChange, string>> = {
   kind: "kind",
@@ -107,15 +96,35 @@ export class LogsTable {
     return row && readLog(row);
   }
 
-  /** All runs of an owner but models that a logger watches: these are part of its run. */
-  list(owner: string): LogRecord[] {
-    return this.#database
-      .sql(
-        `SELECT * FROM logs WHERE owner IN (?, '${everyone}') AND NOT EXISTS (
-           SELECT 1 FROM log_models WHERE model_id = logs.log_id)`,
+  /** Runs of an owner and of everyone behind a key, but no models that a logger watches: these are part of its run. */
+  page(owner: string, after: LogKey | null, limit: number, withArchived: boolean): LogRecord[] {
+    const { isPinned, updatedAt, logId } = after ?? lastKey;
+    const statement = this.#database.sql(
+      `SELECT * FROM logs WHERE owner = ? AND (is_pinned, updated_at, log_id) < (?, ?, ?)
+         AND (? OR archived_at IS NULL)
+         AND NOT EXISTS (SELECT 1 FROM log_models WHERE model_id = logs.log_id)
+       ORDER BY is_pinned DESC, updated_at DESC, log_id DESC LIMIT ?`,
+    );
+    return [owner, everyone]
+      .flatMap((one) =>
+        statement.all(one, Number(isPinned), updatedAt, logId, Number(withArchived), limit),
       )
-      .all(owner)
-      .map(readLog);
+      .map(readLog)
+      .toSorted(
+        (a, b) =>
+          Number(b.isPinned) - Number(a.isPinned) ||
+          b.updatedAt - a.updatedAt ||
+          (a.logId < b.logId ? 1 : -1),
+      )
+      .slice(0, limit);
+  }
+
+  /** How many runs of loggers an owner has. */
+  count(owner: string): number {
+    const row = this.#database
+      .sql("SELECT count(*) AS total FROM logs WHERE owner = ? AND source = 'log'")
+      .first(owner);
+    return Number(row?.["total"]);
   }
 
   change(logId: string, change: LogChange): void {
@@ -149,19 +158,6 @@ export class LogsTable {
       .sql("SELECT model_id FROM log_models WHERE log_id = ? ORDER BY model_id")
       .all(logId)
       .map((row) => row["model_id"] as string);
-  }
-
-  /** Models of all runs of an owner, by run. */
-  modelsOfOwner(owner: string): Map<string, string[]> {
-    const models = new Map<string, string[]>();
-    const rows = this.#database
-      .sql("SELECT log_models.* FROM log_models JOIN logs USING (log_id) WHERE owner = ?")
-      .all(owner);
-    for (const row of rows) {
-      const logId = row["log_id"] as string;
-      models.set(logId, [...(models.get(logId) ?? []), row["model_id"] as string]);
-    }
-    return models;
   }
 
   /** The run that watches a model. */
@@ -211,15 +207,12 @@ export class LogsTable {
       .toReversed();
   }
 
-  /** The last mark of some kind of each run of an owner. */
-  lastMarks(owner: string, kind: string): Map<string, Mark> {
-    const rows = this.#database
-      .sql(
-        `SELECT marks.* FROM marks JOIN logs USING (log_id)
-         WHERE owner = ? AND marks.kind = ? ORDER BY mark_id`,
-      )
-      .all(owner, kind);
-    return new Map(rows.map((row) => [row["log_id"] as string, readMark(row)]));
+  /** The last mark of some kind of a run. */
+  lastMark(logId: string, kind: string): Mark | undefined {
+    const row = this.#database
+      .sql("SELECT * FROM marks WHERE log_id = ? AND kind = ? ORDER BY mark_id DESC LIMIT 1")
+      .first(logId, kind);
+    return row && readMark(row);
   }
 
   /** The mark that a checkpoint was saved, by its path. */
@@ -230,38 +223,6 @@ export class LogsTable {
       )
       .first(subject);
     return row && readMark(row);
-  }
-
-  addLine(logId: string, line: Omit<TextLine, "n">): number {
-    const row = this.#database
-      .sql(
-        `INSERT INTO log_lines (log_id, n, at, level, text)
-         VALUES (?1, (SELECT coalesce(max(n) + 1, 0) FROM log_lines WHERE log_id = ?1), ?2, ?3, ?4)
-         RETURNING n`,
-      )
-      .first(logId, line.at, line.level, line.text);
-    return Number(row?.["n"]);
-  }
-
-  /** Lines in order: those after a number, else the last ones. */
-  lines(logId: string, { after, before, limit, level, text }: LineFilter): TextLine[] {
-    const direction = after === null ? "DESC" : "ASC";
-    const rows = this.#database
-      .sql(
-        `SELECT n, at, level, text FROM log_lines
-         WHERE log_id = ? AND n > ? AND n < ? AND (? IS NULL OR level = ? OR level = 'error')
-           AND (? = '' OR instr(lower(text), lower(?)) > 0) ORDER BY n ${direction} LIMIT ?`,
-      )
-      .all(logId, after ?? -1, before ?? Number.MAX_SAFE_INTEGER, level, level, text, text, limit)
-      .map(readLine);
-    return after === null ? rows.toReversed() : rows;
-  }
-
-  nextLine(logId: string): number {
-    const row = this.#database
-      .sql("SELECT coalesce(max(n) + 1, 0) AS n FROM log_lines WHERE log_id = ?")
-      .first(logId);
-    return Number(row?.["n"] ?? 0);
   }
 
   setSpans(logId: string, step: number, spans: string): void {
@@ -293,6 +254,25 @@ export class LogsTable {
          ORDER BY updated_at LIMIT ?`,
       )
       .all(owner, before, limit)
+      .map((row) => row["log_id"] as string);
+  }
+
+  /** Owners with more logged runs than this. */
+  crowded(most: number): string[] {
+    return this.#database
+      .sql("SELECT owner FROM logs WHERE source = 'log' GROUP BY owner HAVING count(*) > ?")
+      .all(most)
+      .map((row) => row["owner"] as string);
+  }
+
+  /** Logged runs of an owner that are not pinned, the longest untouched first. */
+  longestUntouched(owner: string, limit: number): string[] {
+    return this.#database
+      .sql(
+        `SELECT log_id FROM logs WHERE owner = ? AND is_pinned = 0 AND source = 'log'
+         ORDER BY updated_at LIMIT ?`,
+      )
+      .all(owner, limit)
       .map((row) => row["log_id"] as string);
   }
 
@@ -383,14 +363,5 @@ function readMark(row: Row): Mark {
     kind: row["kind"] as string,
     text: row["text"] as string,
     subject: row["subject"] as string | null,
-  };
-}
-
-function readLine(row: Row): TextLine {
-  return {
-    n: Number(row["n"]),
-    at: row["at"] as number | null,
-    level: row["level"] as string,
-    text: row["text"] as string,
   };
 }

@@ -174,12 +174,6 @@ export class ModelsTable {
       .run(devices.join(","), modelId);
   }
 
-  setLora(modelId: string, lora: LoraSettings): void {
-    this.#database
-      .sql("UPDATE models SET lora = ? WHERE model_id = ?")
-      .run(JSON.stringify(lora), modelId);
-  }
-
   /** Records that a request was handled: whose turn is next and how many changes were applied. */
   advance(modelId: string, nextSeq: number, applied: number, at: number): void {
     this.#database

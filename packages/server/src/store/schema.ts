@@ -393,6 +393,14 @@ const steps: readonly string[] = [
       json_extract(summary, '$.weight') AS weight FROM old_series));
   DROP TABLE old_series;
   `,
+  // Runs by key, for pages of them; the last mark of a kind; bytes of text lines, which are bounded for each owner.
+  `
+  CREATE INDEX logs_by_key ON logs (owner, is_pinned, updated_at);
+  CREATE INDEX marks_by_kind ON marks (log_id, kind, mark_id);
+  ALTER TABLE logs ADD COLUMN line_bytes INTEGER NOT NULL DEFAULT 0;
+  UPDATE logs SET line_bytes = (
+    SELECT coalesce(sum(length(text)), 0) FROM log_lines WHERE log_lines.log_id = logs.log_id);
+  `,
 ];
 
 /** Brings a database to the newest version; refuses one that a newer server has written. */

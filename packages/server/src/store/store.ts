@@ -7,6 +7,7 @@ import type { Holder } from "./holder-note.js";
 import { ExhibitsTable } from "./exhibits-table.js";
 import { GroupCommit } from "./group-commit.js";
 import { JournalTable } from "./journal-table.js";
+import { LinesTable } from "./lines-table.js";
 import { LogsTable } from "./logs-table.js";
 import { ModelsTable } from "./models-table.js";
 import { OldSeries } from "./old-series.js";
@@ -47,6 +48,7 @@ export class Store {
   readonly audit: AuditTable;
   readonly settings: SettingsTable;
   readonly logs: LogsTable;
+  readonly lines: LinesTable;
   readonly series: SeriesTable;
   readonly oldSeries: OldSeries;
   readonly exhibits: ExhibitsTable;
@@ -89,6 +91,7 @@ export class Store {
     this.audit = new AuditTable(this.#database);
     this.settings = new SettingsTable(this.#database);
     this.logs = new LogsTable(this.#database);
+    this.lines = new LinesTable(this.#database);
     this.series = new SeriesTable(this.#database);
     this.oldSeries = new OldSeries(this.#database);
     this.exhibits = new ExhibitsTable(this.#database);

@@ -6,29 +6,35 @@ import type { CheckpointRecord } from "../store/checkpoints-table.js";
 import { storedSeries, type RunSeries } from "./run-series.js";
 import type { RunRows } from "./run-rows.js";
 
+/** Checkpoints that are shown at a time, the newest ones. */
+const maxRows = 2000;
+
 /** Checkpoints of some models, or of all of an owner, newest first. */
-export function checkpointRows(
+export function* checkpointRows(
   { context: { store } }: Core,
   rows: RunRows,
   owner: string,
   models: readonly string[] | null,
-): StudioCheckpoint[] {
+): Generator<void, StudioCheckpoint[], void> {
   const records = models
     ? models.flatMap((modelId) => store.checkpoints.byRun(modelId))
-    : store.checkpoints.byOwner(owner, 100_000, 0);
+    : store.checkpoints.byOwner(owner, maxRows, 0);
   const names = new Map<string, string>();
   const series = new Map<string, RunSeries>();
   const users = usersOf(store.samplers.inUse());
-  return records
-    .filter((record) => record.owner === owner)
-    .map((record) => {
-      const run = store.logs.logOfModel(record.runId) ?? record.runId;
-      const log = store.logs.get(run);
-      if (!names.has(run)) names.set(run, log ? rows.row(log).name : record.runId);
-      const known = series.get(record.runId) ?? storedSeries(store, record.runId);
-      series.set(record.runId, known);
-      return toRow(record, { run, runName: names.get(run)!, series: known, users, store });
-    });
+  const checkpoints: StudioCheckpoint[] = [];
+  for (const record of records) {
+    if (record.owner !== owner) continue;
+    const run = store.logs.logOfModel(record.runId) ?? record.runId;
+    const log = store.logs.get(run);
+    if (!names.has(run)) names.set(run, log ? rows.row(log).name : record.runId);
+    const known = series.get(record.runId) ?? storedSeries(store, record.runId);
+    series.set(record.runId, known);
+    const runName = names.get(run)!;
+    checkpoints.push(toRow(record, { run, runName, series: known, users, store }));
+    yield;
+  }
+  return checkpoints;
 }
 
 function toRow(
@@ -49,7 +55,7 @@ function toRow(
 ): StudioCheckpoint {
   const path = pathOf(record);
   const step = store.logs.savedMark(path)?.x ?? null;
-  const parent = store.logs.marks(record.runId, 10_000).find(({ kind }) => kind === "loaded");
+  const parent = store.logs.lastMark(record.runId, "loaded");
   return {
     path,
     model: record.runId,

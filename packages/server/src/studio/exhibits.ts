@@ -55,6 +55,8 @@ const previewTokens = 80;
 const previewLength = 200;
 const pageTokens = 4000;
 const maxTextTokens = 250_000;
+/** Tokens that are decoded before others may have a turn. */
+const tokensPerStep = 64;
 
 /** Data, rollouts and samples that were kept, with their tokens as text. */
 export class Exhibits {
@@ -81,7 +83,7 @@ export class Exhibits {
     const isSearch = query.text !== "";
     const pool = isSearch ? ordered : ordered.slice(query.cursor, query.cursor + query.limit);
     const rows: StudioExhibit[] = [];
-    for (const entry of pool) rows.push(await this.#row(entry, isSearch));
+    for (const entry of pool) rows.push(await this.#row(owner, entry, isSearch));
     const found = isSearch ? rows.filter(isMeant) : rows;
     const page = isSearch ? found.slice(query.cursor, query.cursor + query.limit) : found;
     const total = isSearch ? found.length : ordered.length;
@@ -106,7 +108,8 @@ export class Exhibits {
     const text = await this.#textOf(entry, content);
     const { columns, extra = {} } = content;
     const ids = Array.from(columns.tokens);
-    const pieces = piecesOf(text, ids);
+    const { loop } = this.#core.context;
+    const pieces = await loop.run(owner, piecesOf(text, ids));
     const from = Math.min(range.from, ids.length);
     const to = Math.min(range.to ?? from + pageTokens, ids.length, from + 4 * pageTokens);
     const tokens = tokensOf(content, pieces, text, from, to);
@@ -165,13 +168,14 @@ export class Exhibits {
   }
 
   /** What a list shows of an exhibit; of one that cannot be read its numbers. */
-  async #row(entry: Entry, isWhole: boolean): Promise<StudioExhibit> {
+  async #row(owner: string, entry: Entry, isWhole: boolean): Promise<StudioExhibit> {
     const content = await entry.content().catch(() => undefined);
     if (!content) return listed(entry, "");
     const text = await this.#textOf(entry, content);
     // The beginning of what is trained on says more than the beginning of a prompt all share.
     const ids = Array.from(content.columns.tokens).slice(0, isWhole ? pageTokens : previewTokens);
-    return listed(entry, previewOf(content.extra ?? {}, piecesOf(text, ids)));
+    const pieces = await this.#core.context.loop.run(owner, piecesOf(text, ids));
+    return listed(entry, previewOf(content.extra ?? {}, pieces));
   }
 
   async #find(owner: string, id: string): Promise<Entry> {
@@ -265,10 +269,17 @@ function listed({ id, place, head }: Entry, preview: string): StudioExhibit {
 }
 
 /** What each token adds to the text; bytes of a character that spans tokens go to its last token. */
-function piecesOf(text: ModelText | null, ids: readonly number[]): string[] {
+function* piecesOf(
+  text: ModelText | null,
+  ids: readonly number[],
+): Generator<void, string[], void> {
   if (!text) return ids.map((id) => ` ${id}`);
   const decoder = text.tokenizer.incrementalDecoder();
-  const pieces = ids.map((id) => decoder.push(id));
+  const pieces: string[] = [];
+  for (const id of ids) {
+    pieces.push(decoder.push(id));
+    if (pieces.length % tokensPerStep === 0) yield;
+  }
   if (pieces.length > 0) pieces[pieces.length - 1] += decoder.flush();
   return pieces;
 }

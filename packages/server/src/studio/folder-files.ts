@@ -1,7 +1,9 @@
 import type { Stats } from "node:fs";
-import { readdir, readFile, realpath, stat } from "node:fs/promises";
+import { readdir, realpath } from "node:fs/promises";
 import path from "node:path";
 import { notFound } from "../errors/api-error.js";
+import { LruMap } from "../lru-map.js";
+import { openFile, readWhole } from "./open-file.js";
 import { parseLine, type JsonLine } from "./line-file.js";
 
 /** What is larger is not read at once. */
@@ -24,7 +26,9 @@ export class RunFiles {
   readonly folder: string;
   readonly #root: string;
   /** The last files that were read, by name: a list of rollouts and each of them come from the same one. */
-  readonly #read = new Map<string, { readonly stamp: string; readonly lines: JsonLine[] }>();
+  readonly #read = new LruMap<string, { readonly stamp: string; readonly lines: JsonLine[] }>(
+    maxRemembered,
+  );
 
   constructor(folder: string, root: string) {
     this.folder = folder;
@@ -40,8 +44,9 @@ export class RunFiles {
       throw refused;
     });
     if (!isWithin(place, this.#root)) throw refused;
-    const stats = await stat(place);
-    if (!stats.isFile()) throw refused;
+    const file = await openFile(place);
+    if (!file) throw refused;
+    const stats = await file.stat().finally(() => void file.close());
     return { place, stats, size: stats.size, stamp: `${stats.size}:${stats.mtimeMs}` };
   }
 
@@ -57,7 +62,7 @@ export class RunFiles {
   async text(name: string, mostBytes = maxFileBytes): Promise<string | undefined> {
     const found = await this.find(name).catch(() => undefined);
     if (!found || found.size > mostBytes) return undefined;
-    return readFile(found.place, "utf8");
+    return (await readWhole(found.place)).toString();
   }
 
   /** A file that is one object. */
@@ -72,7 +77,7 @@ export class RunFiles {
     if (!found || found.size > maxFileBytes) return [];
     const known = this.#read.get(name);
     if (known?.stamp === found.stamp) return known.lines;
-    const text = await readFile(found.place, "utf8");
+    const text = (await readWhole(found.place)).toString();
     const lines: JsonLine[] = [];
     let turnEnd = performance.now() + turnMs;
     let start = 0;
@@ -88,7 +93,6 @@ export class RunFiles {
     // A last line that is whole although nothing follows it counts; half a one does not parse.
     const last = parseLine(text.slice(start));
     if (last) lines.push(last);
-    if (this.#read.size >= maxRemembered) this.#read.delete([...this.#read.keys()][0]!);
     this.#read.set(name, { stamp: found.stamp, lines });
     return lines;
   }

@@ -1,5 +1,6 @@
-import { open, type FileHandle } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
+import { openFile } from "./open-file.js";
 import { toNumber } from "../store/plain-numbers.js";
 
 /** A line of a file as an object. */
@@ -36,7 +37,7 @@ export class LineFile {
 
   /** Reads new lines, at most so many, without those up to a number. */
   async read(limit: number, after: number): Promise<NumberedLine[]> {
-    const file = await open(this.#path, "r").catch(() => null);
+    const file = await openFile(this.#path);
     if (!file) return [];
     try {
       return await this.#readLines(file, limit, after);

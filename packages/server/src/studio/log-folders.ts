@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readdir, readFile, realpath, stat } from "node:fs/promises";
+import { readdir, realpath, stat } from "node:fs/promises";
 import path from "node:path";
 import type { StudioExhibitKind, StudioFile } from "tinker-ts/wire";
 import type { Core } from "../core.js";
@@ -8,6 +8,7 @@ import { exhibitsOfFolder, exhibitStepsOfFolder, type FolderExhibit } from "./fo
 import { isWithin, maxFileBytes, RunFiles } from "./folder-files.js";
 import { FolderImport } from "./import-folder.js";
 import type { LogIntake } from "./log-intake.js";
+import { readWhole } from "./open-file.js";
 import { Poller } from "./poller.js";
 
 /** Files of a run's folder that are shown; nothing else in it is. */
@@ -90,7 +91,7 @@ export class LogFolders {
     if (!isText && !pageFiles.test(name)) throw notFound(`file ${name}`);
     const { place, size } = await this.#find(id).find(name);
     if (size > maxFileBytes) throw notFound(`a file of at most 64 MB called ${name}`);
-    const bytes = await readFile(place);
+    const bytes = await readWhole(place);
     const fileName = path.basename(name).replace(/[^\w.-]/g, "_");
     return new Response(new Uint8Array(bytes), {
       headers: {

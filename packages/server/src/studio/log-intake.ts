@@ -1,19 +1,18 @@
 import { logsPath, type LogsAnswer } from "tinker-ts/wire";
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Core } from "../core.js";
-import type { JsonText } from "../decoding/json-scan.js";
 import { ApiError, notFound } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import { jsonResponse } from "../http/answers.js";
 import type { OpenJson } from "../http/read-body.js";
 import { everyone, type LogSource } from "../store/logs-table.js";
-import { inTurns } from "./in-turns.js";
 import {
   finiteOf,
   isTexts,
   lineError,
   numberOf,
   readLines,
+  scopedLogId,
   textOf,
   timeOf,
   valuesOf,
@@ -33,9 +32,9 @@ interface TakenLines {
 }
 
 /** Longest time that a transaction takes lines before it commits. */
-const partMs = 8;
-/** Lines that it takes however long they last: a short batch is stored whole or not at all. */
-const leastLines = 8;
+const partMs = 4;
+/** Lines that it takes however long they last, and metrics of these: a short batch is stored whole or not at all. */
+const [leastLines, shortValues] = [8, 200];
 /** Metrics that an attempt may have; each is a series of its own. */
 const maxKeys = 10_000;
 const exhibitKinds = { rollouts: "rollout", examples: "datum" } as const;
@@ -83,10 +82,20 @@ export class LogIntake {
     this.#steps = new LoggedSteps(core.context.store);
   }
 
-  async take(owner: string, texts: readonly JsonText[]): Promise<LogsAnswer> {
-    const answer = await this.#inOrder(owner, async () =>
-      this.#take(owner, "log", await inTurns(readLines(texts))),
-    );
+  async take(owner: string, texts: readonly string[]): Promise<LogsAnswer> {
+    const { loop, store } = this.#core.context;
+    const names = new Map<string, string>();
+    const answer = await this.#inOrder(owner, async () => {
+      const lines = await loop.run(owner, readLines(texts));
+      const scoped = lines.map((line) => {
+        // Runs of servers before names belonged to owners keep their ids.
+        const isOld = store.logs.get(line.run)?.owner === owner;
+        const run = isOld ? line.run : scopedLogId(owner, line.run);
+        names.set(run, line.run);
+        return { ...line, run };
+      });
+      return this.#take(owner, "log", scoped, names);
+    });
     // A client may drop a line once it is acknowledged.
     await this.#core.context.recorder.exhibits.settled();
     return answer;
@@ -112,7 +121,12 @@ export class LogIntake {
     }
   }
 
-  async #take(owner: string, source: LogSource, lines: readonly Line[]): Promise<LogsAnswer> {
+  async #take(
+    owner: string,
+    source: LogSource,
+    lines: readonly Line[],
+    names: ReadonlyMap<string, string> = new Map(),
+  ): Promise<LogsAnswer> {
     const { store, recorder } = this.#core.context;
     const told = new Map<
       string,
@@ -146,9 +160,10 @@ export class LogIntake {
       }
       next = end;
     } while (next < lines.length);
+    const named = [...told].map(([run, one]) => [names.get(run) ?? run, one] as const);
     return {
-      stored: Object.fromEntries([...told].map(([name, { stored }]) => [name, stored])),
-      controls: Object.fromEntries([...told].map(([name, { controls }]) => [name, controls])),
+      stored: Object.fromEntries(named.map(([name, { stored }]) => [name, stored])),
+      controls: Object.fromEntries(named.map(([name, { controls }]) => [name, controls])),
     };
   }
 
@@ -160,17 +175,20 @@ export class LogIntake {
     first: number,
     after: (() => void)[],
   ): TakenLines {
-    const { store, clock } = this.#core.context;
+    const { store, clock, limits } = this.#core.context;
     const runs = new Map<string, RunBatch>();
     const deadline = performance.now() + partMs;
-    let end = first;
+    let [end, values] = [first, 0];
     for (; end < lines.length; end++) {
-      if (end - first >= leastLines && performance.now() > deadline) break;
+      const isShort = end - first < leastLines && values < shortValues;
+      if (!isShort && performance.now() > deadline) break;
       const line = lines[end]!;
       const { writer, n, kind } = line;
+      values += Object.keys(line.fields["metrics"] ?? {}).length;
       const isNew = !runs.has(line.run) && !store.logs.get(line.run);
       if (isNew) {
         if (kind !== "open") throw notOpened(line);
+        this.#checkRuns(owner, line);
         store.logs.insert({ logId: line.run, owner, source: "log", createdAt: clock.now() });
       }
       const run = runs.get(line.run) ?? new RunBatch(store, store.logs.get(line.run)!);
@@ -192,7 +210,21 @@ export class LogIntake {
       }
     }
     for (const run of runs.values()) run.write();
+    const excess = store.lines.bytes(owner) - limits.maxLogLineBytes;
+    for (let left = excess; left > 0;) {
+      const trimmed = store.lines.trim(owner, left);
+      if (trimmed === 0) break;
+      left -= trimmed;
+    }
     return { runs, end };
+  }
+
+  #checkRuns(owner: string, line: Line): void {
+    const { store, limits } = this.#core.context;
+    const count = store.logs.count(owner);
+    if (count < 2 * limits.maxRuns) return;
+    const problem = `you have ${count} runs, twice maxRuns; unpin old ones, the longest untouched go every 30 s`;
+    throw lineError(line, "run", problem);
   }
 
   /** Stores a line of a file; returns the attempt of the lines after it. */
@@ -359,7 +391,8 @@ export class LogIntake {
     const at = timeOf(fields) ?? (run.log.source === "folder" ? null : clock.now());
     // A program may print anything; a column takes no NUL.
     const text = textOf(line, "text").slice(0, 20_000).replaceAll("\0", "\\0");
-    store.logs.addLine(logId, { at, level, text });
+    store.lines.add(logId, { at, level, text });
+    run.addLineBytes(text.length);
     after.push(() => recorder.hub.noteChange(owner, logId, "log"));
   }
 }

@@ -1,3 +1,4 @@
+import { LruMap } from "../lru-map.js";
 import type { Store } from "../store/store.js";
 
 /** How far the metrics of an attempt have come. */
@@ -17,7 +18,7 @@ const maxRuns = 256;
  */
 export class LoggedSteps {
   readonly #store: Store;
-  readonly #runs = new Map<string, Map<number, Standing>>();
+  readonly #runs = new LruMap<string, Map<number, Standing>>(maxRuns);
 
   constructor(store: Store) {
     this.#store = store;
@@ -26,9 +27,7 @@ export class LoggedSteps {
   /** The standing of an attempt; after a restart it is read from what was stored. */
   of(run: string, attempt: number): Standing {
     const attempts = this.#runs.get(run) ?? this.#read(run);
-    this.#runs.delete(run);
     this.#runs.set(run, attempts);
-    if (this.#runs.size > maxRuns) this.#runs.delete(this.#runs.keys().next().value!);
     const standing = attempts.get(attempt) ?? { step: 0, keys: new Map<string, number>() };
     attempts.set(attempt, standing);
     return standing;

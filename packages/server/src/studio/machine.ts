@@ -80,19 +80,21 @@ export async function machineState(
       totalBytes: (disk?.blocks ?? 0) * (disk?.bsize ?? 0),
       isNearlyFull: disk !== undefined && freeBytes < nearlyFullBytes,
       largest: store.checkpoints
-        .byOwner(owner, 10_000, 0)
-        .toSorted((a, b) => b.sizeBytes - a.sizeBytes)
-        .slice(0, 5)
+        .largest(owner, 5)
         .map((record) => ({ what: pathOf(record), sizeBytes: record.sizeBytes })),
     },
     lanes: laneRows(core, rows, owner),
     samples: {
-      running: queue.runningSequences + streams.taken,
-      places: limits.maxRunningSequences + limits.maxStreams,
+      running: queue.runningSequences,
+      places: limits.maxRunningSequences,
       waiting: queue.waiting + streams.waiting,
       sessions: queue.waitingSessions,
       note: queue.note?.reason ?? null,
     },
+    accounts: context.scheduler
+      .accounts()
+      .filter((account) => account.owner === owner)
+      .map(({ resource, spent, waiting }) => ({ resource, spent: Math.round(spent), waiting })),
     sessions: store.sessions
       .open()
       .filter((session) => session.owner === owner)

@@ -10,8 +10,6 @@ import {
 import { credentialOf, type Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
 import type { Core } from "../core.js";
-import type { JsonText } from "../decoding/json-scan.js";
-import { unfoldJson } from "../decoding/unfold-json.js";
 import { ApiError, badRequest } from "../errors/api-error.js";
 import { bytesResponse, emptyResponse, jsonResponse } from "../http/answers.js";
 import type { ExtraPage } from "../http/app.js";
@@ -153,7 +151,7 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
       return studio.detail(owner, id);
     },
     async series({ owner, query }) {
-      const runs = query.getAll("runs");
+      const runs = query.getAll("runs").map((run) => studio.idOf(owner, run));
       const keys = query.getAll("keys");
       await folders.poll();
       if (runs.length * keys.length > maxSeries) {
@@ -197,19 +195,19 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
     spans: ({ owner, id, query }) =>
       studio.spans(owner, id, numberIn(query, "from", -1e300), numberIn(query, "to", 1e300)),
     label: async ({ owner, id, body }) => studio.label(owner, id, await body()),
-    checkpoints({ owner, query }) {
+    async checkpoints({ owner, query }) {
       const run = query.get("run");
       const models = run === null ? null : studio.rows.row(studio.owned(owner, run)).models;
-      const checkpoints = checkpointRows(core, studio.rows, owner, models);
-      return {
-        checkpoints,
-        totalBytes: checkpoints.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-      };
+      const rows = checkpointRows(core, studio.rows, owner, models);
+      const checkpoints = await context.loop.run(owner, rows);
+      const listed = checkpoints.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+      const totalBytes = run === null ? context.store.checkpoints.usage(owner).bytes : listed;
+      return { checkpoints, totalBytes };
     },
     exhibits: ({ owner, query }) => {
       const step = query.get("step");
       return exhibits.list(owner, {
-        run: query.get("run") ?? "",
+        run: studio.idOf(owner, query.get("run") ?? ""),
         step: step === null || step === "last" ? null : numberIn(query, "step", 0),
         kind: kindIn(query),
         split: query.get("split"),
@@ -273,7 +271,7 @@ export function studioPages(parts: StudioPagesParts): ExtraPage[] {
         request,
         caller,
         owner: caller.owner,
-        id: params["id"] ?? "",
+        id: studio.idOf(caller.owner, params["id"] ?? ""),
         name: params["name"] ?? "",
         query: new URL(request.url).searchParams,
         body: () => readObject(request, caller.owner),
@@ -362,11 +360,11 @@ function timeIn(query: URLSearchParams, name: string): number | null {
   return time;
 }
 
-function toObject([text]: readonly JsonText[]): Record<string, unknown> {
-  if (text!.text === "") return {};
+function toObject([text]: readonly string[]): Record<string, unknown> {
+  if (text === "") return {};
   let value: unknown;
   try {
-    value = unfoldJson(text!, parseJson);
+    value = parseJson(text!);
   } catch {
     throw badRequest("body", "is not JSON");
   }

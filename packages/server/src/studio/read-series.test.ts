@@ -6,7 +6,6 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import type { StudioSeries } from "tinker-ts/wire";
 import { toPlain } from "../store/plain-numbers.js";
 import { Store } from "../store/store.js";
-import { atOnce } from "./in-turns.js";
 import { SeriesReader, type SeriesQuery } from "./read-series.js";
 import { storedSeries } from "./run-series.js";
 
@@ -189,3 +188,11 @@ it("has each point once where an attempt replaces another in the middle of summa
   expect([...edge!.mean].filter((one) => one === 7)).toHaveLength(16);
   expect([...edge!.x]).toEqual(Array.from({ length: 31 }, (_, index) => 29_990 + index));
 });
+
+/** Does all of the work now. */
+function atOnce<T>(work: Generator<void, T, void>): T {
+  for (;;) {
+    const next = work.next();
+    if (next.done) return next.value;
+  }
+}

@@ -11,6 +11,7 @@ export class RunBatch {
   readonly #changedWriters = new Set<string>();
   #log: LogRecord;
   #change: LogChange = {};
+  #lineBytes = 0;
 
   constructor(store: Store, log: LogRecord) {
     this.#store = store;
@@ -21,6 +22,11 @@ export class RunBatch {
   /** The run as it is after the changes so far. */
   get log(): LogRecord {
     return this.#log;
+  }
+
+  /** Notes text that was stored. */
+  addLineBytes(bytes: number): void {
+    this.#lineBytes += bytes;
   }
 
   /** Notes a change. */
@@ -52,6 +58,7 @@ export class RunBatch {
     const { logs } = this.#store;
     this.series.write();
     logs.change(this.#log.logId, this.#change);
+    if (this.#lineBytes > 0) this.#store.lines.addBytes(this.#log.logId, this.#lineBytes);
     for (const name of this.#changedWriters) {
       const { lastN, attempt } = this.#writers.get(name)!;
       logs.setWriter(this.#log.logId, name, lastN, attempt);

@@ -1,7 +1,8 @@
 import type { StudioNumber, StudioRun, StudioStatus, StudioSummary } from "tinker-ts/wire";
 import type { Core } from "../core.js";
 import { toNumber, toPlain } from "../store/plain-numbers.js";
-import type { LogRecord, Mark } from "../store/logs-table.js";
+import { LruMap } from "../lru-map.js";
+import type { LogKey, LogRecord, Mark } from "../store/logs-table.js";
 import type { Model } from "../store/models-table.js";
 import type { LogFolders } from "./log-folders.js";
 import type { SeriesRow, SeriesTable } from "../store/series-table.js";
@@ -30,57 +31,38 @@ interface Figures {
   readonly lastX: number | null;
 }
 
-/** What several runs of an owner are made rows from, read once. */
-interface Material {
-  readonly models: ReadonlyMap<string, Model>;
-  readonly modelsOf: ReadonlyMap<string, readonly string[]>;
-  readonly failed: ReadonlyMap<string, Mark>;
-  readonly loaded: ReadonlyMap<string, Mark>;
-}
-
-/** A run of a list, which is made a row when it is shown. */
-interface ListedRun {
-  readonly log: LogRecord;
-  readonly updatedAt: number;
-  readonly row: () => StudioRun;
-}
+/** Runs whose figures are remembered. */
+const maxFigures = 10_000;
+/** Runs that are read at a time. */
+const pageSize = 100;
 
 /** Runs as lists show them. What follows from points is remembered until there are more. */
 export class RunRows {
   readonly #core: Core;
   readonly #folders: LogFolders;
-  readonly #figures = new Map<string, { readonly version: string; readonly figures: Figures }>();
+  readonly #figures = new LruMap<string, { readonly version: string; readonly figures: Figures }>(
+    maxFigures,
+  );
 
   constructor(core: Core, folders: LogFolders) {
     this.#core = core;
     this.#folders = folders;
   }
 
-  /** All runs of an owner, without what follows from points: that is added for those that are shown. */
-  list(owner: string): ListedRun[] {
-    const { store } = this.#core.context;
-    const material = this.#material(owner);
-    const all = store.logs.list(owner);
-    const shown = all.filter(
-      ({ logId, source }) => source !== "folder" || this.#folders.has(logId),
-    );
-    return shown.map((log) => ({
-      log,
-      updatedAt: Math.max(log.updatedAt, material.models.get(log.logId)?.lastRequestAt ?? 0),
-      row: () => this.#row(log, material),
-    }));
+  /** The runs of an owner behind a key, in the order of lists. */
+  *after(owner: string, key: LogKey | null, withArchived: boolean): Generator<LogRecord, void> {
+    const { logs } = this.#core.context.store;
+    for (let last = key; ;) {
+      const page = logs.page(owner, last, pageSize, withArchived);
+      for (const log of page) if (this.isShown(log)) yield log;
+      if (page.length < pageSize) return;
+      last = page.at(-1)!;
+    }
   }
 
-  /** One run, also of a model that is part of another. */
-  row(log: LogRecord): StudioRun {
-    const { store } = this.#core.context;
-    const models = modelsOf(log, () => store.logs.models(log.logId));
-    return this.#row(log, {
-      models: new Map(models.flatMap((id) => toEntry(id, store.models.get(id)))),
-      modelsOf: new Map([[log.logId, models]]),
-      failed: lastOf(store.logs.marks(log.logId, 200), log.logId, "failed"),
-      loaded: lastOf(store.logs.marks(log.logId, 10_000), log.logId, "loaded"),
-    });
+  /** False for runs of folders that are not given any more. */
+  isShown({ source, logId }: LogRecord): boolean {
+    return source !== "folder" || this.#folders.has(logId);
   }
 
   /** All points that belong to a run: its own, and those of its models. */
@@ -95,30 +77,21 @@ export class RunRows {
     );
   }
 
-  #material(owner: string): Material {
-    const { store } = this.#core.context;
-    const all = store.models.list({ owner, isAccessible: false, projectId: null }, 1_000_000, 0);
-    return {
-      models: new Map(all.map((model) => [model.modelId, model])),
-      modelsOf: store.logs.modelsOfOwner(owner),
-      failed: store.logs.lastMarks(owner, "failed"),
-      loaded: store.logs.lastMarks(owner, "loaded"),
-    };
-  }
-
-  #row(log: LogRecord, material: Material): StudioRun {
+  /** One run, also of a model that is part of another. */
+  row(log: LogRecord): StudioRun {
     const { store, clock, recorder } = this.#core.context;
     const { logId } = log;
-    const modelIds = log.source === "server" ? [logId] : (material.modelsOf.get(logId) ?? []);
-    const models = modelIds.flatMap((id) => material.models.get(id) ?? []);
+    const modelIds = modelsOf(log, () => store.logs.models(logId));
+    const models = modelIds.flatMap((id) => store.models.get(id) ?? []);
     const [model] = models;
     const figures = this.#figuresOf(log, modelIds);
     const updatedAt = Math.max(log.updatedAt, ...models.map((one) => one.lastRequestAt));
     // Steps of the optimizer where a model is known, else what the log calls its last step.
     const done = modelIds.flatMap((id) => recorder.stepsOf(id) ?? []);
     const step = done.length > 0 ? Math.max(...done) : (figures.lastX ?? 0);
-    const failed = [logId, ...modelIds].map((id) => material.failed.get(id)).find(Boolean);
-    const parent = [logId, ...modelIds].map((id) => material.loaded.get(id)).find(Boolean);
+    const all = [...new Set([logId, ...modelIds])];
+    const failed = all.map((id) => store.logs.lastMark(id, "failed")).find(Boolean);
+    const parent = all.map((id) => store.logs.lastMark(id, "loaded")).find(Boolean);
     return {
       id: logId,
       name: log.name ?? nameOf(log, model, this.#core),
@@ -279,15 +252,6 @@ function configValue(config: string | null, names: readonly string[]): unknown {
 function modelsOf({ source, logId }: LogRecord, watched: () => string[]): string[] {
   if (source === "server") return [logId];
   return source === "log" ? watched() : [];
-}
-
-function lastOf(marks: readonly Mark[], logId: string, kind: string): Map<string, Mark> {
-  const last = marks.findLast((mark) => mark.kind === kind);
-  return new Map(last ? [[logId, last]] : []);
-}
-
-function toEntry(id: string, model: Model | undefined): [string, Model][] {
-  return model ? [[id, model]] : [];
 }
 
 /** A value of a row to sort by. */

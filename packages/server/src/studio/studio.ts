@@ -14,10 +14,11 @@ import type {
 } from "tinker-ts/wire";
 import type { Core } from "../core.js";
 import { badRequest, conflict, notFound } from "../errors/api-error.js";
-import type { LineFilter, LogRecord } from "../store/logs-table.js";
+import type { LineRange, TextLine } from "../store/lines-table.js";
+import type { LogKey, LogRecord } from "../store/logs-table.js";
 import type { LogFolders } from "./log-folders.js";
 import { runFilter } from "./filter-runs.js";
-import { inTurns } from "./in-turns.js";
+import { scopedLogId } from "./log-lines.js";
 import { SeriesReader, type SeriesQuery } from "./read-series.js";
 import { RunRows, sortValue, summaryOf } from "./run-rows.js";
 import { checkpointRows } from "./checkpoint-rows.js";
@@ -33,7 +34,18 @@ export interface RunsQuery {
   readonly withArchived: boolean;
 }
 
+/** Which lines of text. */
+export interface LineFilter extends LineRange {
+  readonly limit: number;
+  readonly level: string | null;
+  readonly text: string;
+}
+
 const maxMarks = 2000;
+/** Runs that a list can put into another order; those that were changed longer ago follow as they are. */
+const maxSorted = 2000;
+/** Lines that are looked at in a slice, and characters of a page of them. */
+const [linesPerSlice, maxPageLength] = [100, 4 << 20];
 const maxSpans = 500;
 
 /** What a loop is asked for before anybody has asked. */
@@ -51,54 +63,71 @@ export class Studio {
     this.rows = new RunRows(core, folders);
   }
 
+  /** The id of a run by the name that its owner logs it under. */
+  idOf(owner: string, name: string): string {
+    const { logs } = this.#core.context.store;
+    const own = scopedLogId(owner, name);
+    return logs.get(own) ? own : name;
+  }
+
   /** A run of this owner. */
   owned(owner: string, id: string): LogRecord {
-    const log = this.#core.context.store.logs.get(id);
+    const log = this.#core.context.store.logs.get(this.idOf(owner, id));
     if (log?.owner === owner || (log?.source === "folder" && this.#folders.has(id))) return log;
     throw notFound(`run ${id}`);
   }
 
-  /** A page of the list; with thousands of runs others have their turn meanwhile. */
+  /** A page of the list. */
   runs(owner: string, query: RunsQuery): Promise<StudioRuns> {
-    return inTurns(this.#runs(owner, query));
+    return this.#core.context.loop.run(owner, this.#runs(owner, query));
   }
 
   *#runs(owner: string, query: RunsQuery): Generator<void, StudioRuns, void> {
     const { ids, text, sort, cursor, limit, withArchived } = query;
-    const start = cursor === null ? 0 : Number(cursor);
-    if (!Number.isInteger(start) || start < 0) throw badRequest("cursor", "is not one of ours");
-    const all = this.rows
-      .list(owner)
-      .filter(({ log }) => withArchived || log.archivedAt === null)
-      .filter(({ log }) => ids === null || ids.has(log.logId));
-    const field = sort.replace(/^-/, "");
-    const sign = sort.startsWith("-") ? -1 : 1;
-    let rows: (() => StudioRun)[];
-    if (text.trim() === "" && field === "updated") {
-      // Without a question about their points, only the runs that are shown are looked at.
-      rows = all
-        .toSorted(
-          (a, b) =>
-            Number(b.log.isPinned) - Number(a.log.isPinned) || sign * (a.updatedAt - b.updatedAt),
-        )
-        .map(({ row }) => row);
-    } else {
-      const isMeant = runFilter(text);
+    const isMeant = runFilter(text);
+    const isSorted = sort !== "-updated" || ids !== null;
+    const start = cursor === null ? null : readCursor(cursor);
+    let key = typeof start === "object" ? start : null;
+    if (isSorted && key === null) {
+      const logs =
+        ids === null ? this.rows.after(owner, null, withArchived) : this.#named(owner, query);
       const meant: StudioRun[] = [];
-      for (const { log, row } of all) {
-        const made = row();
-        if (isMeant(made, () => configOf(log))) meant.push(made);
+      let [seen, isMore] = [0, false];
+      for (const log of logs) {
+        isMore = seen++ === maxSorted;
+        if (isMore) break;
+        key = log;
+        const row = this.rows.row(log);
+        if (isMeant(row, () => configOf(log))) meant.push(row);
         yield;
       }
-      rows = this.#sorted(meant, field, sign).map((row) => () => row);
+      const from = typeof start === "number" ? start : 0;
+      const sign = sort.startsWith("-") ? -1 : 1;
+      const sorted = this.#sorted(meant, sort.replace(/^-/, ""), sign);
+      const end = from + limit;
+      const next = end < sorted.length ? String(end) : isMore && key ? cursorOf(key) : null;
+      return { runs: sorted.slice(from, end), cursor: next };
     }
     const page: StudioRun[] = [];
-    for (const row of rows.slice(start, start + limit)) {
-      page.push(row());
+    for (const log of this.rows.after(owner, key, withArchived)) {
+      if (page.length === limit) return { runs: page, cursor: cursorOf(key!) };
+      key = log;
+      const row = this.rows.row(log);
+      if (isMeant(row, () => configOf(log))) page.push(row);
       yield;
     }
-    const end = start + page.length;
-    return { runs: page, cursor: end < rows.length ? String(end) : null };
+    return { runs: page, cursor: null };
+  }
+
+  /** The runs that are asked for by their ids, as far as lists show them. */
+  *#named(owner: string, { ids, withArchived }: RunsQuery): Generator<LogRecord, void> {
+    const { logs } = this.#core.context.store;
+    for (const id of ids ?? []) {
+      const log = logs.get(this.idOf(owner, id));
+      if (!log || (log.owner !== owner && log.source !== "folder")) continue;
+      const isListed = this.rows.isShown(log) && logs.logOfModel(log.logId) === undefined;
+      if (isListed && (withArchived || log.archivedAt === null)) yield log;
+    }
   }
 
   async detail(owner: string, id: string): Promise<StudioRunDetail> {
@@ -115,6 +144,10 @@ export class Studio {
       .flatMap((one) => store.logs.marks(one, maxMarks))
       .toSorted((a, b) => a.at - b.at);
     const own = new Set(log.source === "log" ? store.series.list(id).map(({ key }) => key) : []);
+    const checkpoints = await this.#core.context.loop.run(
+      owner,
+      checkpointRows(this.#core, this.rows, owner, ids),
+    );
     const steps = (kind: "datum" | "rollout" | "sample"): number[] => [
       ...new Set(ids.flatMap((one) => store.exhibits.steps(one, kind))),
     ];
@@ -132,7 +165,7 @@ export class Studio {
         };
       }),
       marks: marks.map((mark): StudioMark => ({ ...mark, kind: mark.kind as StudioMark["kind"] })),
-      checkpoints: checkpointRows(this.#core, this.rows, owner, ids).toReversed(),
+      checkpoints: checkpoints.toReversed(),
       exhibitSteps: {
         datum: steps("datum"),
         rollout: isFolder ? await this.#folders.steps(id, "rollout") : steps("rollout"),
@@ -159,18 +192,46 @@ export class Studio {
       const log = this.owned(owner, run);
       await this.whenMoved(log);
       const reader = new SeriesReader(this.#core.context.store.series, this.rows.series(log));
-      for (const key of keys) all.push(...(await inTurns(reader.read(run, key, query))));
+      for (const key of keys) {
+        all.push(...(await this.#core.context.loop.run(owner, reader.read(run, key, query))));
+      }
     }
     return all;
   }
 
-  log(owner: string, id: string, filter: LineFilter): StudioLog {
-    const { logs } = this.#core.context.store;
-    this.owned(owner, id);
-    const lines = logs.lines(id, filter);
+  /** Lines of text. A search looks at all lines of a run, in slices. */
+  log(owner: string, id: string, filter: LineFilter): Promise<StudioLog> {
+    return this.#core.context.loop.run(owner, this.#log(this.owned(owner, id).logId, filter));
+  }
+
+  *#log(logId: string, filter: LineFilter): Generator<void, StudioLog, void> {
+    const { lines: table } = this.#core.context.store;
+    const { limit, level, text } = filter;
+    let { after, before } = filter;
+    const isAscending = after !== null;
+    const wanted = text.toLowerCase();
+    const lines: TextLine[] = [];
+    let length = 0;
+    for (let isMore = true; isMore && lines.length < limit && length < maxPageLength;) {
+      const read = table.page(logId, { after, before }, linesPerSlice);
+      for (const line of read) {
+        const isLevel = level === null || line.level === level || line.level === "error";
+        if (!isLevel || !line.text.toLowerCase().includes(wanted)) continue;
+        if (lines.length === limit) break;
+        lines.push(line);
+        length += line.text.length;
+      }
+      isMore = read.length === linesPerSlice;
+      if (isAscending) after = read.at(-1)?.n ?? after;
+      else before = read.at(-1)?.n ?? before;
+      yield;
+    }
     return {
-      lines: lines.map(({ level, ...line }) => ({ ...line, level: level as "info" })),
-      next: logs.nextLine(id),
+      lines: (isAscending ? lines : lines.toReversed()).map((line) => ({
+        ...line,
+        level: line.level as "info",
+      })),
+      next: table.next(logId),
     };
   }
 
@@ -269,6 +330,18 @@ export class Studio {
       ...(session ? { session: { tags: session.tags, sdk_version: session.sdkVersion } } : {}),
     };
   }
+}
+
+function cursorOf({ isPinned, updatedAt, logId }: LogKey): string {
+  return `${Number(isPinned)}.${updatedAt}.${logId}`;
+}
+
+/** A key, or a place in an order of its own. */
+function readCursor(cursor: string): LogKey | number {
+  if (/^\d+$/.test(cursor)) return Number(cursor);
+  const [, isPinned, updatedAt, logId] = /^([01])\.(\d+)\.(.+)$/.exec(cursor) ?? [];
+  if (logId === undefined) throw badRequest("cursor", "is not one of ours");
+  return { isPinned: isPinned === "1", updatedAt: Number(updatedAt), logId };
 }
 
 /** What a run was configured with. */

@@ -1,4 +1,4 @@
-import type { PassDecoder } from "../decoding/pass-decoder.js";
+import type { Workers } from "../workers/workers.js";
 import { adapterOptions } from "../engine-host/adapter-options.js";
 import type { BaseModels } from "../engine-host/base-models.js";
 import { DamagedError } from "../errors/damaged-error.js";
@@ -6,7 +6,7 @@ import { isEngineRefusal, StoppedError } from "../errors/failure.js";
 import type { Model } from "../store/models-table.js";
 import type { RequestRow } from "../store/requests-table.js";
 import type { Journal } from "../journal/journal.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
 import type { Store } from "../store/store.js";
@@ -20,7 +20,7 @@ import type { Snapshots } from "./snapshots.js";
 export interface LiveModelsParts {
   readonly store: Store;
   readonly journal: Journal;
-  readonly passes: PassDecoder;
+  readonly workers: Workers;
   readonly bases: BaseModels;
   readonly snapshots: Snapshots;
   readonly operations: Operations;
@@ -262,7 +262,7 @@ export class LiveModels {
 
   /** Repeats a request for its effect, the way it was done first. */
   async #replay(live: LiveModel, request: RequestRow): Promise<void> {
-    const { clock, journal, passes, operations } = this.#parts;
+    const { clock, journal, workers, operations } = this.#parts;
     const startedAt = clock.elapsed();
     const { requestId } = request;
     const { modelId, owner } = live.model;
@@ -270,7 +270,7 @@ export class LiveModels {
       live,
       request,
       bytes: () => journal.payload(requestId),
-      pass: () => passes.decode(owner, journal.stored(requestId)),
+      pass: () => workers.pass(owner, journal.stored(requestId)),
     });
     const cost = (this.#replayCosts.get(modelId) ?? 0) + tokensOf(done);
     this.#replayCosts.set(modelId, cost);

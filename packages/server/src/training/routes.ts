@@ -1,7 +1,7 @@
 import { WireError, type RouteName } from "tinker-ts/wire";
 import type { Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
-import type { ReceivedPass } from "../decoding/received-pass.js";
+import type { ReceivedPass } from "../workers/received-pass.js";
 import { ApiError, badRequest } from "../errors/api-error.js";
 import type { AnswerRefused, Call, HandlersOf } from "../http/call.js";
 import { idempotencyKeyOf, modelRequestId, unsequencedRequestId } from "../journal/request-ids.js";

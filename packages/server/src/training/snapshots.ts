@@ -3,7 +3,7 @@ import type { NamedTensors, ParameterExport } from "@tinker-ts/engine";
 import { StateFolders, type UnknownFolder } from "../checkpoints/state-folders.js";
 import type { EngineKit } from "../engine-port/engine-kit.js";
 import { isStorageFailure } from "../errors/storage-failure.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { Metrics } from "../metrics/metrics.js";
 import type { SnapshotRecord } from "../store/snapshots-table.js";

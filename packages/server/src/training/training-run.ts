@@ -1,11 +1,11 @@
 import { pathOf } from "../checkpoints/checkpoint-names.js";
-import type { PassDecoder } from "../decoding/pass-decoder.js";
+import type { Workers } from "../workers/workers.js";
 import type { EngineGuard } from "../engine-host/engine-guard.js";
 import { gone, tooMany } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
 import { isAdapterBroken, StoppedError } from "../errors/failure.js";
 import type { NewRequest, QueueNote } from "../journal/journal.js";
-import type { ServerLimits } from "../limits.js";
+import type { ServerLimits } from "../prices.js";
 import type { ServerScheduler, Turn } from "../scheduler.js";
 import type { CheckpointKind } from "../store/checkpoints-table.js";
 import type { Model, ModelStatus } from "../store/models-table.js";
@@ -30,7 +30,7 @@ export interface RunParts extends SaveParts, OutcomeParts {
   readonly scheduler: ServerScheduler;
   readonly liveModels: LiveModels;
   readonly operations: Operations;
-  readonly passes: PassDecoder;
+  readonly workers: Workers;
   readonly guard: EngineGuard;
   readonly limits: ServerLimits;
 }
@@ -306,7 +306,7 @@ export class TrainingRun {
   }
 
   async #performOnce(request: RequestRow, startedAt: number): Promise<Performed> {
-    const { clock, journal, liveModels, operations, passes } = this.#parts;
+    const { clock, journal, liveModels, operations, workers } = this.#parts;
     const { kind, requestId } = request;
     const { signal } = this.#stopping;
     signal.throwIfAborted();
@@ -323,7 +323,7 @@ export class TrainingRun {
       live,
       request,
       bytes: () => this.#unlessDamaged(() => journal.payload(requestId)),
-      pass: () => this.#unlessDamaged(() => passes.decode(owner, journal.stored(requestId))),
+      pass: () => this.#unlessDamaged(() => workers.pass(owner, journal.stored(requestId))),
       signal,
     });
     return { done, live, startedAt, tookMs: clock.elapsed() - begunAt };

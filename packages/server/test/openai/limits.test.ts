@@ -12,7 +12,7 @@ beforeAll(async () => {
     OpenAiServer.open(),
     OpenAiServer.open({
       engine,
-      limits: { maxBodyBytes: 50_000, maxStreams: 2, maxWaitingStreams: 4 },
+      limits: { maxBodyBytes: 50_000, maxStreams: 4, maxWaitingStreams: 4 },
       corsOrigins: ["https://page.example"],
     }),
   ]);
@@ -79,7 +79,7 @@ describe("lists of tokens", () => {
     };
     const long = expect.stringContaining("the prompt has 300002 tokens");
     expect(await ask(300_002)).toEqual([400, long]);
-    expect(await ask(900_000)).toEqual([413, expect.stringContaining("stands for too much")]);
+    expect(await ask(900_000)).toEqual([413, expect.stringContaining("is too large")]);
   });
 });
 
@@ -145,7 +145,7 @@ describe("limits", () => {
     const response = await real.fetch("/v1/chat/completions", body);
     expect(response.status).toBe(413);
     expect(await response.json()).toMatchObject({
-      error: { message: expect.stringContaining("stands for too much") },
+      error: { message: expect.stringContaining("is too large") },
     });
   });
 
@@ -178,7 +178,7 @@ describe("limits", () => {
     const arrived = engine.gates.close("sample");
     const client = scripted.client({ maxRetries: 3 });
     const ask = () => client.chat.completions.create(question as never);
-    // Two run, two wait: an owner may take half of the places to wait.
+    // Two run, two wait: an owner may take half of the places, and half of those to wait.
     const first = [ask(), ask(), ask(), ask()];
     await arrived;
     await expect

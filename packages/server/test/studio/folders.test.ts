@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { StudioExhibits, StudioLog } from "tinker-ts/wire";
+import { openFile } from "../../src/studio/open-file.js";
 import { TestApp } from "../support/test-app.js";
 import { askStudio, getRun, getSeries, getStudio, listRuns } from "./support.js";
 
@@ -257,4 +258,33 @@ it("gives out the files of a run and nothing else, and HTML never as a page", as
     const response = await askStudio(app, `runs/${id}/files/${name}`);
     expect([name, response.status]).toEqual([name, 404]);
   }
+});
+
+it("neither waits for a pipe nor follows a link out of the folder, and shows what is beside them", async () => {
+  const pipe = path.join(root, "logs", "pipe");
+  const link = path.join(root, "logs", "link");
+  for (const folder of [pipe, link]) mkdirSync(folder);
+  execFileSync("mkfifo", [path.join(pipe, "metrics.jsonl")]);
+  writeFileSync(path.join(root, "outside.jsonl"), '{"step":0,"secret":1}\n');
+  symlinkSync(path.join(root, "outside.jsonl"), path.join(link, "metrics.jsonl"));
+  for (const folder of [pipe, link]) writeFileSync(path.join(folder, "config.json"), "{}");
+  write("metrics.jsonl", '{"step":0,"loss":1}\n');
+  const runs = await listRuns(app, "sort=name");
+  const keys = await Promise.all(
+    runs.map(async ({ id, name }) => [name, (await getRun(app, id)).series.map(({ key }) => key)]),
+  );
+  expect(keys).toEqual([
+    ["link", []],
+    ["pipe", []],
+    ["sft-1", ["loss"]],
+  ]);
+  await app.stop();
+});
+
+it("does not open what took the place of a file since it was found", async () => {
+  execFileSync("mkfifo", [path.join(run, "pipe")]);
+  writeFileSync(path.join(root, "outside"), "secret");
+  symlinkSync(path.join(root, "outside"), path.join(run, "link"));
+  expect(await openFile(path.join(run, "pipe"))).toBeUndefined();
+  expect(await openFile(path.join(run, "link"))).toBeUndefined();
 });

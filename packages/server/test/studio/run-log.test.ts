@@ -4,9 +4,9 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ServiceClient } from "tinker-ts";
 import { RunLog } from "tinker-ts/run-log";
-import type { LogsAnswer, StudioExhibits, StudioLog, StudioRun } from "tinker-ts/wire";
+import type { LogsAnswer, StudioExhibits, StudioLog, StudioRun, StudioRuns } from "tinker-ts/wire";
 import { startServer, type RunningServer } from "../../src/index.js";
-import { TestApp } from "../support/test-app.js";
+import { TestApp, type TestAppOptions } from "../support/test-app.js";
 import {
   askStudio,
   getRun,
@@ -304,7 +304,7 @@ describe("lines of a logger", () => {
     try {
       expect((await post([open()])).status).toBe(401);
       expect((await post([open()], "tml-alice-key")).status).toBe(200);
-      expect((await post([open(1, "w2")], "tml-bob-key")).status).toBe(404);
+      expect((await askStudio(app, "runs/r1", { key: "tml-bob-key" })).status).toBe(404);
       expect(await listRuns(app, "", { key: "tml-bob-key" })).toEqual([]);
     } finally {
       app = first;
@@ -408,5 +408,123 @@ it("lets a person ask a loop for values, and take them back", async () => {
     version: 2,
     stop: false,
     values: { learning_rate: 0.1 },
+  });
+});
+
+describe("runs of several owners", () => {
+  const alice = "tml-alice-key";
+  const bob = "tml-bob-key";
+  const withKeys = async (options: TestAppOptions, work: () => Promise<void>): Promise<void> => {
+    const [first, other] = [app, await TestApp.open({ apiKeys: [alice, bob], ...options })];
+    app = other;
+    try {
+      await work();
+    } finally {
+      app = first;
+      await other.dispose();
+    }
+  };
+  const text = (n: number, line: string) => ({ ...head(n), kind: "text", text: line });
+
+  it("may have the same name, and are found by it", async () => {
+    await withKeys({}, async () => {
+      for (const [key, loss] of [
+        [alice, 1],
+        [bob, 2],
+      ] as const) {
+        const answer = await post([open(), metrics(2, 0, { loss })], key);
+        expect(await answer.json()).toMatchObject({ stored: { r1: { w1: 2 } } });
+      }
+      for (const [key, loss] of [
+        [alice, 1],
+        [bob, 2],
+      ] as const) {
+        expect(await listRuns(app, "", { key })).toHaveLength(1);
+        const [series] = await getSeries(app, "r1", ["loss"], {}, { key });
+        expect([...series!.mean]).toEqual([loss]);
+        expect(await getRun(app, "r1", { key })).toMatchObject({ name: "garden" });
+      }
+    });
+  });
+
+  it("keep the newest text of their owner, and cost no other owner a line", async () => {
+    await withKeys({ limits: { maxLogLineBytes: 50_000 } }, async () => {
+      await post([open(), text(2, "of alice")], alice);
+      const lines = Array.from({ length: 3000 }, (_, n) =>
+        text(n + 2, `line ${n} ${"x".repeat(40)}`),
+      );
+      await post([open(), ...lines], bob);
+      await post([text(3002, "the last one")], bob);
+      const all = async (key: string) => {
+        const log = await getStudio<StudioLog>(app, "runs/r1/log?limit=5000", { key });
+        return log.lines.map((line) => line.text);
+      };
+      expect(await all(alice)).toEqual(["of alice"]);
+      const kept = await all(bob);
+      expect(kept.at(-1)).toBe("the last one");
+      expect(kept.join("").length).toBeLessThan(50_100);
+      expect(kept.length).toBeGreaterThan(10);
+    });
+  });
+
+  it("are searched line by line, and shown a page at a time", async () => {
+    await withKeys({}, async () => {
+      const lines = Array.from({ length: 1500 }, (_, n) =>
+        text(n + 2, n % 500 === 7 ? `Needle ${n}` : `hay ${n}`),
+      );
+      await post([open(), ...lines], bob);
+      const ask = async (query: string) =>
+        (await getStudio<StudioLog>(app, `runs/r1/log?${query}`, { key: bob })).lines.map(
+          ({ n }) => n,
+        );
+      expect(await ask("q=needle")).toEqual([7, 507, 1007]);
+      expect(await ask("q=needle&limit=2")).toEqual([507, 1007]);
+      expect(await ask("q=needle&after=7&limit=1")).toEqual([507]);
+      expect(await ask("before=3&limit=2")).toEqual([1, 2]);
+      const long = Array.from({ length: 500 }, (_, n) => text(n + 1502, "x".repeat(20_000)));
+      await post(long.slice(0, 200), bob);
+      await post(long.slice(200, 400), bob);
+      expect((await ask("limit=5000")).length).toBeLessThan(400);
+    });
+  });
+
+  it("are listed by key, whatever changes between two pages", async () => {
+    await withKeys({}, async () => {
+      const runs = Array.from({ length: 250 }, (_, n) => ({
+        ...open(),
+        run: `run-${n}`,
+        name: `n${n}`,
+      }));
+      await post(runs, bob);
+      const seen: string[] = [];
+      let cursor: string | null = "";
+      for (let page = 0; cursor !== null; page++) {
+        const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+        const answer: StudioRuns = await getStudio(app, `runs?limit=40${query}`, { key: bob });
+        seen.push(...answer.runs.map(({ name }) => name));
+        cursor = answer.cursor;
+        if (page === 2) await post([{ ...open(1, "w9"), run: "fresh", name: "fresh" }], bob);
+      }
+      expect(new Set(seen).size).toBe(250);
+      expect(seen).toHaveLength(250);
+      const sorted: StudioRuns = await getStudio(app, "runs?sort=name&limit=3", { key: bob });
+      expect(sorted.runs.map(({ name }) => name)).toEqual(["fresh", "n0", "n1"]);
+      const next = `runs?sort=name&limit=2&cursor=${sorted.cursor}`;
+      const rest: StudioRuns = await getStudio(app, next, { key: bob });
+      expect(rest.runs.map(({ name }) => name)).toEqual(["n10", "n100"]);
+    });
+  });
+
+  it("are refused when there are far too many", async () => {
+    await withKeys({ limits: { maxRuns: 2 } }, async () => {
+      const runs = Array.from({ length: 5 }, (_, n) => ({ ...open(), run: `run-${n}` }));
+      expect((await post(runs.slice(0, 4), bob)).status).toBe(200);
+      const refused = await post(runs.slice(4), bob);
+      expect([refused.status, await refused.text()]).toEqual([
+        400,
+        expect.stringContaining("maxRuns"),
+      ]);
+      expect((await post(runs.slice(4), alice)).status).toBe(200);
+    });
   });
 });

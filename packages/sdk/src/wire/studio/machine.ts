@@ -100,6 +100,12 @@ export interface StudioMachine {
     readonly sessions: number;
     readonly note: string | null;
   };
+  /** What the turns of this owner have cost and how many wait, by what is scarce; of an older server absent. */
+  readonly accounts?: readonly {
+    readonly resource: string;
+    readonly spent: number;
+    readonly waiting: number;
+  }[];
   /** Open sessions. */
   readonly sessions: readonly StudioSession[];
   /** Base models. */

@@ -1,4 +1,5 @@
 import type { ApiError } from "../../errors/api-error.js";
+import type { WhenReady } from "../../sampling/sample-requests.js";
 import type { Clock } from "../../time/clock.js";
 
 /** Sends one event; the name is left out if the protocol has none. */
@@ -21,6 +22,16 @@ export interface EventStreamOptions {
   readonly lastLine: string;
 }
 
+/** Sends events until it ends; `whenReady` resolves once the reader has caught up. */
+export type EventWork = (
+  send: SendEvent,
+  signal: AbortSignal,
+  whenReady: WhenReady,
+) => Promise<void>;
+
+/** Text that waits for the reader before work has to wait for it. */
+const maxUnread = 1 << 20;
+
 const streamHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache",
@@ -30,16 +41,13 @@ const streamHeaders = {
 /**
  * Answers with server-sent events while `work` runs.
  *
- * - The response starts with the first event, so that an earlier failure is an ordinary error. A client that waits
- *   longer than a ping gets the headers and comments meanwhile.
- * - Events of one turn of the event loop are sent together.
- * - Nothing is pushed to a client that does not read; its buffer holds no more than its response.
+ * - The answer begins with the first event, so that what fails before is an ordinary error. Whoever waits
+ *   longer than a ping gets the beginning and comments meanwhile.
+ * - What is sent in one turn of the event loop goes out together.
+ * - Nothing is pushed to a reader that does not read. Work that waits for `whenReady` now and then keeps little for it.
  * - Hanging up stops the work.
  */
-export async function eventStream(
-  work: (send: SendEvent, signal: AbortSignal) => Promise<void>,
-  options: EventStreamOptions,
-): Promise<Response> {
+export async function eventStream(work: EventWork, options: EventStreamOptions): Promise<Response> {
   const { clock, pingMs, tellError, errorEvent, lastLine, headers } = options;
   const hangUp = new AbortController();
   const signal = AbortSignal.any([options.signal, hangUp.signal]);
@@ -49,6 +57,14 @@ export async function eventStream(
   let isOver = false;
   let wake: () => void = () => {};
   let begin: () => void = () => {};
+  let drained: () => void = () => {};
+  signal.addEventListener("abort", () => drained(), { once: true });
+  const whenReady: WhenReady = () => {
+    if (pending.length <= maxUnread || signal.aborted) return undefined;
+    return new Promise<void>((resolve) => {
+      drained = resolve;
+    });
+  };
   const begun = new Promise<void>((resolve) => {
     begin = resolve;
   });
@@ -70,7 +86,7 @@ export async function eventStream(
     });
   };
   schedulePing();
-  const finished = work(send, signal)
+  const finished = work(send, signal, whenReady)
     .catch((error: unknown) => {
       if (!hasBegun) throw error;
       if (!signal.aborted) errorEvent(tellError(error), send);
@@ -95,6 +111,7 @@ export async function eventStream(
         }
         if (pending !== "") controller.enqueue(encoder.encode(pending));
         pending = "";
+        drained();
         if (isOver) controller.close();
       },
       cancel() {

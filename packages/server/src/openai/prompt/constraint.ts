@@ -1,6 +1,6 @@
 import type { SampleConstraint } from "@tinker-ts/engine";
 import type { Tokenizer } from "@tinker-ts/hub";
-import type { Grammars } from "../../decoding/grammars.js";
+import type { Workers } from "../../workers/workers.js";
 import type { AnswerShape } from "../../structure/answer-grammar.js";
 import { invalid } from "../openai-error.js";
 import type { ResponseFormat } from "../request/response-format.js";
@@ -25,14 +25,14 @@ export interface Demand {
 
 /** The requested form of an answer, after its thoughts: JSON, a schema or a tool call. */
 export async function answerConstraint(
-  grammars: Grammars,
+  workers: Workers,
   owner: string,
   tokenizer: Tokenizer,
   demand: Demand,
 ): Promise<SampleConstraint | undefined> {
   const shape = shapeOf(demand);
   if (shape === undefined) return undefined;
-  const made = await grammars.make(owner, shape);
+  const made = await workers.grammar(owner, shape);
   if ("problem" in made) {
     const param = shape.json === null ? "tools" : "response_format";
     throw invalid(param, made.problem, "unsupported_parameter");

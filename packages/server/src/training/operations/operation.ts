@@ -1,5 +1,5 @@
 import { encodeJson, stringifyJson, type WireInput, type WireTypeName } from "tinker-ts/wire";
-import type { EnginePass } from "../../decoding/engine-pass.js";
+import type { EnginePass } from "../../workers/engine-pass.js";
 import type { Telling } from "../../recording/recorder.js";
 import type { RequestRow, Settled } from "../../store/requests-table.js";
 import type { Usage } from "../../store/usage-table.js";

@@ -121,6 +121,7 @@ async function writeCheckpoint(
   checkTtl(options.ttlSeconds);
   const previous = store.checkpoints.get(modelId, type, name);
   if (previous && !options.isOverwriteAllowed) throw nameTaken(previous);
+  if (!previous && !isEphemeral) checkpoints.checkQuota(owner);
   const hasOptimizer = type === "training";
   const state = await live.adapter.exportState({ optimizer: hasOptimizer });
   const written = await checkpoints.folders.write(

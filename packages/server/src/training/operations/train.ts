@@ -1,10 +1,10 @@
 import type { PassResult, StepMetrics } from "@tinker-ts/engine";
 import { decodeJson, encodeProto, TensorData, type WireInput } from "tinker-ts/wire";
-import type { EnginePass } from "../../decoding/engine-pass.js";
+import type { EnginePass } from "../../workers/engine-pass.js";
 import type { TrainedAdapter } from "../../engine-port/engine-port.js";
 import { badRequest } from "../../errors/api-error.js";
 import { isEngineRefusal, toFailure } from "../../errors/failure.js";
-import type { ServerLimits } from "../../limits.js";
+import type { ServerLimits } from "../../prices.js";
 import type { Logger } from "../../log/logger.js";
 import type { Clock } from "../../time/clock.js";
 import type { LiveModel } from "../live-model.js";

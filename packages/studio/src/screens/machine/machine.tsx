@@ -125,6 +125,7 @@ export function Machine() {
           )}
         </section>
       </div>
+      <Accounts accounts={machine.accounts ?? []} />
       <section class="card padded stack" aria-label="Timeline">
         <h2>Last ten minutes</h2>
         <Timeline slots={machine.timeline} />
@@ -134,6 +135,38 @@ export function Machine() {
       <Sessions machine={machine} reload={reload} />
       <Usage />
     </div>
+  );
+}
+
+/** What you have spent and wait for; whoever has spent more waits longer. */
+function Accounts({ accounts }: { readonly accounts: NonNullable<StudioMachine["accounts"]> }) {
+  if (accounts.length === 0) return null;
+  return (
+    <section class="card scroll-x" aria-label="Turns">
+      <table class="table cards">
+        <caption class="unseen">Turns that you have spent and wait for</caption>
+        <thead>
+          <tr>
+            <th>Turns at</th>
+            <th class="number">Spent</th>
+            <th class="number">Waiting</th>
+          </tr>
+        </thead>
+        <tbody>
+          {accounts.map(({ resource, spent, waiting }) => (
+            <tr key={resource}>
+              <td>{resource}</td>
+              <td class="number" data-label="spent">
+                {short(spent)}
+              </td>
+              <td class="number" data-label="waiting">
+                {count(waiting)}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
   );
 }
 

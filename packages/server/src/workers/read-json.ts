@@ -1,17 +1,14 @@
 import { ApiError, badRequest } from "../errors/api-error.js";
-import { scanJson, type JsonText } from "./json-scan.js";
+import { checkSize, maxParts } from "./check-size.js";
 
 /** Whether a text is one value, or has one on each line. */
-export type JsonTextForm = "whole" | "lines";
+export type JsonForm = "whole" | "lines";
 
 /** Lines of one body; others keep their places for the sake of their numbers. */
 const maxLines = 10_000;
 
-/** What one text may cost the event loop: some ten milliseconds. Lines show what was trained on, in many short lists. */
-const maxCosts = { whole: 200_000, lines: 400_000 } as const;
-
-/** The texts of JSON in a body, which make no more of themselves than the event loop has time for. */
-export function readJsonTexts(bytes: Uint8Array, form: JsonTextForm): JsonText[] {
+/** The texts of JSON in a body, none of which becomes more than the event loop has time for. */
+export function readJson(bytes: Uint8Array, form: JsonForm): string[] {
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -22,5 +19,17 @@ export function readJsonTexts(bytes: Uint8Array, form: JsonTextForm): JsonText[]
   // The last line ends as well.
   if (texts.at(-1)?.trim() === "" && texts.length > 1) texts.pop();
   if (texts.length > maxLines) throw badRequest("body", `at most ${maxLines} lines at a time`);
-  return texts.map((one) => scanJson(one, maxCosts[form]));
+  for (const one of texts) checkText(one, maxParts[form]);
+  return texts;
+}
+
+function checkText(text: string, most: number): void {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // Reported by the reader, who knows which line it is.
+    return;
+  }
+  checkSize(value, most);
 }

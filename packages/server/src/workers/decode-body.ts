@@ -7,12 +7,27 @@ import {
   readRequestPlace,
   WireError,
   type Datum,
+  type WireTypeName,
   type WireValue,
 } from "tinker-ts/wire";
 import { ApiError, badRequest } from "../errors/api-error.js";
-import type { BodyForm, UnpackLimits } from "./body-form.js";
+import type { ServerLimits } from "../prices.js";
 import { toReceivedPass, type ReceivedPass } from "./received-pass.js";
-import { UndecodableBody } from "./undecodable-body.js";
+import { InvalidBody } from "./invalid-body.js";
+
+/** What the bytes of a body are, and how much may come out of them. */
+export interface BodyForm {
+  readonly typeName: WireTypeName;
+  readonly form: "json" | "proto";
+  readonly isCompressed: boolean;
+  readonly limits: UnpackLimits;
+}
+
+/** Bounds on what a body may unfold to; they hold before the work that it would cause. */
+export type UnpackLimits = Pick<
+  ServerLimits,
+  "maxDecompressedBytes" | "maxBatchData" | "maxPromptTokens"
+>;
 
 /** A decoded body. */
 export interface DecodedBody {
@@ -48,7 +63,7 @@ export async function decodeBody(received: Uint8Array, form: BodyForm): Promise<
   } catch (error) {
     const isMistake = error instanceof ApiError && error.status === 400;
     if (!isMistake && !(error instanceof WireError)) throw error;
-    throw new UndecodableBody(error.message, readRequestPlace(bytes, form.form));
+    throw new InvalidBody(error.message, readRequestPlace(bytes, form.form));
   }
 }
 

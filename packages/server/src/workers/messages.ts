@@ -1,20 +1,18 @@
-import type { RequestPlace } from "tinker-ts/wire";
-import type { ProtoTypeName } from "tinker-ts/wire";
+import type { ModelInput, ProtoTypeName, RequestPlace, WireInput, WireValue } from "tinker-ts/wire";
 import type { StoredPayload } from "../store/payloads.js";
 import type { AnswerShape } from "../structure/answer-grammar.js";
-import type { BodyForm } from "./body-form.js";
 import type { ChatText } from "./chat-text.js";
-import type { JsonTextForm } from "./json-text.js";
+import type { BodyForm } from "./decode-body.js";
+import type { JsonForm } from "./read-json.js";
 
-/** Work for the thread; bytes are handed over. */
-export type ThreadWork =
+/** A task of a worker; bytes are handed over, `folder` is that of a tokenizer. */
+export type WorkerTask =
   | { readonly kind: "body"; readonly parts: readonly Uint8Array[]; readonly form: BodyForm }
-  | { readonly kind: "json"; readonly parts: readonly Uint8Array[]; readonly form: JsonTextForm }
+  | { readonly kind: "json"; readonly parts: readonly Uint8Array[]; readonly form: JsonForm }
   | { readonly kind: "pass"; readonly payload: StoredPayload }
   | { readonly kind: "result"; readonly typeName: ProtoTypeName; readonly bytes: Uint8Array }
   | {
       readonly kind: "texts";
-      /** Of the tokenizer. */
       readonly folder: string;
       readonly texts: readonly string[];
       readonly addSpecialTokens: boolean;
@@ -22,21 +20,23 @@ export type ThreadWork =
   | { readonly kind: "grammar"; readonly shape: AnswerShape }
   | { readonly kind: "chat"; readonly folder: string; readonly chat: ChatText };
 
-/** Work with its number. */
-export interface ThreadOrder {
+/** A task with its number. */
+export interface WorkerRequest {
   readonly id: number;
-  readonly work: ThreadWork;
+  readonly task: WorkerTask;
 }
 
-/** What the thread answers. */
-export type ThreadAnswer = { readonly id: number } & (
+/** What a worker answers. */
+export type WorkerAnswer = { readonly id: number } & (
   | { readonly kind: "value"; readonly value: unknown }
   | { readonly kind: "refused"; readonly status: number; readonly message: string }
-  | {
-      readonly kind: "undecodable";
-      readonly message: string;
-      readonly place: RequestPlace | undefined;
-    }
+  | { readonly kind: "invalid"; readonly message: string; readonly place: RequestPlace | undefined }
   | { readonly kind: "damaged"; readonly file: string; readonly problem: string }
   | { readonly kind: "broken"; readonly error: string }
 );
+
+/** A sample request whose objects of classes have become plain on the way between threads. */
+export type FlatSample = Omit<WireValue<"SampleRequest">, "prompt" | "targetPromptLogprobs"> & {
+  readonly prompt: ModelInput["chunks"];
+  readonly targetPromptLogprobs: WireInput<"TensorData"> | null;
+};

@@ -5,7 +5,7 @@ import { ApiError } from "../errors/api-error.js";
 const maxMessageLength = 1000;
 
 /** A body of known form that does not say what its endpoint needs. */
-export class UndecodableBody extends ApiError {
+export class InvalidBody extends ApiError {
   /** The place in the sequence of a model that the request would have had, if it can be read. */
   readonly place: RequestPlace | undefined;
 
