@@ -312,7 +312,7 @@ const layerRules: Readonly<Record<string, Readonly<Record<string, readonly strin
     ],
     "start-server.ts": ["app.ts", "engine-host", "http", "local", "options.ts"],
     "local-main.ts": ["local", "start-server.ts", "store"],
-    "local-handler.ts": ["app.ts", "engine-host", "http", "options.ts"],
+    "local-handler.ts": ["app.ts", "engine-host", "http", "local", "options.ts", "store"],
     "index.ts": ["auth", "prices.ts", "local-handler.ts", "log", "options.ts", "start-server.ts"],
   },
   cli: {

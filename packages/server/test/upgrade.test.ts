@@ -28,8 +28,6 @@ interface Recorded {
   }[];
 }
 
-const ages = 100 * 365 * 24 * 3_600_000;
-
 let folder: string;
 let recorded: Recorded;
 let server: RunningServer;
@@ -49,13 +47,6 @@ beforeEach(async () => {
       ephemeralTtlMs: century,
     },
     logLevel: "silent",
-    // The directory grows older with every day.
-    limits: {
-      resultTtlMs: ages,
-      ephemeralTtlMs: ages,
-      requestRecordTtlMs: ages,
-      recordTtlMs: ages,
-    },
   });
 });
 

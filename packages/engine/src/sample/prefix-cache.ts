@@ -3,7 +3,7 @@ import type { KvRows, KvShape } from "./kv-rows.js";
 /** Prompts are processed and remembered in blocks of this many tokens, aligned to their start. */
 export const promptBlock = 64;
 
-/** What blocks are computed with, and who may find them: how quickly a prompt is read tells who has sent it before. */
+/** The weights that blocks are computed with, and the scope that may find them: a prompt that is read quickly was sent before. */
 export interface PrefixSource {
   readonly adapter: string;
   readonly scope: string;

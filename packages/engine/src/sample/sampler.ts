@@ -260,7 +260,7 @@ export class Sampler {
     );
   }
 
-  /** The next request of a scope whose prompt is to be read, if there is memory for it. */
+  /** The next request of a scope with an unread prompt, if there is memory for it. */
   #nextPrompt(scope: string): SampleJob | undefined {
     const job = this.#jobs.find((one) => scopeOf(one) === scope && one.prompt?.next === undefined);
     if (job === undefined || job.prompt !== undefined) return job;

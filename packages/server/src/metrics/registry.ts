@@ -36,7 +36,7 @@ export class MetricsRegistry {
     this.gauges(name, help, () => [{ labels: {}, value: read() }]);
   }
 
-  /** Several values of one name, told apart by their labels. */
+  /** Several values of one name, each with its labels. */
   gauges(name: string, help: string, read: () => readonly { labels: Labels; value: number }[]) {
     const lines = (): string[] =>
       read().map(({ labels, value }) => `${name}${formatLabels(labels)} ${value}`);

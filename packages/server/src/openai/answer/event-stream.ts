@@ -41,7 +41,7 @@ const streamHeaders = {
 /**
  * Answers with server-sent events while `work` runs.
  *
- * - The answer begins with the first event, so that what fails before is an ordinary error. Whoever waits
+ * - The answer begins with the first event, so that what fails before is an ordinary error. A client that waits
  *   longer than a ping gets the beginning and comments meanwhile.
  * - What is sent in one turn of the event loop goes out together.
  * - Nothing is pushed to a reader that does not read. Work that waits for `whenReady` now and then keeps little for it.

@@ -138,7 +138,7 @@ export function Machine() {
   );
 }
 
-/** What you have spent and wait for; whoever has spent more waits longer. */
+/** What you have spent and wait for; owners who have spent more wait longer. */
 function Accounts({ accounts }: { readonly accounts: NonNullable<StudioMachine["accounts"]> }) {
   if (accounts.length === 0) return null;
   return (
