@@ -15,6 +15,8 @@ import { retryHandlerFor, type RetryHandler } from "./retry-handler.js";
 import { SampleBodies } from "./sample-body.js";
 import type { SampleCall } from "./sample-call.js";
 
+import { nameSequences } from "./sequence-extras.js";
+
 export { checkScores, withExtras } from "./sequence-extras.js";
 
 const sampleHeaders = { "x-tinker-sampling-backpressure": "1" };
@@ -185,9 +187,7 @@ function withSequenceIds(
       `The server named ${ids.length} sequences and returned ${sequences.length}.`,
     );
   }
-  for (let index = 0; index < sequences.length; index++) {
-    sequences[index]!.sequenceId = ids?.[index] ?? `${requestId}-${index}`;
-  }
+  nameSequences(sequences, (index) => ids?.[index] ?? `${requestId}-${index}`);
   return response;
 }
 

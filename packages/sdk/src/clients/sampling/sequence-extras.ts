@@ -2,7 +2,7 @@ import type { Tokenizer } from "@tinker-ts/hub";
 import { liftTopLogprobs } from "../../types/sampling-extensions.js";
 import { ResultError } from "../../errors/request-failed-error.js";
 import type { Operation } from "../../futures/operation.js";
-import type { SampleResponse } from "../../types/sampling.js";
+import type { SampledSequence, SampleResponse } from "../../types/sampling.js";
 import type { SampleCall } from "./sample-call.js";
 
 /** Refuses an answer without a requested part: servers ignore options that they do not support. */
@@ -35,6 +35,19 @@ export function hasScores(
   logprobs: readonly (number | null)[] | null,
 ): logprobs is (number | null)[] {
   return logprobs !== null && (logprobs.length < 2 || logprobs.some((value) => value !== null));
+}
+
+/**
+ * Names sequences. The name is not among the fields that are listed: two draws of one seed are equal, and are two draws
+ * all the same.
+ */
+export function nameSequences(
+  sequences: readonly SampledSequence[],
+  nameOf: (index: number) => string | undefined,
+): void {
+  for (let index = 0; index < sequences.length; index++) {
+    Object.defineProperty(sequences[index]!, "sequenceId", { value: nameOf(index) });
+  }
 }
 
 /** The tokenizer of a model once it has been loaded, shared by the clients of that model. */

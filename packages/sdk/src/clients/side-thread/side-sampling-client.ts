@@ -15,9 +15,9 @@ import {
 } from "../sampling-client.js";
 import { checkSampleCall } from "../sampling/sample-call.js";
 import type { SampleStream } from "../sampling/sample-stream.js";
-import { withExtras, type KnownTokenizer } from "../sampling/sequence-extras.js";
+import { nameSequences, withExtras, type KnownTokenizer } from "../sampling/sequence-extras.js";
 import type { SamplingClientState } from "../sampling/transfer-state.js";
-import type { SideCall } from "./messages.js";
+import type { PostedSample, SideCall } from "./messages.js";
 import { sharedSideThread, type SideThread } from "./side-thread.js";
 
 /** Has the side thread release clients that were garbage collected. */
@@ -60,7 +60,7 @@ export class SideSamplingClient extends SamplingClient {
     const { signal: _signal, timeoutMs: _timeoutMs, tokenizer, prompt, ...rest } = options;
     const plain = { ...rest, prompt: { chunks: ModelInput.from(prompt).chunks } };
     const call = { method: "sample", options: plain } as const;
-    return this.#start("sample", options, call, (response: SampleResponse) =>
+    return this.#start("sample", options, call, (response: PostedSample) =>
       withExtras(revived(response), tokenizer, this.#tokenizer),
     );
   }
@@ -109,23 +109,26 @@ export class SideSamplingClient extends SamplingClient {
     await this.#client.close();
   }
 
-  #start<T>(
+  #start<T, R = T>(
     name: OperationName,
     options: OperationOptions,
     call: SideCall,
-    finish: (result: T) => T = (result) => result,
+    finish: (result: R) => T = (result) => result as unknown as T,
   ): ApiFuture<T> {
     const operation = new Operation(name, this.samplingSessionId, this.#session.runtime);
     return ApiFuture.start(operation, options, this.#session, async () => {
       const result = await this.#thread.call(this.#targetId, call, operation.signal);
-      return finish(result as T);
+      return finish(result as R);
     });
   }
 }
 
 /** Objects of classes do not survive the way between threads. */
-function revived(response: SampleResponse): SampleResponse {
+function revived({ sequenceIds, ...response }: PostedSample): SampleResponse {
   const { targetPromptLogprobs: targets, promptAltTokens: drawn } = response;
+  if (sequenceIds[0] !== undefined) {
+    nameSequences(response.sequences, (index) => sequenceIds[index]);
+  }
   return {
     ...response,
     targetPromptLogprobs: targets && new TensorData(targets),
