@@ -239,8 +239,8 @@ describe.each(places)("RestClient $name", ({ open }) => {
   });
 
   it("names the external weights that this server does not offer", async () => {
-    const path = `tinker://${training.modelId}/external_weights/out`;
-    await expect(rest.getExternalWeightsUrls(path)).rejects.toThrow(
+    const address = `tinker://${training.modelId}/external_weights/out`;
+    await expect(rest.getExternalWeightsUrls(address)).rejects.toThrow(
       /does not offer GET .*external_weights_urls, which clients call since 0.28.0/,
     );
   });

@@ -60,8 +60,8 @@ export class SideSamplingClient extends SamplingClient {
     const { signal: _signal, timeoutMs: _timeoutMs, tokenizer, prompt, ...rest } = options;
     const plain = { ...rest, prompt: { chunks: ModelInput.from(prompt).chunks } };
     const call = { method: "sample", options: plain } as const;
-    return this.#start("sample", options, call, (response: PostedSample) =>
-      withExtras(revived(response), tokenizer, this.#tokenizer),
+    return this.#start("sample", options, call, (response) =>
+      withExtras(revived(response as PostedSample), tokenizer, this.#tokenizer),
     );
   }
 
@@ -109,16 +109,16 @@ export class SideSamplingClient extends SamplingClient {
     await this.#client.close();
   }
 
-  #start<T, R = T>(
+  #start<T>(
     name: OperationName,
     options: OperationOptions,
     call: SideCall,
-    finish: (result: R) => T = (result) => result as unknown as T,
+    finish: (result: unknown) => T = (result) => result as T,
   ): ApiFuture<T> {
     const operation = new Operation(name, this.samplingSessionId, this.#session.runtime);
     return ApiFuture.start(operation, options, this.#session, async () => {
       const result = await this.#thread.call(this.#targetId, call, operation.signal);
-      return finish(result as R);
+      return finish(result);
     });
   }
 }
