@@ -66,6 +66,19 @@ describe.each(places)("the client $name", ({ name, open }) => {
     expect(forwardBackward.metrics["loss:sum"]).toBeLessThan(0);
   });
 
+  it.skipIf(isInside)("keeps the names of sequences from a side thread", async () => {
+    const apart = place.client({ sideThread: true });
+    const sampling = await apart.createSamplingClient({ baseModel: "qwen3" });
+    const { sequences } = await sampling.sample({
+      prompt: [1],
+      numSamples: 2,
+      samplingParams: { maxTokens: 2 },
+    });
+    const ids = sequences.map(({ sequenceId }) => sequenceId);
+    expect(ids.every((id) => typeof id === "string")).toBe(true);
+    expect(new Set(ids).size).toBe(2);
+  });
+
   it("reports a custom loss and its surrogate under names of their own", async () => {
     const training = await service.createLoraTrainingClient({ baseModel: "qwen3", rank: 4 });
     const data = [supervisedDatum([1, 2], [3, 4])];

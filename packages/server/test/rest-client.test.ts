@@ -238,6 +238,13 @@ describe.each(places)("RestClient $name", ({ open }) => {
     expect(answer.stored).toEqual({ "log-1": { w: 1 } });
   });
 
+  it("names the external weights that this server does not offer", async () => {
+    const address = `tinker://${training.modelId}/external_weights/out`;
+    await expect(rest.getExternalWeightsUrls(address)).rejects.toThrow(
+      /does not offer GET .*external_weights_urls, which clients call since 0.28.0/,
+    );
+  });
+
   it("has been called in every way there is", () => {
     const methods = Object.getOwnPropertyNames(RestClient.prototype);
     expect([...called].toSorted()).toEqual(

@@ -169,8 +169,11 @@ export interface SampledSequence extends OpenValues<typeof sampledSequence> {
    * read; JSON and copies leave it out.
    */
   readonly text?: string;
-  /** Names it for `Datum` provenance; absent from servers before 0.26 and from streams. */
-  sequenceId?: string;
+  /**
+   * The server's name of this draw, for the provenance of data; absent from servers before 0.26 and from streams. JSON and
+   * copies leave it out.
+   */
+  readonly sequenceId?: string;
   /** For every token the most probable ones in its place; absent unless asked for with `topLogprobs`. */
   topLogprobs?: TokenLogprob[][];
 }

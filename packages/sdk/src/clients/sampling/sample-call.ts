@@ -2,7 +2,7 @@ import { ArgumentError } from "../../errors/argument-error.js";
 import { checkOptions } from "../../errors/check-options.js";
 import { ModelInput } from "../../types/model-input.js";
 import { liftTopLogprobs, withExtensions } from "../../types/sampling-extensions.js";
-import type { SampleResponse, SamplingParams } from "../../types/sampling.js";
+import type { SampledSequence, SampleResponse, SamplingParams } from "../../types/sampling.js";
 import { TensorData } from "../../types/tensor-data.js";
 import { checkSamplingParams } from "../../types/validate.js";
 import { type Operation, operationOptions } from "../../futures/operation.js";
@@ -170,6 +170,23 @@ export function hasScores(
 ): logprobs is (number | null)[] {
   return logprobs !== null && (logprobs.length < 2 || logprobs.some((value) => value !== null));
 }
+
+/**
+ * Names sequences. The name is not among the fields that are listed: two draws of one seed are equal, and are two draws
+ * all the same.
+ */
+export function nameSequences(
+  sequences: readonly SampledSequence[],
+  nameOf: (index: number) => string | undefined,
+): void {
+  for (let index = 0; index < sequences.length; index++) {
+    hiddenName.value = nameOf(index);
+    Object.defineProperty(sequences[index]!, "sequenceId", hiddenName);
+  }
+}
+
+/** One for all: a sample takes less time than most of what could be made for it. */
+const hiddenName: { value: string | undefined } = { value: undefined };
 
 /** The tokenizer of a model once it has been loaded, shared by the clients of that model. */
 export interface KnownTokenizer {

@@ -17,7 +17,7 @@ import {
   retryHandlerFor,
 } from "./retry-handler.js";
 import { SampleBodies } from "./sample-body.js";
-import type { SampleCall } from "./sample-call.js";
+import { nameSequences, type SampleCall } from "./sample-call.js";
 
 export { checkScores, withExtras } from "./sample-call.js";
 
@@ -189,9 +189,7 @@ function withSequenceIds(
       `The server named ${ids.length} sequences and returned ${sequences.length}.`,
     );
   }
-  for (let index = 0; index < sequences.length; index++) {
-    sequences[index]!.sequenceId = ids?.[index] ?? `${requestId}-${index}`;
-  }
+  nameSequences(sequences, (index) => ids?.[index] ?? `${requestId}-${index}`);
   return response;
 }
 

@@ -1,10 +1,16 @@
 import type { SamplingClientState } from "../sampling/transfer-state.js";
+import type { SampleResponse } from "../../types/sampling.js";
 import type { ErrorRecord } from "./error-record.js";
 
 /** What can be asked of a client in the side thread. */
 export type SideCall =
   | { readonly method: "sample"; readonly options: object }
   | { readonly method: "computeLogprobs"; readonly prompt: unknown; readonly options: object };
+
+/** A sample on its way between threads, which carry listed fields only. */
+export interface PostedSample extends SampleResponse {
+  readonly sequenceIds: readonly (string | undefined)[];
+}
 
 /** From the main thread to the side thread. */
 export type SideRequest =

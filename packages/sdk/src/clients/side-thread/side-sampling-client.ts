@@ -13,10 +13,15 @@ import {
   type SampleOptions,
   type StreamOptions,
 } from "../sampling-client.js";
-import { checkSampleCall, type KnownTokenizer, withExtras } from "../sampling/sample-call.js";
+import {
+  checkSampleCall,
+  type KnownTokenizer,
+  nameSequences,
+  withExtras,
+} from "../sampling/sample-call.js";
 import type { SampleStream } from "../sampling/sample-stream.js";
 import type { SamplingClientState } from "../sampling/transfer-state.js";
-import type { SideCall } from "./messages.js";
+import type { PostedSample, SideCall } from "./messages.js";
 import { sharedSideThread, type SideThread } from "./side-thread.js";
 
 /** Has the side thread release clients that were garbage collected. */
@@ -59,8 +64,8 @@ export class SideSamplingClient extends SamplingClient {
     const { signal: _signal, timeoutMs: _timeoutMs, tokenizer, prompt, ...rest } = options;
     const plain = { ...rest, prompt: { chunks: ModelInput.from(prompt).chunks } };
     const call = { method: "sample", options: plain } as const;
-    return this.#start("sample", options, call, (response: SampleResponse) =>
-      withExtras(revived(response), tokenizer, this.#tokenizer),
+    return this.#start("sample", options, call, (response) =>
+      withExtras(revived(response as PostedSample), tokenizer, this.#tokenizer),
     );
   }
 
@@ -112,19 +117,22 @@ export class SideSamplingClient extends SamplingClient {
     name: OperationName,
     options: OperationOptions,
     call: SideCall,
-    finish: (result: T) => T = (result) => result,
+    finish: (result: unknown) => T = (result) => result as T,
   ): ApiFuture<T> {
     const operation = new Operation(name, this.samplingSessionId, this.#session.runtime);
     return ApiFuture.start(operation, options, this.#session, async () => {
       const result = await this.#thread.call(this.#targetId, call, operation.signal);
-      return finish(result as T);
+      return finish(result);
     });
   }
 }
 
 /** Objects of classes do not survive the way between threads. */
-function revived(response: SampleResponse): SampleResponse {
+function revived({ sequenceIds, ...response }: PostedSample): SampleResponse {
   const { targetPromptLogprobs: targets, promptAltTokens: drawn } = response;
+  if (sequenceIds[0] !== undefined) {
+    nameSequences(response.sequences, (index) => sequenceIds[index]);
+  }
   return {
     ...response,
     targetPromptLogprobs: targets && new TensorData(targets),

@@ -4,7 +4,8 @@ import { yieldToEventLoop } from "../../runtime/yield-to-event-loop.js";
 import type { SampleOptions, SamplingClient } from "../sampling-client.js";
 import { receiveSamplingClient } from "../sampling/receive-sampling-client.js";
 import { recordError } from "./error-record.js";
-import type { SideAnswer, SideCall, SideRequest } from "./messages.js";
+import type { SampleResponse } from "../../types/sampling.js";
+import type { PostedSample, SideAnswer, SideCall, SideRequest } from "./messages.js";
 
 /** Calls that are begun before other events get their turn. */
 const callsPerTurn = 16;
@@ -51,12 +52,18 @@ async function run(callId: number, targetId: number, call: SideCall): Promise<vo
     if (!client) throw new Error("the sampling client was closed");
     const future = begin(client, call);
     running.set(callId, future);
-    answer({ type: "result", callId, value: await future });
+    const value = await future;
+    answer({ type: "result", callId, value: call.method === "sample" ? posted(value) : value });
   } catch (error) {
     answer({ type: "error", callId, error: recordError(error) });
   } finally {
     running.delete(callId);
   }
+}
+
+function posted(value: unknown): PostedSample {
+  const response = value as SampleResponse;
+  return { ...response, sequenceIds: response.sequences.map(({ sequenceId }) => sequenceId) };
 }
 
 async function drop(callId: number, targetId: number): Promise<void> {
