@@ -44,6 +44,7 @@ beforeEach(async () => {
     // The directory grows older with every day.
     limits: {
       resultTtlMs: ages,
+      fetchedGraceMs: ages,
       ephemeralTtlMs: ages,
       requestRecordTtlMs: ages,
       recordTtlMs: ages,
