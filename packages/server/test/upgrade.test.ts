@@ -41,10 +41,11 @@ beforeEach(async () => {
     dataDir: path.join(folder, "data"),
     models: { qwen3: realModels.qwen3 },
     limits: {
-      resultTtlMs: century,
-      requestRecordTtlMs: century,
-      recordTtlMs: century,
-      ephemeralTtlMs: century,
+      resultTtlMs: ages,
+      fetchedGraceMs: ages,
+      ephemeralTtlMs: ages,
+      requestRecordTtlMs: ages,
+      recordTtlMs: ages,
     },
     logLevel: "silent",
   });

@@ -51,7 +51,9 @@ export class LinesTable {
   /** Characters of the text lines of an owner. */
   bytes(owner: string): number {
     const row = this.#database
-      .sql("SELECT coalesce(sum(line_bytes), 0) AS total FROM logs WHERE owner = ?")
+      .sql(
+        "SELECT coalesce(sum(line_bytes), 0) AS total FROM logs WHERE owner = ? AND line_bytes > 0",
+      )
       .first(owner);
     return Number(row?.["total"]);
   }

@@ -400,6 +400,7 @@ const steps: readonly string[] = [
   ALTER TABLE logs ADD COLUMN line_bytes INTEGER NOT NULL DEFAULT 0;
   UPDATE logs SET line_bytes = (
     SELECT coalesce(sum(length(text)), 0) FROM log_lines WHERE log_lines.log_id = logs.log_id);
+  CREATE INDEX logs_with_lines ON logs (owner, is_pinned, updated_at) WHERE line_bytes > 0;
   `,
 ];
 

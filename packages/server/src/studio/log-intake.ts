@@ -5,6 +5,7 @@ import { ApiError, notFound } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import { jsonResponse } from "../http/answers.js";
 import type { OpenJson } from "../http/read-body.js";
+import { LruMap } from "../lru-map.js";
 import { everyone, type LogSource } from "../store/logs-table.js";
 import {
   finiteOf,
@@ -74,6 +75,7 @@ export function logsPage(
 export class LogIntake {
   readonly #core: Core;
   readonly #steps: LoggedSteps;
+  readonly #kept = new LruMap<string, { runs: number; lineBytes: number }>(1000);
   /** The last batch of each owner that is being taken. */
   readonly #underWay = new Map<string, Promise<unknown>>();
 
@@ -133,6 +135,7 @@ export class LogIntake {
       { stored: Record<string, number>; controls: ReturnType<typeof controlsOf> }
     >();
     const forget = (): void => {
+      this.#kept.delete(owner);
       for (const { run } of lines) this.#steps.forget(run);
     };
     let next = 0;
@@ -209,21 +212,38 @@ export class LogIntake {
         run.setWriter(writer, n, this.#store(owner, run, line, known.attempt, after));
       }
     }
-    for (const run of runs.values()) run.write();
-    const excess = store.lines.bytes(owner) - limits.maxLogLineBytes;
-    for (let left = excess; left > 0;) {
-      const trimmed = store.lines.trim(owner, left);
+    const kept = this.#keptOf(owner);
+    for (const run of runs.values()) {
+      kept.lineBytes += run.lineBytes;
+      run.write();
+    }
+    if (kept.lineBytes > limits.maxLogLineBytes) kept.lineBytes = store.lines.bytes(owner);
+    while (kept.lineBytes > limits.maxLogLineBytes) {
+      const trimmed = store.lines.trim(owner, kept.lineBytes - limits.maxLogLineBytes);
       if (trimmed === 0) break;
-      left -= trimmed;
+      kept.lineBytes -= trimmed;
     }
     return { runs, end };
   }
 
+  /** What an owner has; counted once, and again when that is too much. */
+  #keptOf(owner: string): { runs: number; lineBytes: number } {
+    const { logs, lines } = this.#core.context.store;
+    const kept = this.#kept.get(owner) ?? {
+      runs: logs.count(owner),
+      lineBytes: lines.bytes(owner),
+    };
+    this.#kept.set(owner, kept);
+    return kept;
+  }
+
   #checkRuns(owner: string, line: Line): void {
     const { store, limits } = this.#core.context;
-    const count = store.logs.count(owner);
-    if (count < 2 * limits.maxRuns) return;
-    const problem = `you have ${count} runs, twice maxRuns; unpin old ones, the longest untouched go every 30 s`;
+    const most = 2 * limits.maxRuns;
+    const kept = this.#keptOf(owner);
+    if (kept.runs >= most) kept.runs = store.logs.count(owner);
+    if (kept.runs++ < most) return;
+    const problem = `you have ${kept.runs} runs, twice maxRuns; unpin old ones, the longest untouched go every 30 s`;
     throw lineError(line, "run", problem);
   }
 

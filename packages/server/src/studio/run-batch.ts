@@ -29,6 +29,11 @@ export class RunBatch {
     this.#lineBytes += bytes;
   }
 
+  /** Text that was stored since. */
+  get lineBytes(): number {
+    return this.#lineBytes;
+  }
+
   /** Notes a change. */
   set(change: LogChange): void {
     Object.assign(this.#change, change);
