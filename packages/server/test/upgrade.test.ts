@@ -41,11 +41,11 @@ beforeEach(async () => {
     dataDir: path.join(folder, "data"),
     models: { qwen3: realModels.qwen3 },
     limits: {
-      resultTtlMs: ages,
-      fetchedGraceMs: ages,
-      ephemeralTtlMs: ages,
-      requestRecordTtlMs: ages,
-      recordTtlMs: ages,
+      resultTtlMs: century,
+      fetchedGraceMs: century,
+      ephemeralTtlMs: century,
+      requestRecordTtlMs: century,
+      recordTtlMs: century,
     },
     logLevel: "silent",
   });
