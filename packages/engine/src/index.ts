@@ -73,11 +73,10 @@ export {
 export type { StepMetrics } from "./runtime/protocol.js";
 export type { CheckedPart, DeviceCheck } from "./gpu/self-check.js";
 export type { Grammar, Rule } from "./constrain/grammar.js";
-export type { TopTokens } from "./sample/reported-logprobs.js";
-export type { PromptAlternatives, PromptResult } from "./sample/prompt-scores.js";
+export type { Sample, StopReason, TopTokens } from "./sample/sequence.js";
+export type { PromptAlternatives, PromptResult } from "./sample/prompt-pass.js";
 export type { PromptTargets, SampleConstraint, SampleOptions } from "./sample/request.js";
 export type { SampleResult, TokenEvent } from "./sample/sample-job.js";
-export type { Sample, StopReason } from "./sample/sequence.js";
 export { Snapshot } from "./snapshot.js";
 export { TrainedModel, type PassOptions, type StateOptions } from "./trained-model.js";
 export type { AdamOptions } from "./train/adam.js";

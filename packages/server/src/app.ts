@@ -1,7 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
-import { ApiKeys, localOwner } from "./auth/api-keys.js";
-import { Authenticator } from "./auth/authenticator.js";
+import { ApiKeys, Authenticator, localOwner } from "./auth/authenticator.js";
 import { SignedLinks } from "./auth/signed-links.js";
 import { createCore } from "./core.js";
 import { embeddedModelId } from "./engine-port/embedded-model.js";
@@ -10,8 +9,7 @@ import { unavailable } from "./errors/api-error.js";
 import { createHandlers } from "./handlers/index.js";
 import { extraPages } from "./handlers/pages.js";
 import { refusalResponse } from "./http/answers.js";
-import { promptBytes } from "./http/body-rules.js";
-import { BodyRoom, receive, type OpenJson } from "./http/read-body.js";
+import { BodyRoom, type OpenJson, promptBytes, receive } from "./http/read-body.js";
 import { errorResponse } from "./openai/openai-error.js";
 import { isOpenAiPath, openAiPages } from "./openai/pages.js";
 import { createHttpApp } from "./http/app.js";

@@ -1,4 +1,4 @@
-export type { ApiKeyOptions } from "./auth/api-keys.js";
+export type { ApiKeyOptions } from "./auth/authenticator.js";
 export type { ServerLimits } from "./prices.js";
 export { createLocalHandler, type LocalHandler } from "./local-handler.js";
 export type { Logger, LogFields, LogLevel } from "./log/logger.js";

@@ -1,7 +1,7 @@
 import type { DeviceChoice } from "@tinker-ts/engine";
 import { homedir } from "node:os";
 import path from "node:path";
-import type { ApiKeyOptions } from "./auth/api-keys.js";
+import type { ApiKeyOptions } from "./auth/authenticator.js";
 import type { ServerLimits } from "./prices.js";
 import { createLogger, type Logger, type LogLevel } from "./log/logger.js";
 import type { Capture } from "./recording/recorder.js";

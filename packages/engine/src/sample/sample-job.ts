@@ -2,11 +2,9 @@ import type { Constraint } from "../constrain/constraint.js";
 import { Deferred } from "../util/turns.js";
 import type { FrozenAdapter } from "./adapter-set.js";
 import type { DrawnToken } from "./decode-group.js";
-import type { PromptPass } from "./prompt-pass.js";
-import type { PromptResult } from "./prompt-scores.js";
-import type { TopTokens } from "./reported-logprobs.js";
+import type { PromptPass, PromptResult } from "./prompt-pass.js";
+import { type Sample, Sequence, type TopTokens } from "./sequence.js";
 import type { CheckedSampleOptions } from "./request.js";
-import { Sequence, type Sample } from "./sequence.js";
 import type { TokenText } from "./stop-matcher.js";
 
 /** A token as it is generated. */

@@ -1,13 +1,13 @@
 import { RandomStream } from "../util/random.js";
 import type { FrozenAdapter } from "./adapter-set.js";
-import { checkLogprobs } from "./check-logprobs.js";
 import type { Constraint } from "../constrain/constraint.js";
 import type { DecodedRow } from "./decoder.js";
-import { pickToken } from "./pick-token.js";
+import { largest, pickToken } from "./pick-token.js";
 import type { CheckedSampleOptions } from "./request.js";
 import { RowShaper } from "./row-shaper.js";
-import { reportedLogprobs, type TopTokens } from "./reported-logprobs.js";
 import { StopMatcher, type TokenText } from "./stop-matcher.js";
+import { EngineError } from "../errors.js";
+import { at } from "../util/arrays.js";
 
 /** Why a sample ended. */
 export type StopReason = "stop" | "length";
@@ -129,4 +129,46 @@ export class Sequence {
     else if (this.#tokens.length >= this.#maxTokens) this.#stopReason = "length";
     return drawn;
   }
+}
+
+/** Throws unless all of a row is finite: nothing could be drawn from it. */
+export function checkLogprobs({ logprobSum }: DecodedRow): void {
+  if (Number.isFinite(logprobSum)) return;
+  throw new EngineError(
+    "not_finite",
+    "the model's logits are not finite: its weights or the adapter's have grown out of range. Go back to " +
+      "an earlier checkpoint and train with a lower learning rate.",
+  );
+}
+
+/** Most likely tokens of a position with their log-probabilities, most likely first. */
+export type TopTokens = readonly { readonly token: number; readonly logprob: number }[];
+
+/** Log-probabilities to report for a drawn token: always those of the model itself. */
+export function reportedLogprobs(
+  row: DecodedRow,
+  token: number,
+  options: Pick<
+    CheckedSampleOptions,
+    "logprobsMode" | "temperature" | "topLogprobs" | "logprobTokens"
+  >,
+): { logprob: number; top?: TopTokens } {
+  const { logprobsMode, temperature, topLogprobs, logprobTokens } = options;
+  const { logits, logprobs } = row;
+  const isTempered = temperature !== 0 && temperature !== 1;
+  const total = logprobsMode === "raw" && isTempered ? logSumExp(logits) : undefined;
+  const logprobOf = (id: number): number =>
+    total === undefined ? at(logprobs, id) : at(logits, id) - total;
+  const logprob = logprobOf(token);
+  if (topLogprobs === 0 && logprobTokens.length === 0) return { logprob };
+  const ids = new Set([...(topLogprobs > 0 ? largest(logits, topLogprobs) : []), ...logprobTokens]);
+  return { logprob, top: Array.from(ids, (id) => ({ token: id, logprob: logprobOf(id) })) };
+}
+
+function logSumExp(logits: Float32Array): number {
+  let top = -Infinity;
+  for (const logit of logits) if (logit > top) top = logit;
+  let sum = 0;
+  for (const logit of logits) sum += Math.exp(logit - top);
+  return top + Math.log(sum);
 }

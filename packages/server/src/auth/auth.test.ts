@@ -1,8 +1,7 @@
 import { createHmac } from "node:crypto";
 import { expect, it } from "vitest";
 import { ManualClock } from "../../test/support/manual-clock.js";
-import { ApiKeys } from "./api-keys.js";
-import { Authenticator, credentialOf } from "./authenticator.js";
+import { ApiKeys, Authenticator, credentialOf } from "./authenticator.js";
 import { SignedLinks } from "./signed-links.js";
 
 const secret = new Uint8Array(32).fill(7);

@@ -7,7 +7,7 @@ import type { Core } from "../core.js";
 import { ApiError, badRequest, conflict } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import { emptyResponse } from "../http/answers.js";
-import { pacedBody } from "../http/paced-body.js";
+import { pacedBody } from "../http/read-body.js";
 
 /**
  * Uploads an adapter that was made elsewhere as a checkpoint of a run: PUT where GET gives the

@@ -4,7 +4,7 @@ import type { TokenizerFiles } from "../engine-host/base-models.js";
 import { badRequest } from "../errors/api-error.js";
 import { bytesResponse } from "../http/answers.js";
 import type { HandlersOf } from "../http/call.js";
-import { idempotencyKeyOf } from "../journal/request-ids.js";
+import { idempotencyKeyOf } from "../journal/journal.js";
 
 /** The configuration of clients; missing fields have the client's defaults. */
 const clientFlags = {

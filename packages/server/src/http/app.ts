@@ -5,11 +5,15 @@ import type { Principal } from "../auth/principal.js";
 import { InvalidBody } from "../workers/invalid-body.js";
 import { ApiError } from "../errors/api-error.js";
 import type { Logger } from "../log/logger.js";
-import { emptyResponse, jsonResponse, typedResponse } from "./answers.js";
-import { bodyRules } from "./body-rules.js";
+import {
+  answerErrors,
+  emptyResponse,
+  jsonResponse,
+  type TellError,
+  typedResponse,
+} from "./answers.js";
+import { BodyRoom, bodyRules, readBody, type TypedBodyParts } from "./read-body.js";
 import type { AnswerRefused, Call, Handlers } from "./call.js";
-import { answerErrors, type TellError } from "./error-answers.js";
-import { BodyRoom, readBody, type TypedBodyParts } from "./read-body.js";
 import { checkOrigin, corsHeaders, preflightResponse, type BrowserRules } from "./same-origin.js";
 
 /** A page outside the route table, such as a download; it authenticates by itself if it wants to. */

@@ -1,6 +1,6 @@
 import type { Route, routes, RouteName, WireInput, WireTypeName, WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
-import type { ReceivedPass } from "../workers/received-pass.js";
+import type { ReceivedPass } from "../workers/engine-pass.js";
 import type { InvalidBody } from "../workers/invalid-body.js";
 
 type RouteOf<N extends RouteName> = (typeof routes)[N];

@@ -1,15 +1,13 @@
-import type { WireTypeName, WireValue } from "tinker-ts/wire";
+import type { RouteName, WireTypeName, WireValue } from "tinker-ts/wire";
 import { ApiError, tooMany } from "../errors/api-error.js";
 import type { ServerLimits } from "../prices.js";
 import type { LoopTurns } from "../loop-turns.js";
 import type { ServerScheduler, Turn } from "../scheduler.js";
 import type { Clock } from "../time/clock.js";
-import type { BodyRules } from "./body-rules.js";
 import type { IgnoredFields } from "./ignored-fields.js";
 import type { JsonForm } from "../workers/read-json.js";
-import type { ReceivedPass } from "../workers/received-pass.js";
+import type { ReceivedPass } from "../workers/engine-pass.js";
 import type { Workers } from "../workers/workers.js";
-import { pacedBody, smallBody } from "./paced-body.js";
 
 /** Bodies up to this length, when they say it, are read at once. */
 const smallBytes = 16 * 1024;
@@ -95,7 +93,7 @@ export async function readBody(
   // What came is gone by now; what is left of it is what will be kept.
   room.release();
   if (isPass(typeName)) room.take((body as ReceivedPass).payload.length);
-  if (typeName === "SampleRequest") room.take(promptBytes(body as WireValue<"SampleRequest">));
+  if (typeName === "SampleRequest") room.take(sizeOfPrompt(body as WireValue<"SampleRequest">));
   return body;
 }
 
@@ -141,7 +139,7 @@ function checkEncoding({ headers }: Request): boolean {
 /** A token of a prompt or one to score, while it is a number of a list. */
 const tokenBytes = 8;
 
-function promptBytes({ prompt, targetPromptLogprobs }: WireValue<"SampleRequest">): number {
+function sizeOfPrompt({ prompt, targetPromptLogprobs }: WireValue<"SampleRequest">): number {
   return prompt.chunks.reduce(
     (sum, chunk) => sum + ("tokens" in chunk ? tokenBytes * chunk.tokens.length : 0),
     tokenBytes * (targetPromptLogprobs?.data.length ?? 0),
@@ -163,4 +161,114 @@ function tooLarge(maxBytes: number): ApiError {
     // The rest of the body is not read, so the connection cannot be used again.
     { headers: { connection: "close" } },
   );
+}
+
+/** What holds for the body of an endpoint. */
+export interface BodyRules {
+  readonly maxBytes: number;
+  /** After decompression. */
+  readonly maxDecompressedBytes: number;
+  /** Signs of life, polls and the end of a model: never refused because others have sent a lot. */
+  readonly isSignal: boolean;
+}
+
+/** Room for everything but data: metadata are bounded more tightly by themselves. */
+const plainBytes = 192 * 1024;
+const signalBytes = 16 * 1024;
+const telemetryBytes = 1024 * 1024;
+/** Room for what is sampled from. */
+export const promptBytes = 4 * 1024 * 1024;
+
+const signals: ReadonlySet<RouteName> = new Set<RouteName>([
+  "sessionHeartbeat",
+  "retrieveFuture",
+  "retrieveFutures",
+  "cancelFuture",
+  "unloadModel",
+]);
+
+const ownBytes: Partial<Record<RouteName, number>> = {
+  forward: Infinity,
+  forwardBackward: Infinity,
+  sample: promptBytes,
+  streamSample: promptBytes,
+  telemetry: telemetryBytes,
+};
+
+/** The rules for an endpoint; only data of training may be really large. */
+export function bodyRules(name: RouteName, limits: ServerLimits): BodyRules {
+  const isSignal = signals.has(name);
+  const bytes = ownBytes[name] ?? (isSignal ? signalBytes : plainBytes);
+  return {
+    maxBytes: Math.min(bytes, limits.maxBodyBytes),
+    maxDecompressedBytes: Math.min(bytes, limits.maxDecompressedBytes),
+    isSignal,
+  };
+}
+
+/** How often the pace is looked at. */
+const paceMs = 10_000;
+
+/** Which pace is kept. */
+export type BodyPace = Pick<ServerLimits, "minBodyBytesPerSecond" | "bodyTimeoutMs">;
+
+/**
+ * The parts of a body as they come. One that trickles in, or takes too long altogether, is given up: it
+ * holds memory that others could use.
+ */
+export async function* pacedBody(
+  body: ReadableStream<Uint8Array>,
+  pace: BodyPace,
+  clock: Clock,
+): AsyncGenerator<Uint8Array, void> {
+  const reader = body.getReader();
+  let arrivedBytes = 0;
+  let problem: ApiError | undefined;
+  const giveUp = (why: string): void => {
+    problem = tooSlow(why);
+    reader.cancel(problem).catch(() => {});
+  };
+  let lookedAtBytes = 0;
+  let cancelLook = clock.after(paceMs, function look() {
+    const perSecond = (arrivedBytes - lookedAtBytes) / (paceMs / 1000);
+    lookedAtBytes = arrivedBytes;
+    if (perSecond < pace.minBodyBytesPerSecond) giveUp(`at ${Math.round(perSecond)} bytes/s`);
+    else cancelLook = clock.after(paceMs, look);
+  });
+  const cancelEnd = clock.after(pace.bodyTimeoutMs, () =>
+    giveUp(`and took more than ${pace.bodyTimeoutMs / 1000} s`),
+  );
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (problem) throw problem;
+      if (done) return;
+      arrivedBytes += value.length;
+      yield value;
+    }
+  } finally {
+    cancelLook();
+    cancelEnd();
+    reader.releaseLock();
+  }
+}
+
+/** A small body, at once and without a stream; all of it has to be there when the pace would be looked at. */
+export async function smallBody(request: Request, clock: Clock): Promise<Uint8Array> {
+  let cancelEnd = (): void => {};
+  const late = new Promise<never>((_, reject) => {
+    cancelEnd = clock.after(paceMs, () => reject(tooSlow(`and took more than ${paceMs / 1000} s`)));
+  });
+  try {
+    return new Uint8Array(await Promise.race([request.arrayBuffer(), late]));
+  } finally {
+    cancelEnd();
+  }
+}
+
+function tooSlow(why: string): ApiError {
+  return new ApiError(408, `the body came too slowly, ${why}; send it again, in smaller parts`, {
+    // The rest of the body is not read, so the connection cannot be used again.
+    headers: { connection: "close" },
+  });
 }

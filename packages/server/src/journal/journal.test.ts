@@ -7,7 +7,7 @@ import { createLogger } from "../log/logger.js";
 import { Metrics } from "../metrics/metrics.js";
 import { SqlDatabase } from "../store/sql.js";
 import { Store } from "../store/store.js";
-import { identityOf } from "../store/payloads.js";
+import { identityOf } from "../store/content.js";
 import { Journal, type NewRequest } from "./journal.js";
 
 let folder: string;

@@ -1,5 +1,4 @@
-import { localOwner } from "../auth/api-keys.js";
-import { credentialOf, type Authenticator } from "../auth/authenticator.js";
+import { type Authenticator, credentialOf, localOwner } from "../auth/authenticator.js";
 import { ApiError, badRequest } from "../errors/api-error.js";
 import type { ExtraPage } from "../http/app.js";
 import { studioSettingsPath } from "./join-local-server.js";

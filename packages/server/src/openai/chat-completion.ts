@@ -3,14 +3,13 @@ import type { WhenReady } from "../sampling/sample-requests.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
 import type { ThinkingMarks } from "../structure/answer-grammar.js";
 import { ChatChoice, type ChatDelta } from "./answer/chat-choice.js";
-import { LogprobWriter, type GeneratedToken } from "./answer/logprobs.js";
-import { promptLogprobs } from "./answer/prompt-logprobs.js";
+import { type GeneratedToken, LogprobWriter, promptLogprobs } from "./answer/logprobs.js";
 import { usageOf } from "./answer/usage.js";
 import { invalid, OpenAiError } from "./openai-error.js";
 import { toOrder } from "./order.js";
 import { answerConstraint } from "./prompt/constraint.js";
 import type { ChatRequest } from "./request/chat-request.js";
-import { answerFormat, type AnswerFormat } from "./sections/answer-format.js";
+import { answerFormat, type AnswerFormat } from "./sections/section-reader.js";
 import {
   answerHead,
   openModel,

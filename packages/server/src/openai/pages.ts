@@ -6,7 +6,13 @@ import type { ExtraPage } from "../http/app.js";
 import type { OpenJson } from "../http/read-body.js";
 import { chatCompletion, prepareChat } from "./chat-completion.js";
 import { completion } from "./completion.js";
-import { toApiError } from "./failure.js";
+import {
+  newRequestId,
+  type OpenAiCall,
+  type OpenAiParts,
+  toApiError,
+  wholeAnswer,
+} from "./service.js";
 import { OpenAiModels, type Aliases } from "./models.js";
 import { errorResponse, OpenAiError } from "./openai-error.js";
 import { readChatRequest } from "./request/chat-request.js";
@@ -14,7 +20,6 @@ import { readCompletionRequest } from "./request/completion-request.js";
 import { Fields, isObject } from "./request/fields.js";
 import { RecentItems } from "./responses/recent-items.js";
 import { response } from "./responses/response.js";
-import { newRequestId, wholeAnswer, type OpenAiCall, type OpenAiParts } from "./service.js";
 
 /** Dependencies of the pages. */
 export interface OpenAiPagesParts {

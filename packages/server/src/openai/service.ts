@@ -5,12 +5,14 @@ import type { ModelText } from "../engine-host/model-text.js";
 import type { SampleTarget } from "../sampling/sample-target.js";
 import type { ModelFacts } from "../engine-port/engine-kit.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
-import { jsonResponse, largeJsonResponse } from "../http/answers.js";
+import { jsonResponse, largeJsonResponse, tellable } from "../http/answers.js";
 import { checkSamplePrice, priceOfSamples, type AnswerShape, type PricePart } from "../prices.js";
-import { errorBody, invalid } from "./openai-error.js";
+import { errorBody, invalid, OpenAiError } from "./openai-error.js";
 import { eventStream, type EventWork } from "./answer/event-stream.js";
-import { toApiError } from "./failure.js";
 import type { OpenAiModels } from "./models.js";
+import { ApiError, unavailable } from "../errors/api-error.js";
+import { StoppedError } from "../errors/failure.js";
+import type { Logger } from "../log/logger.js";
 
 /** A request after authentication and parsing. */
 export interface OpenAiCall {
@@ -109,4 +111,15 @@ export function streamedAnswer(
 /** A fresh id for a request. */
 export function newRequestId(): string {
   return `req_${randomUUID()}`;
+}
+
+/** The part of an error that a client receives: its own mistakes in full, others with a reference to the log. */
+export function toApiError(error: unknown, logger: Logger): ApiError {
+  if (error instanceof StoppedError) return unavailable(error.message);
+  const isFromEngine =
+    error instanceof Error && (error.name === "EngineError" || error.name === "HubError");
+  if (isFromEngine && "category" in error && error.category === "user") {
+    return new OpenAiError(400, error.message, { code: "invalid_value" });
+  }
+  return tellable(error, logger);
 }

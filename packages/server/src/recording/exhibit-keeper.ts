@@ -3,9 +3,8 @@ import { storeContent, type Content } from "../store/content.js";
 import type { ExhibitKind } from "../store/exhibits-table.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
-import type { PreparedExhibits } from "./data-exhibits.js";
+import { packExhibits, type PreparedExhibits } from "./data-exhibits.js";
 import type { EventHub } from "./event-hub.js";
-import { packExhibits } from "./exhibit-content.js";
 
 /** Whose exhibits they are, and where they belong. */
 export interface ExhibitPlace {

@@ -1,7 +1,7 @@
 import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { Mark } from "../store/logs-table.js";
-import { toPlain } from "../store/plain-numbers.js";
+import { toPlain } from "../store/sql.js";
 import type { PointKind, PointRow } from "../store/series-batch.js";
 import { LruMap } from "../lru-map.js";
 import { excesses } from "../store/fair-level.js";

@@ -1,8 +1,7 @@
 import type { WireInput, WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
 import { badRequest, notFound, tooMany } from "../errors/api-error.js";
-import type { Journal } from "../journal/journal.js";
-import { samplerClient, samplerClientOf } from "../journal/request-ids.js";
+import { type Journal, samplerClient, samplerClientOf } from "../journal/journal.js";
 import type { ServerLimits } from "../prices.js";
 import type { ServerScheduler } from "../scheduler.js";
 import type { Sessions } from "../sessions/sessions.js";

@@ -2,7 +2,7 @@ import { encodeJson, stringifyJson } from "tinker-ts/wire";
 import { notFound } from "../errors/api-error.js";
 import { toFailure } from "../errors/failure.js";
 import type { HandlersOf } from "../http/call.js";
-import { idempotencyKeyOf, sampleSequenceIds } from "../journal/request-ids.js";
+import { idempotencyKeyOf, sampleSequenceIds } from "../journal/journal.js";
 import type { Results } from "../journal/results.js";
 import type { Logger } from "../log/logger.js";
 import type { Store } from "../store/store.js";

@@ -2,13 +2,17 @@ import { decodeJson, type WireValue } from "tinker-ts/wire";
 import type { Principal } from "../auth/principal.js";
 import { badRequest, notFound, tooMany } from "../errors/api-error.js";
 import { StoppedError, toFailure } from "../errors/failure.js";
-import type { Journal, QueueNote } from "../journal/journal.js";
-import { samplerRequestId, unsequencedRequestId } from "../journal/request-ids.js";
+import {
+  type Journal,
+  type QueueNote,
+  samplerRequestId,
+  unsequencedRequestId,
+} from "../journal/journal.js";
 import type { LoopTurns } from "../loop-turns.js";
 import type { ServerLimits } from "../prices.js";
 import type { Logger } from "../log/logger.js";
 import type { ServerScheduler, Turn } from "../scheduler.js";
-import { canonicalJson, identityOf } from "../store/payloads.js";
+import { canonicalJson, identityOf } from "../store/content.js";
 import type { RequestRow, Settled } from "../store/requests-table.js";
 import type { Store } from "../store/store.js";
 import type { Usage, UsageAccount } from "../store/usage-table.js";

@@ -6,9 +6,8 @@ import type { Recorder } from "../recording/recorder.js";
 import type { Session } from "../store/sessions-table.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
-import { checkMetadata } from "./user-metadata.js";
 import { randomUUID } from "node:crypto";
-import type { WireValue } from "tinker-ts/wire";
+import { stringifyJson, type WireValue } from "tinker-ts/wire";
 
 const maxNameCharacters = 1000;
 /** What is kept of the text that a finished session has; tracebacks are longer. */
@@ -244,4 +243,13 @@ class ListeningTime {
     this.#now += Math.min(at - this.#tickedAt, this.#maxPieceMs);
     this.#tickedAt = at;
   }
+}
+
+const maxCharacters = 65_536;
+
+/** Facts of the user are kept as they are, but they are facts and not data. */
+export function checkMetadata(field: string, value: unknown): void {
+  const { length } = stringifyJson(value);
+  if (length <= maxCharacters) return;
+  throw badRequest(field, `is ${length} characters of JSON; at most ${maxCharacters} are kept`);
 }

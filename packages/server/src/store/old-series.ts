@@ -1,4 +1,4 @@
-import { toPlain, type Plain } from "./plain-numbers.js";
+import { type Plain, type Row, type SqlDatabase, toPlain } from "./sql.js";
 import {
   pointsPerRollup,
   rollUp,
@@ -7,7 +7,6 @@ import {
   topLevel,
   type PointKind,
 } from "./series-batch.js";
-import type { Row, SqlDatabase } from "./sql.js";
 
 /**
  * Points as servers up to schema version 9 stored them: chunks of 1024 in columns, and the last ones of each run as

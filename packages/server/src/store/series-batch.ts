@@ -1,5 +1,4 @@
-import { toNumber, toPlain, type Plain } from "./plain-numbers.js";
-import type { SqlDatabase } from "./sql.js";
+import { type Plain, type SqlDatabase, toNumber, toPlain } from "./sql.js";
 
 /** How values of one x are merged: by the suffix of their names, or the last one replaces the others. */
 export type PointKind = "pass" | "forward" | "step" | "log";

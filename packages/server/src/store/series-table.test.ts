@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { toNumber, toPlain } from "./plain-numbers.js";
+import { toNumber, toPlain } from "./sql.js";
 import { topLevel, type PointKind } from "./series-batch.js";
 import type { Entry } from "./series-table.js";
 import { Store } from "./store.js";

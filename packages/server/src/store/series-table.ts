@@ -1,6 +1,5 @@
-import { toNumber, type Plain } from "./plain-numbers.js";
+import { type Plain, type Row, type SqlDatabase, toNumber } from "./sql.js";
 import { nextUp, SeriesBatch } from "./series-batch.js";
-import type { Row, SqlDatabase } from "./sql.js";
 
 /** A metric of one attempt of a run, without its points. */
 export interface SeriesRow {

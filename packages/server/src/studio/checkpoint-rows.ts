@@ -1,7 +1,7 @@
 import type { StudioCheckpoint } from "tinker-ts/wire";
 import { pathOf } from "../checkpoints/checkpoint-names.js";
 import type { Core } from "../core.js";
-import { toPlain } from "../store/plain-numbers.js";
+import { toPlain } from "../store/sql.js";
 import type { CheckpointRecord } from "../store/checkpoints-table.js";
 import { storedSeries, type RunSeries } from "./run-series.js";
 import type { RunRows } from "./run-rows.js";

@@ -14,8 +14,8 @@ import {
   unpackExhibit,
   type ExhibitContent,
   type ExhibitHead,
-} from "../recording/exhibit-content.js";
-import { toNumber, toPlain } from "../store/plain-numbers.js";
+} from "../recording/data-exhibits.js";
+import { toNumber, toPlain } from "../store/sql.js";
 import { readContent } from "../store/content.js";
 import type { ExhibitBatch } from "../store/exhibits-table.js";
 import type { LogRecord } from "../store/logs-table.js";

@@ -1,5 +1,5 @@
 import type { StudioRun } from "tinker-ts/wire";
-import { toNumber } from "../store/plain-numbers.js";
+import { toNumber } from "../store/sql.js";
 
 const comparison = /^([\w./:-]+?)(>=|<=|>|<|=)(-?[\d.]+(?:e[+-]?\d+)?)$/i;
 const field = /^(model|state|tag|group|name|kind|source):(.+)$/i;

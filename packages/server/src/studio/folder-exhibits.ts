@@ -1,6 +1,6 @@
 import type { StudioExhibitKind, StudioMessage } from "tinker-ts/wire";
-import type { ExhibitContent, ExhibitHead } from "../recording/exhibit-content.js";
-import { toNumber, toPlain } from "../store/plain-numbers.js";
+import type { ExhibitContent, ExhibitHead } from "../recording/data-exhibits.js";
+import { toNumber, toPlain } from "../store/sql.js";
 import type { RunFiles } from "./folder-files.js";
 import type { JsonLine } from "./line-file.js";
 

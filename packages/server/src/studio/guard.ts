@@ -1,4 +1,7 @@
 import { ApiError } from "../errors/api-error.js";
+import { createHash, randomBytes } from "node:crypto";
+import type { Principal } from "../auth/principal.js";
+import type { Clock } from "../time/clock.js";
 
 /** What every answer of the studio carries, whatever it is. */
 export const studioHeaders: Readonly<Record<string, string>> = {
@@ -62,4 +65,40 @@ export function checkFetchSite(request: Request, isPage: boolean, isEmbed = fals
 export function checkStudioHeader(request: Request): void {
   if (request.method === "GET" || request.headers.get("x-tinker-studio") === "1") return;
   throw new ApiError(403, "this changes something: send the header x-tinker-studio: 1");
+}
+
+const lifetimeMs = 60_000;
+const maxCodes = 1000;
+
+/** Codes that log a page in: good once and for a minute, and only their hashes are kept. */
+export class LoginCodes {
+  readonly #clock: Clock;
+  readonly #codes = new Map<string, { readonly caller: Principal; readonly expiresAt: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  issue(caller: Principal): { code: string; expiresAt: number } {
+    const now = this.#clock.now();
+    for (const [hash, { expiresAt }] of this.#codes) {
+      if (expiresAt <= now || this.#codes.size >= maxCodes) this.#codes.delete(hash);
+    }
+    const code = randomBytes(24).toString("base64url");
+    const expiresAt = now + lifetimeMs;
+    this.#codes.set(hashOf(code), { caller, expiresAt });
+    return { code, expiresAt };
+  }
+
+  /** Whom a code logs in; it is used up. */
+  redeem(code: string): Principal | undefined {
+    const hash = hashOf(code);
+    const found = this.#codes.get(hash);
+    this.#codes.delete(hash);
+    return found && found.expiresAt > this.#clock.now() ? found.caller : undefined;
+  }
+}
+
+function hashOf(code: string): string {
+  return createHash("sha256").update(code).digest("hex");
 }

@@ -2,13 +2,13 @@ import path from "node:path";
 import type { Stats } from "node:fs";
 import type { Core } from "../core.js";
 import { everyone } from "../store/logs-table.js";
-import { toNumber } from "../store/plain-numbers.js";
+import { toNumber } from "../store/sql.js";
 import { codeChanges } from "./code-changes.js";
 import type { FoundFile, RunFiles } from "./folder-files.js";
 import { LineFile, metricsOf, parseLine, type JsonLine } from "./line-file.js";
 import type { LogIntake } from "./log-intake.js";
 import type { Fields, Line } from "./log-lines.js";
-import { kindOf } from "./run-kind.js";
+import { kindOf } from "./run-batch.js";
 
 /** Lines that are imported at a time. */
 const maxLines = 4000;

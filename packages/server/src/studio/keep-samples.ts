@@ -2,7 +2,7 @@ import type { StudioKept } from "tinker-ts/wire";
 import { parsePath } from "../checkpoints/checkpoint-names.js";
 import type { Core } from "../core.js";
 import { badRequest } from "../errors/api-error.js";
-import { toPlain } from "../store/plain-numbers.js";
+import { toPlain } from "../store/sql.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -1,7 +1,7 @@
 import type { FileHandle } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
 import { openFile } from "./open-file.js";
-import { toNumber } from "../store/plain-numbers.js";
+import { toNumber } from "../store/sql.js";
 
 /** A line of a file as an object. */
 export type JsonLine = Readonly<Record<string, unknown>>;

@@ -6,10 +6,9 @@ import type { Core } from "../core.js";
 import { notFound } from "../errors/api-error.js";
 import { exhibitsOfFolder, exhibitStepsOfFolder, type FolderExhibit } from "./folder-exhibits.js";
 import { isWithin, maxFileBytes, RunFiles } from "./folder-files.js";
+import { readWhole } from "./open-file.js";
 import { FolderImport } from "./import-folder.js";
 import type { LogIntake } from "./log-intake.js";
-import { readWhole } from "./open-file.js";
-import { Poller } from "./poller.js";
 
 /** Files of a run's folder that are shown; nothing else in it is. */
 const textFiles =
@@ -166,4 +165,42 @@ export class LogFolders {
 async function foldersIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   return entries.filter((one) => !one.isFile()).map(({ name }) => path.join(folder, name));
+}
+
+/** How often a poller polls, and how long callers wait for it. */
+interface PollerOptions {
+  readonly everyMs: number;
+  readonly waitMs: number;
+}
+
+/** Polls when it is asked and the last time is long enough ago; a poll that takes long continues in the background. */
+class Poller {
+  readonly #pollNow: () => Promise<void>;
+  readonly #options: PollerOptions;
+  #polling: Promise<void> | undefined;
+  #startedAt = Number.NEGATIVE_INFINITY;
+  #endedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(pollNow: () => Promise<void>, options: PollerOptions) {
+    this.#pollNow = pollNow;
+    this.#options = options;
+  }
+
+  async poll(): Promise<void> {
+    const { everyMs } = this.#options;
+    if (this.#polling === undefined && performance.now() - this.#endedAt > everyMs) {
+      this.#startedAt = performance.now();
+      this.#polling = this.#pollNow().finally(() => {
+        this.#polling = undefined;
+        this.#endedAt = performance.now();
+      });
+    }
+    const leftMs = this.#startedAt + this.#options.waitMs - performance.now();
+    if (this.#polling === undefined || leftMs <= 0) return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, leftMs);
+    });
+    await Promise.race([this.#polling, late]).finally(() => clearTimeout(timer));
+  }
 }

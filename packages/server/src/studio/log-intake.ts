@@ -22,9 +22,8 @@ import {
 } from "./log-lines.js";
 import { loggedExhibits } from "./logged-exhibits.js";
 import { LoggedSteps } from "./logged-steps.js";
-import { kindOf } from "./run-kind.js";
+import { kindOf, RunBatch } from "./run-batch.js";
 import { controlsOf } from "./studio.js";
-import { RunBatch } from "./run-batch.js";
 
 /** Lines of one transaction, by run, and the place of the line behind them. */
 interface TakenLines {

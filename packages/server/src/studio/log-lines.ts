@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
-import { localOwner } from "../auth/api-keys.js";
+import { localOwner } from "../auth/authenticator.js";
 import { badRequest, type ApiError } from "../errors/api-error.js";
-import { toNumber, toPlain, type Plain } from "../store/plain-numbers.js";
+import { toNumber, toPlain, type Plain } from "../store/sql.js";
 
 /** The id of a run that an owner logs under a name: others may use the same name, and learn nothing from it. */
 export function scopedLogId(owner: string, name: string): string {

@@ -1,7 +1,10 @@
-import { chooseExhibits } from "../recording/choose-exhibits.js";
-import type { PreparedExhibits } from "../recording/data-exhibits.js";
-import type { ExhibitContent, ExhibitHead } from "../recording/exhibit-content.js";
-import { toNumber, toPlain } from "../store/plain-numbers.js";
+import {
+  chooseExhibits,
+  type ExhibitContent,
+  type ExhibitHead,
+  type PreparedExhibits,
+} from "../recording/data-exhibits.js";
+import { toNumber, toPlain } from "../store/sql.js";
 import type { Capture } from "../recording/recorder.js";
 import { lineError, numbersOf, type Fields, type Line } from "./log-lines.js";
 

@@ -24,12 +24,12 @@ import {
   checkStudioHeader,
   dataHeaders,
   embedHeaders,
+  LoginCodes,
   studioHeaders,
 } from "./guard.js";
 import type { LogFolders } from "./log-folders.js";
 import { keepSamples } from "./keep-samples.js";
 import { logsPage, type LogIntake } from "./log-intake.js";
-import { LoginCodes } from "./login-codes.js";
 import { machineState, laneRows, usageRows } from "./machine.js";
 import { Steering } from "./steering.js";
 import { Studio } from "./studio.js";

@@ -4,7 +4,7 @@ import path from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { StudioSeries } from "tinker-ts/wire";
-import { toPlain } from "../store/plain-numbers.js";
+import { toPlain } from "../store/sql.js";
 import { Store } from "../store/store.js";
 import { SeriesReader, type SeriesQuery } from "./read-series.js";
 import { storedSeries } from "./run-series.js";

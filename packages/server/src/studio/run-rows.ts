@@ -1,6 +1,6 @@
 import type { StudioNumber, StudioRun, StudioStatus, StudioSummary } from "tinker-ts/wire";
 import type { Core } from "../core.js";
-import { toNumber, toPlain } from "../store/plain-numbers.js";
+import { toNumber, toPlain } from "../store/sql.js";
 import { LruMap } from "../lru-map.js";
 import type { LogKey, LogRecord, Mark } from "../store/logs-table.js";
 import type { Model } from "../store/models-table.js";

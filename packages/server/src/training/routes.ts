@@ -1,13 +1,13 @@
 import { WireError, type RouteName } from "tinker-ts/wire";
 import type { Authenticator } from "../auth/authenticator.js";
 import type { Principal } from "../auth/principal.js";
-import type { ReceivedPass } from "../workers/received-pass.js";
+import type { ReceivedPass } from "../workers/engine-pass.js";
 import { ApiError, badRequest } from "../errors/api-error.js";
 import type { AnswerRefused, Call, HandlersOf } from "../http/call.js";
-import { idempotencyKeyOf, modelRequestId, unsequencedRequestId } from "../journal/request-ids.js";
+import { idempotencyKeyOf, modelRequestId, unsequencedRequestId } from "../journal/journal.js";
 import type { Results } from "../journal/results.js";
-import { checkMetadata } from "../sessions/user-metadata.js";
-import { canonicalJson, digestOf, identityOf } from "../store/payloads.js";
+import { checkMetadata } from "../sessions/sessions.js";
+import { canonicalJson, digestOf, identityOf } from "../store/content.js";
 import type { RequestKind } from "../store/requests-table.js";
 import { copyWeights, type CopyParts } from "./copy-weights.js";
 import type { ModelCreation } from "./create-model.js";

@@ -6,7 +6,7 @@ import type { Model } from "../store/models-table.js";
 import type { RequestRow } from "../store/requests-table.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
-import type { LiveModel } from "./live-model.js";
+import type { LiveModel } from "./live-models.js";
 import { tokensOf, type Done } from "./operations/operation.js";
 import type { Snapshots } from "./snapshots.js";
 

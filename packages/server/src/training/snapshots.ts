@@ -9,7 +9,7 @@ import type { Metrics } from "../metrics/metrics.js";
 import type { SnapshotRecord } from "../store/snapshots-table.js";
 import type { Store } from "../store/store.js";
 import type { Clock } from "../time/clock.js";
-import type { LiveModel } from "./live-model.js";
+import type { LiveModel } from "./live-models.js";
 
 /** Repeating less than this is never worth a snapshot. */
 const minReplayMs = 2000;

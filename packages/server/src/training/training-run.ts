@@ -9,7 +9,7 @@ import type { ServerLimits } from "../prices.js";
 import type { ServerScheduler, Turn } from "../scheduler.js";
 import type { CheckpointKind } from "../store/checkpoints-table.js";
 import type { Model, ModelStatus } from "../store/models-table.js";
-import { identityOf } from "../store/payloads.js";
+import { identityOf } from "../store/content.js";
 import type { RequestRow } from "../store/requests-table.js";
 import type { LiveModels } from "./live-models.js";
 import type { Operations } from "./operations/index.js";

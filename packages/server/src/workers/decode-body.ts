@@ -12,7 +12,7 @@ import {
 } from "tinker-ts/wire";
 import { ApiError, badRequest } from "../errors/api-error.js";
 import type { ServerLimits } from "../prices.js";
-import { toReceivedPass, type ReceivedPass } from "./received-pass.js";
+import { toReceivedPass, type ReceivedPass } from "./engine-pass.js";
 import { InvalidBody } from "./invalid-body.js";
 
 /** What the bytes of a body are, and how much may come out of them. */

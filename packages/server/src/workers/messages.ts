@@ -1,5 +1,5 @@
 import type { ModelInput, ProtoTypeName, RequestPlace, WireInput, WireValue } from "tinker-ts/wire";
-import type { StoredPayload } from "../store/payloads.js";
+import type { StoredPayload } from "../store/content.js";
 import type { AnswerShape } from "../structure/answer-grammar.js";
 import type { ChatText } from "./chat-text.js";
 import type { BodyForm } from "./decode-body.js";

@@ -4,17 +4,15 @@ import type { Tokenizer } from "@tinker-ts/hub";
 import { decodeProto, encodeJson, stringifyJson, type WireValue } from "tinker-ts/wire";
 import { ApiError } from "../errors/api-error.js";
 import { DamagedError } from "../errors/damaged-error.js";
-import { readPayload } from "../store/payloads.js";
+import { readPayload } from "../store/content.js";
 import { answerGrammar, type AnswerShape } from "../structure/answer-grammar.js";
 import { SchemaRefusal } from "../structure/schema-refusal.js";
 import { encodeChatText } from "./chat-text.js";
-import { checkSize } from "./check-size.js";
+import { checkSize, readJson } from "./read-json.js";
 import { decodeBody, joined, type BodyForm } from "./decode-body.js";
-import { decodePass, inSharedMemory } from "./engine-pass.js";
+import { decodePass, inSharedMemory, type ReceivedPass } from "./engine-pass.js";
 import { InvalidBody } from "./invalid-body.js";
 import type { FlatSample, WorkerAnswer, WorkerRequest, WorkerTask } from "./messages.js";
-import { readJson } from "./read-json.js";
-import type { ReceivedPass } from "./received-pass.js";
 import type { MadeGrammar } from "./workers.js";
 
 /* The program of a worker, which runs one task at a time. */

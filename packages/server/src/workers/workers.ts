@@ -11,15 +11,14 @@ import {
 import { ApiError } from "../errors/api-error.js";
 import { LruMap } from "../lru-map.js";
 import type { ServerScheduler } from "../scheduler.js";
-import { readPayload, type StoredPayload } from "../store/payloads.js";
+import { readPayload, type StoredPayload } from "../store/content.js";
 import type { AnswerShape } from "../structure/answer-grammar.js";
 import { encodeChatText, type ChatText, type EncodedText } from "./chat-text.js";
-import { checkSize } from "./check-size.js";
+import { checkSize, type JsonForm, readJson } from "./read-json.js";
 import { decodeBody, joined, type BodyForm, type DecodedBody } from "./decode-body.js";
 import { decodePass, type EnginePass } from "./engine-pass.js";
 import type { FlatSample } from "./messages.js";
 import { WorkerPool } from "./pool.js";
-import { readJson, type JsonForm } from "./read-json.js";
 
 /** What is as small is worked on where it arrives: handing it over would take longer. */
 const smallBytes = 64 * 1024;

@@ -3,9 +3,8 @@ import type { Tokenizer } from "@tinker-ts/hub";
 import type { Workers } from "../../workers/workers.js";
 import type { AnswerShape } from "../../structure/answer-grammar.js";
 import { invalid } from "../openai-error.js";
-import type { ResponseFormat } from "../request/response-format.js";
-import type { ToolFields } from "../request/tools.js";
-import type { AnswerFormat } from "../sections/answer-format.js";
+import type { ResponseFormat, ToolFields } from "../request/chat-request.js";
+import type { AnswerFormat } from "../sections/section-reader.js";
 
 /** State of thoughts at the start of an answer. */
 export interface AnswerStart {

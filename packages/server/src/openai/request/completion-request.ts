@@ -1,7 +1,6 @@
 import { invalid, unsupported } from "../openai-error.js";
-import { readModel } from "./chat-request.js";
+import { readModel, readResponseFormat, type ResponseFormat } from "./chat-request.js";
 import { toTokens, type Fields, type Json } from "./fields.js";
-import { readResponseFormat, type ResponseFormat } from "./response-format.js";
 import {
   readMaxTokens,
   readSampling,

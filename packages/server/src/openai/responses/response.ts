@@ -3,11 +3,16 @@ import type { ChatChoice } from "../answer/chat-choice.js";
 import { eventStream } from "../answer/event-stream.js";
 import { LogprobWriter } from "../answer/logprobs.js";
 import { prepareChat, runChat, type PreparedChat } from "../chat-completion.js";
-import { toApiError } from "../failure.js";
+import {
+  answerHead,
+  type OpenAiCall,
+  type OpenAiParts,
+  toApiError,
+  wholeAnswer,
+} from "../service.js";
 import { errorBody } from "../openai-error.js";
 import { readChatRequest } from "../request/chat-request.js";
 import { Fields, type JsonObject } from "../request/fields.js";
-import { answerHead, wholeAnswer, type OpenAiCall, type OpenAiParts } from "../service.js";
 import { OutputItems, type SendItemEvent } from "./output-items.js";
 import { readResponsesRequest, type ResponsesRequest } from "./read-responses.js";
 import type { RecentItems } from "./recent-items.js";

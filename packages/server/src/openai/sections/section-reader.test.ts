@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../request/fields.js";
-import type { Tool } from "../request/tools.js";
+import type { Tool } from "../request/chat-request.js";
 import type { CallFormat } from "../../structure/answer-grammar.js";
 import type { SectionEvent } from "./section-event.js";
 import { SectionReader, type SectionOptions } from "./section-reader.js";

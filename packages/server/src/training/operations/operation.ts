@@ -3,7 +3,7 @@ import type { EnginePass } from "../../workers/engine-pass.js";
 import type { Telling } from "../../recording/recorder.js";
 import type { RequestRow, Settled } from "../../store/requests-table.js";
 import type { Usage } from "../../store/usage-table.js";
-import type { LiveModel } from "../live-model.js";
+import type { LiveModel } from "../live-models.js";
 
 /** One request and the model in memory that it is for. */
 export interface OperationInput {

@@ -7,7 +7,7 @@ import type { Logger } from "../../log/logger.js";
 import type { SamplerWeights } from "../../engine-host/sampler-weights.js";
 import type { Store } from "../../store/store.js";
 import type { Clock } from "../../time/clock.js";
-import type { LiveModel } from "../live-model.js";
+import type { LiveModel } from "../live-models.js";
 import { jsonResult, type Done, type OperationInput, type TrainingOperation } from "./operation.js";
 
 /** What saves work with. */

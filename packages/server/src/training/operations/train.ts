@@ -7,7 +7,7 @@ import { isEngineRefusal, toFailure } from "../../errors/failure.js";
 import type { ServerLimits } from "../../prices.js";
 import type { Logger } from "../../log/logger.js";
 import type { Clock } from "../../time/clock.js";
-import type { LiveModel } from "../live-model.js";
+import type { LiveModel } from "../live-models.js";
 import { jsonResult, type Done, type TrainingOperation } from "./operation.js";
 
 /** How far the payloads of a model may outgrow their bound while gradients are waiting for their step. */

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { GroupCommit } from "./group-commit.js";
+import { GroupCommit } from "./store.js";
 import { SqlDatabase } from "./sql.js";
 
 let folder: string;

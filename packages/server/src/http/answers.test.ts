@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { badRequest } from "../errors/api-error.js";
 import { createLogger } from "../log/logger.js";
-import { answerErrors } from "./error-answers.js";
+import { answerErrors } from "./answers.js";
 
 const dataDir = "/home/me/data";
 
