@@ -8,7 +8,7 @@ import { sampledSitesOfFlags, sitesOfFlags, type Site } from "./model/sites.js";
 import type { ModelInfo } from "./runtime/protocol.js";
 import type { WorkerClient } from "./runtime/worker-client.js";
 import type { SampleOptions } from "./sample/request.js";
-import type { SampleResult, TokenEvent } from "./sample/sample-job.js";
+import type { SampleResult, TokenEvent } from "./sample/sequence.js";
 import type { Snapshot } from "./snapshot.js";
 
 /** Size, initial values and matrices of an adapter. */

@@ -73,10 +73,9 @@ export {
 export type { StepMetrics } from "./runtime/protocol.js";
 export type { CheckedPart, DeviceCheck } from "./gpu/self-check.js";
 export type { Grammar, Rule } from "./constrain/grammar.js";
-export type { Sample, StopReason, TopTokens } from "./sample/sequence.js";
+export type { Sample, SampleResult, StopReason, TokenEvent, TopTokens } from "./sample/sequence.js";
 export type { PromptAlternatives, PromptResult } from "./sample/prompt-pass.js";
 export type { PromptTargets, SampleConstraint, SampleOptions } from "./sample/request.js";
-export type { SampleResult, TokenEvent } from "./sample/sample-job.js";
 export { Snapshot } from "./snapshot.js";
 export { TrainedModel, type PassOptions, type StateOptions } from "./trained-model.js";
 export type { AdamOptions } from "./train/adam.js";

@@ -7,7 +7,7 @@ import type { LoadProgress } from "../model/model-weights.js";
 import type { Precision } from "../model/precision.js";
 import type { Site } from "../model/sites.js";
 import type { SampleOptions } from "../sample/request.js";
-import type { SampleResult, TokenEvent } from "../sample/sample-job.js";
+import type { SampleResult, TokenEvent } from "../sample/sequence.js";
 import type { AdamOptions } from "../train/adam.js";
 import type { Datum } from "../train/datum.js";
 import type { ParameterExport } from "../train/parameter-state.js";

@@ -7,7 +7,7 @@ import { at } from "../util/arrays.js";
 import { FairTurns } from "../util/turns.js";
 import { noAdapter } from "./adapter-set.js";
 import { checkSampleOptions, type SampleOptions } from "./request.js";
-import type { SampleCall, SampleResult } from "./sample-job.js";
+import type { SampleCall, SampleResult } from "./sequence.js";
 import { Sampler } from "./sampler.js";
 
 let model: ModelRuntime;

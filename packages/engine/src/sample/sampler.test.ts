@@ -22,7 +22,7 @@ import { promptBlock } from "./prefix-cache.js";
 import { Constraint } from "../constrain/constraint.js";
 import { makeTokenTable } from "../constrain/token-table.js";
 import { checkSampleOptions, type SampleOptions } from "./request.js";
-import type { SampleCall, SampleResult } from "./sample-job.js";
+import type { SampleCall, SampleResult } from "./sequence.js";
 import { Sampler } from "./sampler.js";
 
 const everything = { trainAttn: true, trainMlp: true, trainUnembed: true };

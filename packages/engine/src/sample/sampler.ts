@@ -13,9 +13,8 @@ import type { KvMemory } from "./kv-memory.js";
 import { kvBytesPerToken, stateBytes, type KvRows, type KvShape } from "./kv-rows.js";
 import { PrefixCache } from "./prefix-cache.js";
 import { PromptPass } from "./prompt-pass.js";
-import { SampleJob, type SampleCall, type SampleResult } from "./sample-job.js";
+import { type SampleCall, SampleJob, type SampleResult, type Sequence } from "./sequence.js";
 import type { CheckedSampleOptions } from "./request.js";
-import type { Sequence } from "./sequence.js";
 
 /** Limits of a sampler. */
 export interface SamplerOptions {

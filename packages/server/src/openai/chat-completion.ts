@@ -6,21 +6,21 @@ import { ChatChoice, type ChatDelta } from "./answer/chat-choice.js";
 import { type GeneratedToken, LogprobWriter, promptLogprobs } from "./answer/logprobs.js";
 import { usageOf } from "./answer/usage.js";
 import { invalid, OpenAiError } from "./openai-error.js";
-import { toOrder } from "./order.js";
-import { answerConstraint } from "./prompt/constraint.js";
-import type { ChatRequest } from "./request/chat-request.js";
-import { answerFormat, type AnswerFormat } from "./sections/section-reader.js";
 import {
   answerHead,
-  openModel,
-  streamedAnswer,
-  systemFingerprint,
   checkPrice,
   largeAnswer,
   type OpenAiCall,
   type OpenAiParts,
+  openModel,
   type OpenModel,
+  streamedAnswer,
+  systemFingerprint,
+  toOrder,
 } from "./service.js";
+import { answerConstraint } from "./prompt/constraint.js";
+import type { ChatRequest } from "./request/chat-request.js";
+import { answerFormat, type AnswerFormat } from "./sections/section-reader.js";
 import type { SampleResult, TokenEvent } from "@tinker-ts/engine";
 import type { ChatTemplate, Tokenizer } from "@tinker-ts/hub";
 

@@ -6,20 +6,20 @@ import type { SampleOrder } from "../engine-port/engine-port.js";
 import { ChoiceText } from "./answer/choice-text.js";
 import { bounded, type GeneratedToken, LogprobWriter, promptLogprobs } from "./answer/logprobs.js";
 import { usageOf } from "./answer/usage.js";
-import { toOrder } from "./order.js";
-import { answerConstraint } from "./prompt/constraint.js";
-import type { CompletionRequest } from "./request/completion-request.js";
 import {
   answerHead,
-  openModel,
-  streamedAnswer,
-  systemFingerprint,
   checkPrice,
   largeAnswer,
   type OpenAiCall,
   type OpenAiParts,
+  openModel,
   type OpenModel,
+  streamedAnswer,
+  systemFingerprint,
+  toOrder,
 } from "./service.js";
+import { answerConstraint } from "./prompt/constraint.js";
+import type { CompletionRequest } from "./request/completion-request.js";
 
 interface Prepared {
   readonly request: CompletionRequest;

@@ -1,11 +1,14 @@
 import { invalid, unsupported } from "../openai-error.js";
-import { Fields, isObject, type Json, type JsonObject } from "./fields.js";
 import {
+  Fields,
+  isObject,
+  type Json,
+  type JsonObject,
   readMaxTokens,
   readSampling,
   refuseUnsupported,
   type SamplingFields,
-} from "./sampling-fields.js";
+} from "./fields.js";
 
 /** A request for the next message of a conversation. */
 export interface ChatRequest extends SamplingFields, ToolFields {

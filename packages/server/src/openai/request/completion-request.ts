@@ -1,12 +1,14 @@
 import { invalid, unsupported } from "../openai-error.js";
 import { readModel, readResponseFormat, type ResponseFormat } from "./chat-request.js";
-import { toTokens, type Fields, type Json } from "./fields.js";
 import {
+  type Fields,
+  type Json,
   readMaxTokens,
   readSampling,
   refuseUnsupported,
   type SamplingFields,
-} from "./sampling-fields.js";
+  toTokens,
+} from "./fields.js";
 
 /** A text to continue, or its tokens. */
 export type PromptInput = string | readonly number[];
