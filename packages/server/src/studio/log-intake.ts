@@ -21,8 +21,7 @@ import {
   type Line,
 } from "./log-lines.js";
 import { loggedExhibits } from "./logged-exhibits.js";
-import { LoggedSteps } from "./logged-steps.js";
-import { kindOf, RunBatch } from "./run-batch.js";
+import { kindOf, LoggedSteps, RunBatch } from "./run-batch.js";
 import { controlsOf } from "./studio.js";
 
 /** Lines of one transaction, by run, and the place of the line behind them. */
