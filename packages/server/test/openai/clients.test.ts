@@ -33,7 +33,7 @@ const person = z.object({
 });
 const quiet = { chat_template_kwargs: { enable_thinking: false } };
 
-describe("53: comments while a request waits", () => {
+describe("comments while a request waits", () => {
   const clients = {
     openai: async () => {
       const stream = scripted.client().chat.completions.stream({ model: "m", messages });
@@ -99,7 +99,7 @@ describe("openai", () => {
     expect(answer).toMatchObject({ _request_id: expect.stringMatching(/^req_/) });
   });
 
-  it("81: parses what zod describes", async () => {
+  it("parses what zod describes", async () => {
     const client = real.client();
     const parsed = await client.chat.completions.parse({
       model: "m",
@@ -112,7 +112,7 @@ describe("openai", () => {
     person.parse(parsed.choices[0]!.message.parsed);
   });
 
-  it("84: says that an answer was cut off", async () => {
+  it("says that an answer was cut off", async () => {
     const asked = real.client().chat.completions.parse({
       model: "m",
       messages,
@@ -123,7 +123,7 @@ describe("openai", () => {
     await expect(asked).rejects.toBeInstanceOf(LengthFinishReasonError);
   });
 
-  it("74: runs tools until there is an answer", async () => {
+  it("runs tools until there is an answer", async () => {
     engine.says(weather, "It rains.");
     const asked: unknown[] = [];
     const runner = scripted.client().chat.completions.runTools({
@@ -164,7 +164,7 @@ describe("AI SDK", () => {
       supportsStructuredOutputs: true,
     })("m");
 
-  it("73: calls tools in a loop while it streams", async () => {
+  it("calls tools in a loop while it streams", async () => {
     engine.says(weather, "It rains.");
     const before = engine.requests.length;
     const result = streamText({
@@ -185,7 +185,7 @@ describe("AI SDK", () => {
     expect((await result.totalUsage).inputTokens).toBeGreaterThan(0);
   });
 
-  it("75: reads thoughts", async () => {
+  it("reads thoughts", async () => {
     engine.says("<think>hm</think>yes");
     const { text, reasoningText } = await generateText({
       model: compatible(scripted),
@@ -194,7 +194,7 @@ describe("AI SDK", () => {
     expect([text, reasoningText]).toEqual(["yes", "hm"]);
   });
 
-  it("81: gives objects of a schema", async () => {
+  it("gives objects of a schema", async () => {
     const { output } = await generateText({
       model: compatible(real),
       prompt: "x",
@@ -254,7 +254,7 @@ describe("LangChain", () => {
     },
   };
 
-  it("74: calls tools, whole and streamed", async () => {
+  it("calls tools, whole and streamed", async () => {
     const bound = chat(scripted).bindTools([getWeather]);
     engine.says(weather);
     const { tool_calls: calls } = await bound.invoke("Weather?");
@@ -267,14 +267,14 @@ describe("LangChain", () => {
     expect(whole?.tool_calls).toMatchObject([{ name: "weather", args: { city: "Oslo" } }]);
   });
 
-  it("75: keeps thoughts", async () => {
+  it("keeps thoughts", async () => {
     engine.says("<think>hm</think>yes");
     const answer = await chat(scripted).invoke("x");
     expect(answer.content).toBe("yes");
     expect(answer.additional_kwargs["reasoning_content"]).toBe("hm");
   });
 
-  it("81: gives objects of a schema", async () => {
+  it("gives objects of a schema", async () => {
     const structured = chat(real, { maxTokens: 300, modelKwargs: quiet }).withStructuredOutput(
       person,
     );

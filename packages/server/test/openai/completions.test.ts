@@ -8,7 +8,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 describe("completions", () => {
-  it("55: continue a text by sixteen tokens", async () => {
+  it("continue a text by sixteen tokens", async () => {
     const { json } = await server.complete({ ignore_eos: true });
     expect(json).toMatchObject({
       object: "text_completion",
@@ -18,7 +18,7 @@ describe("completions", () => {
     expect(json.usage.completion_tokens).toBe(16);
   });
 
-  it("56: take tokens as they are, and several prompts", async () => {
+  it("take tokens as they are, and several prompts", async () => {
     const prompt = [...server.tokenizer.encode("The cat")];
     const { json } = await server.complete({ prompt, return_token_ids: true });
     expect(json.choices[0].prompt_token_ids).toEqual(prompt);
@@ -41,7 +41,7 @@ describe("completions", () => {
     expect(lists.json.choices[0].text).toBe(text.json.choices[0].text);
   });
 
-  it("57: refuse a prompt that is none", async () => {
+  it("refuse a prompt that is none", async () => {
     for (const [prompt, param] of [
       ["", "prompt"],
       [[], "prompt"],
@@ -57,13 +57,13 @@ describe("completions", () => {
     }
   });
 
-  it("58: echo the prompt", async () => {
+  it("echo the prompt", async () => {
     const plain = await server.complete();
     const { json } = await server.complete({ echo: true });
     expect(json.choices[0].text).toBe(`The cat${plain.json.choices[0].text}`);
   });
 
-  it("59: score a text as evaluation harnesses do", async () => {
+  it("score a text as evaluation harnesses do", async () => {
     const prompt = "The cat sat on the mat";
     const { json } = await server.complete({ prompt, echo: true, max_tokens: 0, logprobs: 1 });
     const [{ text, logprobs }] = json.choices;
@@ -82,7 +82,7 @@ describe("completions", () => {
     expect([status, refused.error.param]).toEqual([400, "max_tokens"]);
   });
 
-  it("60, 61: tell log-probabilities of alternatives, by text or by id", async () => {
+  it("tell log-probabilities of alternatives, by text or by id", async () => {
     const none = await server.complete({ logprobs: 0, max_tokens: 4 });
     for (const map of none.json.choices[0].logprobs.top_logprobs) {
       expect(Object.keys(map)).toHaveLength(1);
@@ -103,7 +103,7 @@ describe("completions", () => {
     expect((await server.complete({ logprobs: 21 })).status).toBe(400);
   });
 
-  it("62: stream texts", async () => {
+  it("stream texts", async () => {
     for (const more of [
       {},
       { echo: true },
@@ -134,7 +134,7 @@ describe("completions", () => {
     expect((await server.complete({ best_of: 1 })).status).toBe(200);
   });
 
-  it("87: continue tokens in turns without ever encoding text again", async () => {
+  it("continue tokens in turns without ever encoding text again", async () => {
     const first = await server.complete({
       prompt: "The cat",
       return_token_ids: true,

@@ -21,7 +21,7 @@ afterEach(() => engine.gates.openAll());
 afterAll(() => Promise.all([real.close(), scripted.close()]));
 
 describe("tokens for training", () => {
-  it("86: give the log-probabilities that they came with", async () => {
+  it("give the log-probabilities that they came with", async () => {
     const { json } = await real.chat({
       temperature: 1,
       seed: 5,
@@ -123,7 +123,7 @@ describe("long texts", () => {
 });
 
 describe("limits", () => {
-  it("88: refuses bodies that are too large or no JSON, in its own form", async () => {
+  it("refuses bodies that are too large or no JSON, in its own form", async () => {
     const cases: [string, RequestInit, number, string | null][] = [
       [JSON.stringify({ ...question, user: "x".repeat(60_000) }), {}, 413, "request_too_large"],
       ["{", {}, 400, "error"],
@@ -173,7 +173,7 @@ describe("limits", () => {
     }
   });
 
-  it("89: lets requests wait, refuses when too many do, and clients try again", async () => {
+  it("lets requests wait, refuses when too many do, and clients try again", async () => {
     engine.says("ok");
     const arrived = engine.gates.close("sample");
     const client = scripted.client({ maxRetries: 3 });
@@ -194,7 +194,7 @@ describe("limits", () => {
     await Promise.all([...first, retried]);
   });
 
-  it("90: answers pages of allowed origins only", async () => {
+  it("answers pages of allowed origins only", async () => {
     const headers = {
       origin: "https://page.example",
       "access-control-request-method": "POST",
@@ -211,7 +211,7 @@ describe("limits", () => {
     expect(await foreign.json()).toMatchObject({ error: { type: "permission_error" } });
   });
 
-  it("91: ends what runs when the server closes, and takes nothing more", async () => {
+  it("ends what runs when the server closes, and takes nothing more", async () => {
     const own = new ScriptedEngine();
     const closing = await OpenAiServer.open({ engine: own, limits: { shutdownGraceMs: 50 } });
     own.says("one two three four five");
@@ -241,7 +241,7 @@ describe("limits", () => {
     await closing.close();
   });
 
-  it("92: counts requests and tokens, and bills them as sampling", async () => {
+  it("counts requests and tokens, and bills them as sampling", async () => {
     const { json } = await real.chat({ messages: [{ role: "user", content: "Count me" }] });
     const metrics = await (await fetch(`${real.url}/metrics`)).text();
     expect(metrics).toMatch(/tinker_http_requests_total\{[^}]*openai POST \/chat\/completions/);

@@ -56,7 +56,7 @@ const ann = () => server.client({ apiKey: "tml-key-of-ann" });
 const bob = () => server.client({ apiKey: "tml-key-of-bob" });
 
 describe("models", () => {
-  it("1, 2: lists base models, aliases and the caller's checkpoints in the form that clients iterate", async () => {
+  it("lists base models, aliases and the caller's checkpoints in the form that clients iterate", async () => {
     const ids: string[] = [];
     for await (const model of ann().models.list()) {
       expect(model).toMatchObject({ object: "model", owned_by: expect.any(String) });
@@ -68,7 +68,7 @@ describe("models", () => {
     expect(others).toEqual(["support-bot", "m"]);
   });
 
-  it("3: finds one by its percent-encoded and by its raw path", async () => {
+  it("finds one by its percent-encoded and by its raw path", async () => {
     expect(await ann().models.retrieve(saved)).toMatchObject({ id: saved, parent: "m" });
     const headers = { authorization: "Bearer tml-key-of-ann" };
     const raw = await fetch(`${server.url}/v1/models/${saved}`, { headers });
@@ -76,7 +76,7 @@ describe("models", () => {
     expect(await ann().models.retrieve("support-bot")).toMatchObject({ root: "m" });
   });
 
-  it("4, 6: says which name is unknown and which are near", async () => {
+  it("says which name is unknown and which are near", async () => {
     await expect(ann().models.retrieve("nope")).rejects.toMatchObject({
       status: 404,
       code: "model_not_found",
@@ -92,7 +92,7 @@ describe("models", () => {
     expect([status, json.error.param]).toEqual([400, "model"]);
   });
 
-  it("5, 8: samples from a checkpoint what the sampling client samples, as it was saved", async () => {
+  it("samples from a checkpoint what the sampling client samples, as it was saved", async () => {
     const answer = await ann().chat.completions.create({
       ...chat,
       model: saved,
@@ -114,7 +114,7 @@ describe("models", () => {
     expect(await logprobsOf("m")).not.toEqual(asSaved);
   });
 
-  it("7: hides checkpoints of others until they are published", async () => {
+  it("hides checkpoints of others until they are published", async () => {
     const ask = () => bob().chat.completions.create({ ...chat, model: saved });
     await expect(ask()).rejects.toMatchObject({ status: 404, code: "model_not_found" });
     const rest = service("tml-key-of-ann").createRestClient();
@@ -145,7 +145,7 @@ async function withKey(key: string, body: unknown, header = "authorization") {
 }
 
 describe("keys and addresses", () => {
-  it("9: asks for a key, in the form that clients understand", async () => {
+  it("asks for a key, in the form that clients understand", async () => {
     const { status, json } = await withKey("", chat);
     expect([status, json.error.type, json.error.code]).toEqual([
       401,
@@ -156,12 +156,12 @@ describe("keys and addresses", () => {
     await expect(wrong).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
   });
 
-  it("10: takes the key as a bearer token or in X-API-Key", async () => {
+  it("takes the key as a bearer token or in X-API-Key", async () => {
     expect((await withKey("tml-key-of-ann", chat)).status).toBe(200);
     expect((await withKey("tml-key-of-ann", chat, "x-api-key")).status).toBe(200);
   });
 
-  it("11: answers under the hosted service's address too", async () => {
+  it("answers under the hosted service's address too", async () => {
     const client = new OpenAI({ baseURL: `${server.url}/oai/api/v1`, apiKey: "tml-key-of-ann" });
     const [here, there] = await Promise.all([
       ann().chat.completions.create(chat),
@@ -170,7 +170,7 @@ describe("keys and addresses", () => {
     expect(there.choices).toEqual(here.choices);
   });
 
-  it("12: tells unknown addresses in its own form", async () => {
+  it("tells unknown addresses in its own form", async () => {
     const headers = { authorization: "Bearer tml-key-of-ann" };
     for (const [method, route] of [
       ["POST", "/v1/nothing"],

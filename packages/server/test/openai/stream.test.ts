@@ -30,7 +30,7 @@ async function sampledTokens(): Promise<number> {
 const tools = [{ type: "function", function: { name: "add", parameters: { type: "object" } } }];
 
 describe("a stream", () => {
-  it("42: begins with a role, ends with a mark, and is neither measured nor compressed", async () => {
+  it("begins with a role, ends with a mark, and is neither measured nor compressed", async () => {
     const { response, events, isDone } = await real.stream();
     expect(events[0].choices[0].delta).toEqual({ role: "assistant", content: "" });
     expect(isDone).toBe(true);
@@ -41,7 +41,7 @@ describe("a stream", () => {
     expect(new Set(events.map(({ id }) => id)).size).toBe(1);
   });
 
-  it("43: says what the whole answer says, however it comes", async () => {
+  it("says what the whole answer says, however it comes", async () => {
     const texts = fc.constantFrom(
       "Hello 😀 world",
       "<think>\na b</think>\n\nc STOP d",
@@ -84,7 +84,7 @@ describe("a stream", () => {
     );
   });
 
-  it("44: tells the usage once, where it was asked for", async () => {
+  it("tells the usage once, where it was asked for", async () => {
     const { json } = await real.chat();
     const { events } = await real.stream({ stream_options: { include_usage: true } });
     const withUsage = events.filter(({ usage }) => usage);
@@ -97,12 +97,12 @@ describe("a stream", () => {
     expect(without.some(({ usage }) => usage)).toBe(false);
   });
 
-  it("45: has options only where there is a stream", async () => {
+  it("has options only where there is a stream", async () => {
     const { status, json } = await real.chat({ stream_options: { include_usage: true } });
     expect([status, json.error.param]).toEqual([400, "stream_options"]);
   });
 
-  it("46: never shows half a character, but at its end", async () => {
+  it("never shows half a character, but at its end", async () => {
     engine.says("😀");
     const { events } = await scripted.stream({ return_token_ids: true });
     const texts = events.map(({ choices }) => choices[0].delta.content).filter(Boolean);
@@ -114,14 +114,14 @@ describe("a stream", () => {
     expect(joined(cut.events)).toMatchObject({ content: "a�", finishReason: "length" });
   });
 
-  it("47: shows no part of a stop text", async () => {
+  it("shows no part of a stop text", async () => {
     engine.says("one two three");
     const { events } = await scripted.stream({ stop: "o thr" });
     const shown = events.map(({ choices }) => choices[0].delta.content ?? "").join("|");
     expect(shown.replaceAll("|", "")).toBe("one tw");
   });
 
-  it("48: keeps several answers apart", async () => {
+  it("keeps several answers apart", async () => {
     engine.says("first", "second");
     const { events } = await scripted.stream({ n: 2 });
     for (const [index, content] of ["first", "second"].entries()) {
@@ -132,7 +132,7 @@ describe("a stream", () => {
     }
   });
 
-  it("49: tells of every token once", async () => {
+  it("tells of every token once", async () => {
     const more = { logprobs: true, top_logprobs: 2, return_token_ids: true, stop: ["you"] };
     const { json } = await real.chat(more);
     const { events } = await real.stream(more);
@@ -143,7 +143,7 @@ describe("a stream", () => {
     expect(prompts.map((event) => event.prompt_token_ids)).toEqual([json.prompt_token_ids]);
   });
 
-  it("50: stops the engine when the client hangs up, and counts what was sampled", async () => {
+  it("stops the engine when the client hangs up, and counts what was sampled", async () => {
     engine.says("word ".repeat(300));
     const before = await sampledTokens();
     const { told } = engine;
@@ -183,7 +183,7 @@ describe("a stream", () => {
     expect((await scripted.chat()).status).toBe(200);
   });
 
-  it("51: tells a failure on the way as an event", async () => {
+  it("tells a failure on the way as an event", async () => {
     engine.says("one two three four five");
     engine.failsAfter = engine.told + 2;
     const stream = await scripted
@@ -200,7 +200,7 @@ describe("a stream", () => {
     expect(isDone).toBe(true);
   });
 
-  it("52: tells what is known before the first token as an ordinary error", async () => {
+  it("tells what is known before the first token as an ordinary error", async () => {
     engine.failsAfter = 0;
     engine.says("x");
     const broken = await scripted.fetch("/v1/chat/completions", { ...question, stream: true });
@@ -214,7 +214,7 @@ describe("a stream", () => {
     expect(unknown.status).toBe(404);
   });
 
-  it("53: says that it is alive while it waits", async () => {
+  it("says that it is alive while it waits", async () => {
     engine.says("late");
     const arrived = engine.gates.close("sample");
     const response = scripted.fetch("/v1/chat/completions", { ...question, stream: true });
@@ -230,7 +230,7 @@ describe("a stream", () => {
     expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
   });
 
-  it("54: does not wait for a reader that does not read, and keeps no more than its answer", async () => {
+  it("does not wait for a reader that does not read, and keeps no more than its answer", async () => {
     const words = "word ".repeat(1500);
     const sampledBefore = await sampledTokens();
     engine.says(words);

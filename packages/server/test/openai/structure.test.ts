@@ -67,7 +67,7 @@ async function ask(body: Record<string, unknown>): Promise<Loose[]> {
 }
 
 describe("answers of a demanded form", () => {
-  it("79: are objects", async () => {
+  it("are objects", async () => {
     // Stories without quotation marks are all that the model knows: many of its texts are cut off.
     const choices = await ask({
       ...free,
@@ -83,7 +83,7 @@ describe("answers of a demanded form", () => {
     expect(whole.length).toBeGreaterThan(samples / 10);
   }, 120_000);
 
-  it("80: validate, streamed and not", async () => {
+  it("validate, streamed and not", async () => {
     const choices = await ask(withSchema(tree));
     expect(check(tree, choices)).toBeGreaterThan(samples * 0.9);
     const { events } = await server.stream({ ...withSchema(tree), n: 25, seed: 0 });
@@ -92,7 +92,7 @@ describe("answers of a demanded form", () => {
     }
   }, 120_000);
 
-  it("80: validate for random schemas", async () => {
+  it("validate for random schemas", async () => {
     let whole = 0;
     await fc.assert(
       fc.asyncProperty(randomSchema(), async (schema) => {
@@ -109,7 +109,7 @@ describe("answers of a demanded form", () => {
     expect(whole).toBeGreaterThan(isFull ? 1000 : 10);
   }, 3_600_000);
 
-  it("82: are refused by the keyword where they cannot be enforced", async () => {
+  it("are refused by the keyword where they cannot be enforced", async () => {
     const cases: [unknown, string][] = [
       [{ type: "array", uniqueItems: true }, "uniqueItems"],
       [{ type: "object", properties: { a: { not: {} } } }, "not"],
@@ -129,7 +129,7 @@ describe("answers of a demanded form", () => {
     }
   });
 
-  it("83: come behind free thoughts, or at once where thinking is off", async () => {
+  it("come behind free thoughts, or at once where thinking is off", async () => {
     const number = { type: "integer", minimum: 10, maximum: 99 };
     const opened = { opens_thinking: true };
     const { json } = await server.chat({
@@ -150,7 +150,7 @@ describe("answers of a demanded form", () => {
     for (const { message } of off.choices) expect(message.content).toMatch(/^\d\d$/);
   });
 
-  it("85: change nothing for requests beside them", async () => {
+  it("change nothing for requests beside them", async () => {
     const plain = { temperature: 1, seed: 9, max_tokens: 40 };
     const alone = await server.chat(plain);
     const [beside] = await Promise.all([server.chat(plain), server.chat(withSchema(tree))]);

@@ -44,7 +44,7 @@ const call = (name: string, given: string) =>
   `<tool_call>\n{"name": "${name}", "arguments": ${given}}\n</tool_call>`;
 
 describe("calls that the model decides on", () => {
-  it("63: are told with an id, a name and arguments as text", async () => {
+  it("are told with an id, a name and arguments as text", async () => {
     const { message, finish_reason } = await say(call("add", '{"a": 1, "b": 2}'));
     expect(message.content).toBeNull();
     expect(message.tool_calls).toEqual([
@@ -57,7 +57,7 @@ describe("calls that the model decides on", () => {
     expect(finish_reason).toBe("tool_calls");
   });
 
-  it("64: can be several, unless only one is wanted", async () => {
+  it("can be several, unless only one is wanted", async () => {
     const two = `${call("add", '{"a": 1}')}\n${call("now", "{}")}`;
     const { message } = await say(two);
     const names = (one: typeof message) => one.tool_calls.map((each: Loose) => each.function.name);
@@ -74,12 +74,12 @@ describe("calls that the model decides on", () => {
     ]);
   });
 
-  it("65: leave the text before them", async () => {
+  it("leave the text before them", async () => {
     const { message } = await say(`Let me see. \n\n${call("now", "{}")}`);
     expect(message).toMatchObject({ content: "Let me see.", tool_calls: [expect.anything()] });
   });
 
-  it("66: are text, and not offered, where none are wanted", async () => {
+  it("are text, and not offered, where none are wanted", async () => {
     const text = call("now", "{}");
     const { message, finish_reason } = await say(text, { tool_choice: "none" });
     expect([message.content, finish_reason]).toEqual([text, "stop"]);
@@ -90,7 +90,7 @@ describe("calls that the model decides on", () => {
     expect(empty.json.prompt_text).toBe(json.prompt_text);
   });
 
-  it("68: keep their arguments byte by byte, streamed and not", async () => {
+  it("keep their arguments byte by byte, streamed and not", async () => {
     const given =
       '{"o":{"deep":[{"x":1.0,"y":[]},{"s":"}</tool_call>\\"\\n{"}]} , "text":"é😀\\u0041" }';
     expect((await say(call("note", given))).message.tool_calls[0].function.arguments).toBe(given);
@@ -102,12 +102,12 @@ describe("calls that the model decides on", () => {
     });
   });
 
-  it("69: have an empty object where there is nothing to say", async () => {
+  it("have an empty object where there is nothing to say", async () => {
     const { message } = await say('<tool_call>{"name": "now"}</tool_call>');
     expect(message.tool_calls[0].function.arguments).toBe("{}");
   });
 
-  it("70: are text when they are broken, and end by length when they are cut", async () => {
+  it("are text when they are broken, and end by length when they are cut", async () => {
     const broken = await say('<tool_call>{"nam: oops}</tool_call>');
     expect(broken).toMatchObject({
       message: { content: '<tool_call>{"nam: oops}</tool_call>' },
@@ -117,7 +117,7 @@ describe("calls that the model decides on", () => {
     expect(cut.finish_reason).toBe("length");
   });
 
-  it("71: come back with their results in any order", async () => {
+  it("come back with their results in any order", async () => {
     const calls = (given: string) => [
       { id: "1", type: "function", function: { name: "add", arguments: given } },
       { id: "2", type: "function", function: { name: "now", arguments: "" } },
@@ -141,7 +141,7 @@ describe("calls that the model decides on", () => {
     }
   });
 
-  it("72: written as tags have the types of their schema", async () => {
+  it("written as tags have the types of their schema", async () => {
     const tags =
       '<tool_call>\n<function=note>\n<parameter=text>\n42\n</parameter>\n<parameter=n>\n42\n</parameter>\n<parameter=ok>\ntrue\n</parameter>\n<parameter=o>\n{"a": [1]}\n</parameter>\n</function>\n</tool_call>';
     const { message } = await say(tags);
@@ -160,7 +160,7 @@ describe("calls that are demanded", () => {
     tool("pick", object({ color: { enum: ["red", "green"] } })),
   ];
 
-  it("67: always come, of a tool that there is, with arguments that validate", async () => {
+  it("always come, of a tool that there is, with arguments that validate", async () => {
     for (const seed of [1, 2, 3]) {
       const { json } = await real.chat({
         tools: short,
@@ -234,7 +234,7 @@ describe("other ways to write calls", () => {
 describe("thoughts", () => {
   const thought = { reasoning_content: "a", content: "b" };
 
-  it("75, 77: are told apart from the answer, unless that is not wanted", async () => {
+  it("are told apart from the answer, unless that is not wanted", async () => {
     engine.says("<think>\na\n</think>\n\nb");
     const { json } = await scripted.chat();
     expect(json.choices[0].message).toMatchObject(thought);
@@ -253,7 +253,7 @@ describe("thoughts", () => {
     }
   });
 
-  it("76: begin at once where the template has opened them", async () => {
+  it("begin at once where the template has opened them", async () => {
     const more = { chat_template_kwargs: { opens_thinking: true } };
     engine.says("a\n</think>\n\nb");
     expect((await scripted.chat(more)).json.choices[0].message).toMatchObject(thought);
@@ -263,7 +263,7 @@ describe("thoughts", () => {
     expect(json.choices[0].message.reasoning_content).toMatch(/^a a/);
   });
 
-  it("78: are not ended by what a user writes", async () => {
+  it("are not ended by what a user writes", async () => {
     const more = { chat_template_kwargs: { opens_thinking: true } };
     engine.says("still thinking");
     const messages = [{ role: "user", content: "</think> <think>" }];

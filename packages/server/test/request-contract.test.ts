@@ -59,7 +59,7 @@ async function post(endpoint: string, body: unknown): Promise<Record<string, unk
   return { status: response.status, ...((await response.json()) as object) };
 }
 
-it("1: sampling an older checkpoint after further training uses the older weights", async () => {
+it("sampling an older checkpoint after further training uses the older weights", async () => {
   const client = await train();
   const early = await client.saveWeightsAndGetSamplingClient();
   const before = await early.computeLogprobs(prompt);
@@ -69,7 +69,7 @@ it("1: sampling an older checkpoint after further training uses the older weight
   expect(await early.computeLogprobs(prompt)).toEqual(before);
 });
 
-it("2: sampling an older checkpoint leaves the weights in training alone", async () => {
+it("sampling an older checkpoint leaves the weights in training alone", async () => {
   const client = await train();
   const { path: early } = await client.saveWeightsForSampler("early");
   await learn(client);
@@ -79,7 +79,7 @@ it("2: sampling an older checkpoint leaves the weights in training alone", async
   expect(await lossOf(client)).toBe(loss);
 });
 
-it("3: weight decay of one model's step does not decay another's adapter", async () => {
+it("weight decay of one model's step does not decay another's adapter", async () => {
   const [still, busy] = [await train(1), await train(2)];
   await learn(still);
   const loss = await lossOf(still);
@@ -87,7 +87,7 @@ it("3: weight decay of one model's step does not decay another's adapter", async
   expect(await lossOf(still)).toBe(loss);
 });
 
-it("4: gradients of an unloaded model do not reach the next one", async () => {
+it("gradients of an unloaded model do not reach the next one", async () => {
   const clean = await train(7);
   await learn(clean);
   const left = await train(3);
@@ -98,7 +98,7 @@ it("4: gradients of an unloaded model do not reach the next one", async () => {
   expect(await lossOf(next)).toBe(await lossOf(clean));
 });
 
-describe("5: requests run by number, not by arrival", () => {
+describe("requests run by number, not by arrival", () => {
   it("waits at a gap and accepts no number twice", async () => {
     const client = await train();
     const step = (seqId: number, learningRate: number) =>
@@ -126,7 +126,7 @@ describe("5: requests run by number, not by arrival", () => {
   });
 });
 
-it("6: the loss is a sum: duplicating a datum or doubling weights doubles it", async () => {
+it("the loss is a sum: duplicating a datum or doubling weights doubles it", async () => {
   const client = await train();
   const loss = await lossOf(client);
   const twice = await client.forward([...lesson, ...lesson], "cross_entropy");
@@ -135,7 +135,7 @@ it("6: the loss is a sum: duplicating a datum or doubling weights doubles it", a
   expect(heavy.metrics["loss:sum"]).toBeCloseTo(2 * loss, 3);
 });
 
-describe("7: nothing is computed from what makes no sense", () => {
+describe("nothing is computed from what makes no sense", () => {
   it.each([
     ["an unknown base model", { base_model: "none" }],
     ["an unknown checkpoint", { model_path: "tinker://a/sampler_weights/b" }],
@@ -171,7 +171,7 @@ describe("7: nothing is computed from what makes no sense", () => {
   });
 });
 
-describe("8: no field is ignored", () => {
+describe("no field is ignored", () => {
   it("train_attn, train_mlp and train_unembed choose what is saved", async () => {
     const client = await service.createLoraTrainingClient({
       baseModel: "qwen3",
@@ -202,13 +202,13 @@ describe("8: no field is ignored", () => {
   });
 });
 
-it("9: sampler saves answer a path of three parts", async () => {
+it("sampler saves answer a path of three parts", async () => {
   const client = await train();
   const { path: saved } = await client.saveWeightsForSampler("name");
   expect(saved).toBe(`tinker://${client.modelId}/sampler_weights/name`);
 });
 
-it("10: hundreds of requests at once are all answered, also when others stop waiting", async () => {
+it("hundreds of requests at once are all answered, also when others stop waiting", async () => {
   const sampler = await service.createSamplingClient({ baseModel: "qwen3" });
   const answers = await Promise.allSettled(
     Array.from({ length: 600 }, (_, index) => {
