@@ -41,7 +41,7 @@ export interface App {
   handle(request: Request): Promise<Response>;
   /** Says where the server listens: in the log, and to others who find the data directory in use. */
   announce(url: string): void;
-  /** Finishes or leaves in the journal what runs, and lets go of the data directory. */
+  /** Finishes or leaves in the journal what runs, and releases the data directory. */
   close(): Promise<void>;
 }
 
@@ -189,8 +189,8 @@ export async function openApp(options: AppOptions, setting: AppSetting): Promise
     async handle(request) {
       if (closing) {
         const isOpenAi = isOpenAiPath(new URL(request.url).pathname);
-        const tell = isOpenAi ? errorResponse : refusalResponse;
-        return tell(unavailable("the server is shutting down"));
+        const render = isOpenAi ? errorResponse : refusalResponse;
+        return render(unavailable("the server is shutting down"));
       }
       return handle(request);
     },

@@ -4,7 +4,7 @@ import { inUseExitCode, unusedMs } from "./local/join-local-server.js";
 
 /*
  * The server that programs with `local:` share, one per data directory. The first of them starts it; it ends when
- * nobody has been connected for a while, or when `tinker-ts serve` takes the data directory.
+ * no program has been connected for a while, or when `tinker-ts serve` takes the data directory.
  */
 
 const [dataDir = ""] = process.argv.slice(2);

@@ -16,7 +16,7 @@ export interface AppOptions {
   readonly models?: Readonly<Record<string, string>>;
   /**
    * Further names for base models and sampler checkpoints on the OpenAI routes, such as
-   * `{ "support-bot": "tinker://…" }`; who may call the server may use what they stand for. @default none
+   * `{ "support-bot": "tinker://…" }`; every caller of the server may use their models. @default none
    */
   readonly aliases?: Readonly<Record<string, string>>;
   /**

@@ -55,7 +55,7 @@ export const defaultLimits = {
   maxSessions: 4096,
   /** Polls that may wait at the same time; one owner gets at most half of what others leave. */
   maxWaitingPolls: 20_000,
-  /** Longest time a poll waits before it is told to ask again. */
+  /** Longest time a poll waits before it is answered and has to ask again. */
   longPollMs: 20_000,
   /** Results above this size are announced first where the client allows it. */
   inlineResultBytes: mebibyte,
@@ -63,9 +63,9 @@ export const defaultLimits = {
   sessionTimeoutMs: 5 * minute,
   /** How long a result stays after it was first fetched. */
   fetchedGraceMs: 10 * minute,
-  /** How long a result stays that nobody fetches. */
+  /** How long an unfetched result stays. */
   resultTtlMs: 24 * hour,
-  /** Results kept altogether; the oldest of whoever has most go first. */
+  /** Results kept altogether; the oldest of the owner with the most go first. */
   maxResultBytes: 2048 * mebibyte,
   /** How long it stays known when a finished request ran. */
   requestRecordTtlMs: 7 * 24 * hour,
@@ -75,7 +75,7 @@ export const defaultLimits = {
   recordTtlMs: 90 * 24 * hour,
   /** Sampler weights made for one sampling session go when unused for this long. */
   ephemeralTtlMs: 6 * hour,
-  /** Such weights altogether; the longest unused of whoever has most go first. */
+  /** Such weights altogether; the longest unused of the owner with the most go first. */
   maxEphemeralBytes: 8192 * mebibyte,
   /** Adapters kept in memory; the longest unused are put on disk. */
   maxLiveModels: 64,
@@ -85,9 +85,9 @@ export const defaultLimits = {
   maxJournalBytes: 256 * mebibyte,
   /** Longest work that a restart may have to repeat per model, as a multiple of writing its state. */
   maxReplayRatio: 20,
-  /** Curves kept altogether; those of the longest untouched runs of whoever has most go first. */
+  /** Curves kept altogether; those of the longest untouched runs of the owner with the most go first. */
   maxSeriesBytes: 1024 * mebibyte,
-  /** Data, rollouts and samples kept to be looked at; the oldest of whoever has most go first. */
+  /** Data, rollouts and samples kept to be looked at; the oldest of the owner with the most go first. */
   maxExhibitBytes: 2048 * mebibyte,
   /** Text lines of one owner's runs; the oldest of its longest untouched runs go first. */
   maxLogLineBytes: 256 * mebibyte,
@@ -139,7 +139,7 @@ export type PricePart = "samples" | "tokens" | "logprobs" | "prompt";
 /** How an answer shows what was sampled. */
 export interface AnswerShape {
   readonly form: keyof typeof answerForms;
-  /** How often the answer holds what is said of the prompt. */
+  /** Number of times that the answer contains the scores of the prompt. */
   readonly promptCopies: number;
 }
 

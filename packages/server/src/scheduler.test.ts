@@ -169,7 +169,7 @@ it("gives one more turn while anything is free, however large", async () => {
   expect(scheduler.load("samples").taken).toBe(0);
 });
 
-it("gives an owner no more turns than the bound, and passes over those who have them", async () => {
+it("gives an owner no more turns than the bound, and passes over owners at the bound", async () => {
   const scheduler = new Scheduler({ threads: { capacity: 2, maxPerOwner: 1 } });
   const order: string[] = [];
   const ask = async (owner: string): Promise<Turn> => {

@@ -207,7 +207,7 @@ describe.runIf(isFull)("a server under attack", () => {
     expect(savedStates(stormy.dataDir)).toEqual(savedStates(calm.dataDir));
   }, 3_600_000);
 
-  it("tells damage from what is whole, and deletes nothing that it cannot account for", async () => {
+  it("distinguishes damaged from whole files, and deletes nothing unexplained", async () => {
     // Clients work one after the other here, and those whose turn it is not are silent.
     const { server, dataDir } = await openServer(300_000);
     const clients = await openClients(server);

@@ -57,7 +57,7 @@ it("keep what has arrived, not what was announced, from others", async () => {
   }
 });
 
-it("that stand for a great many things are refused where they are decoded; long lists are not", async () => {
+it("with too many parts are refused where they are decoded; long lists are not", async () => {
   await open({});
   const metadata = (things: string) =>
     post("create_session", `{"tags":[],"user_metadata":{"a":[${things}]},"sdk_version":"x"}`);
@@ -188,7 +188,7 @@ it("fail in their turn when they are large and wrong", async () => {
   });
 });
 
-it("cannot grow without bound: sparse inputs count as what they stand for", async () => {
+it("cannot grow without bound: sparse inputs count with their dense size", async () => {
   await open({});
   const key = { key: "tml-key-ann" };
   const modelId = await app.model(await app.session(key), key);

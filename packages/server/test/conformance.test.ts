@@ -139,7 +139,7 @@ describe.each(places)("$name", ({ open }) => {
       expect(await lossOf(client)).toBeGreaterThan(0);
     });
 
-    it("trains only what it was told to", async () => {
+    it("trains only the chosen parts", async () => {
       const attention = await service.createLoraTrainingClient({
         baseModel: "qwen3",
         rank: 4,

@@ -49,7 +49,7 @@ describe("training", () => {
     expect(passes()).toHaveLength(61);
   });
 
-  it("tells pollers that it waits for its turn, and how many wait", async () => {
+  it("reports to pollers that it waits for its turn, and how many wait", async () => {
     const [first = "", second = ""] = await models(2, ann);
     const [other = ""] = await models(1, bob);
     const arrived = app.engine.gates.close("forwardBackward");
@@ -117,7 +117,7 @@ describe("training", () => {
     expect(app.engine.mostAdapters).toBe(32);
   });
 
-  it("parks models of whoever has most of them", async () => {
+  it("parks models of the owner with the most", async () => {
     const [one = ""] = await models(1, bob);
     await models(40, ann);
     const { created } = app.engine;

@@ -23,7 +23,7 @@ it("answers 404 for a request that was never made", async () => {
   expect(response.headers.get("content-length")).not.toBe("0");
 });
 
-it("does not tell others whether a request exists", async () => {
+it("does not show other owners that a request exists", async () => {
   await app.dispose();
   app = await TestApp.open({
     clock,
@@ -88,7 +88,7 @@ it("answers a poll within 20 s, and the next one gets the result", async () => {
 
 const held = { headers: { "x-tinker-hold-ms": "50" } };
 
-it("answers a request whose sender waits a moment with the result of a poll, once it is done", async () => {
+it("answers a request with its result when the sender waits for it", async () => {
   const body = passBody(model, 1, [[1]]);
   const response = await app.fetch("forwardBackward", body, held);
   const requestId = response.headers.get("x-tinker-result-of");
@@ -180,7 +180,7 @@ it("remembers what was fetched when it is stopped right after", async () => {
   expect((await app.fetch("retrieveFuture", { requestId })).status).toBe(410);
 });
 
-it("keeps a result that nobody has fetched for longer", async () => {
+it("keeps an unfetched result for longer", async () => {
   const { requestId } = await app.call("forwardBackward", passBody(model, 1, [[1]]));
   await clock.advance(minutes(5));
   expect(await app.result(requestId)).toHaveProperty("metrics");
@@ -204,7 +204,7 @@ it("drops the oldest results when there are too many bytes of them", async () =>
   expect(statuses.at(-1)).toBe(200);
 });
 
-it("answers 410 for a request whose record has gone altogether, to its owner", async () => {
+it("answers 410 to the owner of a request without a record", async () => {
   await app.dispose();
   app = await TestApp.open({
     clock,

@@ -115,7 +115,7 @@ it("says what to do when it is called by an address to listen on", async () => {
   expect(await response.text()).toContain("use localhost in the address of the server");
 });
 
-it("tells nothing about an unexpected error but a reference to the log", async () => {
+it("answers an unexpected error with a reference to the log only", async () => {
   app.engine.isUnreadable = true;
   const response = await app.fetch("getTokenizer", null, { query: { model: "toy" } });
   expect(response.status).toBe(500);
@@ -144,7 +144,7 @@ describe("keys", () => {
     expect((await app.handle(new Request("http://localhost/metrics"))).status).toBe(401);
   });
 
-  it("can be exchanged for a token that stands for them", async () => {
+  it("can be exchanged for a token", async () => {
     await app.dispose();
     app = await TestApp.open({ apiKeys: [alice] });
     const sessionId = await app.session({ key: alice.key });
@@ -208,7 +208,7 @@ describe("startServer", () => {
     await expect(startServer({ port: 0, limits: tight })).rejects.toThrow("limits.maxBodiesBytes");
   });
 
-  it("listens, answers, and lets go of the port and the directory", async () => {
+  it("listens, answers, and releases the port and the directory", async () => {
     await app.stop();
     const options = { port: 0, dataDir: app.dataDir, logLevel: "silent" } as const;
     const server = await startServer(options);

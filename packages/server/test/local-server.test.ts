@@ -76,7 +76,7 @@ it("starts another server when the one there was has been killed", async () => {
   expect(await capabilities(second)).toBe(200);
 });
 
-it("ends when nobody has been connected for a while, and not before", async () => {
+it("ends when no program has been connected for a while, and not before", async () => {
   let [endings, isOver] = [0, () => {}];
   const over = new Promise<void>((resolve) => (isOver = resolve));
   const server = await startLocalServer({ dataDir, logLevel: "silent" }, 300, () => {
@@ -140,7 +140,7 @@ it("serves the requests of a handler in a program beside it", async () => {
   }
 });
 
-it("refuses a directory whose engine runs inside a program, and names the ways out", async () => {
+it("refuses a directory with its engine inside a program, and names the ways out", async () => {
   const program = await createLocalHandler({ dataDir, logLevel: "silent" });
   await expect(join()).rejects.toThrow(/in use by process \d+.*inProcess.*dataDir.*"memory"/);
   await program.close();

@@ -155,7 +155,7 @@ it("offers the embedded model to a program that sets nothing up, offline and wit
   });
 });
 
-it("ends a stream whose reader gives up, although its request has been collected", async () => {
+it("ends a stream when its reader stops, although its request has been collected", async () => {
   const told = await program(`
     import { setFlagsFromString } from "node:v8";
     import { runInNewContext } from "node:vm";

@@ -140,7 +140,7 @@ describe("a long request", () => {
   );
 });
 
-describe("a stream that nobody reads", () => {
+describe("a stream without a reader", () => {
   it("takes no further turn, and does not keep the server from ending", async () => {
     const own = new ScriptedEngine();
     const server = await OpenAiServer.open({ engine: own, limits: { shutdownGraceMs: 50 } });

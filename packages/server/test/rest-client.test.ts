@@ -68,7 +68,7 @@ describe.each(places)("RestClient $name", ({ open }) => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("tells who one is", async () => {
+  it("reports the caller", async () => {
     expect(await rest.whoami()).toMatchObject({
       userUrn: "urn:tinker-ts:user:alice",
       email: "alice@example.org",

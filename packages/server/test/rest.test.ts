@@ -186,7 +186,7 @@ it("exports the timeline of a session as a trace", async () => {
   expect(traceEvents.filter(({ ph }) => ph === "e")).toHaveLength(begun);
 });
 
-it("tells what it serves and how clients should behave", async () => {
+it("reports its models and settings for clients", async () => {
   expect(await app.call("healthz", null)).toMatchObject({ status: "ok" });
   const config = await app.call("clientConfig", { sdkVersion: "0.25.0" });
   expect(config).toMatchObject({

@@ -264,7 +264,7 @@ it("answers 429 above the limit of waiting requests", async () => {
   app.engine.gates.open("sample");
 });
 
-it("tells pollers whether a request is sampling or waiting for a place", async () => {
+it("reports to pollers if a request is sampling or waiting for a place", async () => {
   await app.dispose();
   const clock = new ManualClock();
   app = await TestApp.open({ clock, limits: { maxRunningSequences: 1 } });

@@ -201,7 +201,7 @@ describe("retrieve_futures", () => {
     expect(idsOf((await poll())[1])).toEqual([first, second, third]);
   });
 
-  it("tells the size that a fetch then has", async () => {
+  it("reports the size of the fetch", async () => {
     const id = await submit(0, { num_samples: 3 });
     const request = rawRequest(
       "http://localhost",

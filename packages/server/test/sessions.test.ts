@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => app.dispose());
 
-it("closes a session without a sign of life: its models go, what waits fails, later calls are told", async () => {
+it("closes a session without a heartbeat: its models end, waiting requests fail, later calls get the reason", async () => {
   const sessionId = await app.session();
   const model = await app.model(sessionId);
   const waiting = await app.call("forwardBackward", passBody(model, 2, [[1]]));

@@ -48,7 +48,7 @@ async function waitingRequest(): Promise<string> {
   return ((await (await post("optim_step", step)).json()) as { request_id: string }).request_id;
 }
 
-it("forgets a poll whose client has hung up", async () => {
+it("forgets a poll when its client hangs up", async () => {
   const request_id = await waitingRequest();
   const abort = new AbortController();
   const poll = post("retrieve_future", { request_id }, abort.signal).catch(() => undefined);
@@ -66,7 +66,7 @@ it("answers polls at once when it is asked to stop", async () => {
   expect((await poll).status).toBe(408);
 });
 
-it("streams tokens as they come and stops working when nobody listens", async () => {
+it("streams tokens as they come and stops when the client is gone", async () => {
   const body = {
     base_model: "qwen3",
     prompt: { chunks: [{ type: "encoded_text", tokens: [1, 2] }] },
@@ -133,7 +133,7 @@ it("answers a sample while a long training pass is running, and the pass too", a
   expect(order).toEqual(["sample", "pass"]);
 }, 60_000);
 
-it("goes on when nobody reads its log any more", async () => {
+it("continues without a reader of its log", async () => {
   const folder = mkdtempSync(path.join(tmpdir(), "tinker-ts-pipe-"));
   const program = path.join(import.meta.dirname, "support/serve.mjs");
   const options = { port: 0, dataDir: folder, models: realModels, logLevel: "debug" };

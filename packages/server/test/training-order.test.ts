@@ -150,7 +150,7 @@ describe("requests of one model", () => {
     expect(await response.text()).toContain("seq_id");
   });
 
-  it("accept the one whose turn it is even when the queue is full", async () => {
+  it("accept the next one even when the queue is full", async () => {
     await app.dispose();
     app = await TestApp.open({ limits: { maxPendingPerModel: 2 } });
     model = await app.model(await app.session());

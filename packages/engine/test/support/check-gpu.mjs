@@ -8,7 +8,7 @@ import { planMemory } from "../../dist/runtime/memory-plan.js";
 import { checkDevice, checkedConfig, openDevice } from "../../dist/gpu/self-check.js";
 import { TrainedParameters } from "../../dist/runtime/trained-parameters.js";
 import { checkSampleOptions } from "../../dist/sample/request.js";
-import { FairTurns } from "../../dist/util/fair-turns.js";
+import { FairTurns } from "../../dist/util/turns.js";
 
 const [what, ...leftOut] = process.argv.slice(2);
 console.log(JSON.stringify(what === "count" ? await count() : await check()));

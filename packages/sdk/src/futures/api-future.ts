@@ -165,17 +165,17 @@ async function supervise<T>(
     signal.throwIfAborted();
     const result = await work(operation);
     operation.finish("done");
-    tellEnd(operation, operationId, startedAt);
+    reportEnd(operation, operationId, startedAt);
     return result;
   } catch (error) {
     if (!signal.aborted) await telemetry.captureFatal(error);
     operation.finish("failed");
-    tellEnd(operation, operationId, startedAt, { error });
+    reportEnd(operation, operationId, startedAt, { error });
     throw error;
   }
 }
 
-function tellEnd(
+function reportEnd(
   { name, subject, status, runtime }: Operation,
   operationId: number,
   startedAt: number,

@@ -39,7 +39,7 @@ export function badRequest(field: string, problem: string): ApiError {
   return new ApiError(400, `${field}: ${problem}`);
 }
 
-/** 404: missing, or not visible to this caller; the two are not told apart. */
+/** 404: missing, or not visible to this caller; the answer is the same for both. */
 export function notFound(what: string): ApiError {
   return new ApiError(404, `${what} does not exist or is not yours`);
 }

@@ -4,10 +4,10 @@ import { ApiError } from "./api-error.js";
 import { DamagedError } from "./damaged-error.js";
 import { isStorageFailure } from "./storage-failure.js";
 
-/** Whose fault a failure is. */
+/** The cause of a failure: the request or the server. */
 export type FailureCategory = "user" | "server" | "unknown";
 
-/** What a client is told about a request that failed. */
+/** The part of a failed request that its client sees. */
 export interface Failure {
   readonly state: "failed";
   readonly error: string;
@@ -25,7 +25,7 @@ export class StoppedError extends Error {
   }
 }
 
-/** Tells mistakes of the user, which are told in full, from faults of the server, which go to the log. */
+/** Separates mistakes of the user, which are answered in full, from faults of the server, which go to the log. */
 export function toFailure(error: unknown, logger: Logger): Failure {
   if (error instanceof StoppedError) return failed(error.message, error.category);
   if (error instanceof ApiError) {
@@ -42,7 +42,7 @@ export function toFailure(error: unknown, logger: Logger): Failure {
   if (isEngineRefusal(error)) {
     return failed(inApiWords(error.message), "user");
   }
-  // Whoever installed the server can mend it, and with local: that is the caller.
+  // The operator can fix it, and with local: that is the caller.
   if (isEngineError(error) && error.code === "runtime_missing") {
     return failed(error.message, "server");
   }

@@ -15,7 +15,7 @@ async function answerOf(error: unknown, isAborted = false) {
   return { status: response.status, body: await response.json(), log };
 }
 
-it("tells a refusal as it is and logs nothing", async () => {
+it("answers a refusal as it is and logs nothing", async () => {
   expect(await answerOf(badRequest("rank", "must be 1"))).toEqual({
     status: 400,
     body: { error: "rank: must be 1", code: "bad_request" },
@@ -39,7 +39,7 @@ it("keeps everything else to the log, on one line", async () => {
   expect(log[0]).not.toContain("\n");
 });
 
-it("does not tell clients where the data directory is", async () => {
+it("does not show clients the path of the data directory", async () => {
   const { body } = await answerOf(badRequest("path", `${dataDir}/checkpoints/x is torn`));
   expect(body).toMatchObject({ error: "path: checkpoints/x is torn" });
 });

@@ -13,7 +13,7 @@ import { isStorageFailure } from "../errors/storage-failure.js";
 import { withoutDataDir } from "../errors/without-data-dir.js";
 import type { Logger } from "../log/logger.js";
 
-/** A JSON answer; its length is always told, because clients take a 400 without one for a broken proxy. */
+/** A JSON answer, always with its length: clients take a 400 without one for a broken proxy. */
 export function jsonResponse(
   json: unknown,
   status = 200,
@@ -80,7 +80,7 @@ export function typedResponse<N extends WireTypeName>(
   return jsonResponse(encodeJson(typeName, value), status);
 }
 
-/** An answer whose bytes are ready. */
+/** An encoded answer. */
 export function bytesResponse(
   bytes: Uint8Array,
   mediaType: string,
@@ -96,7 +96,7 @@ export function emptyResponse(): Response {
   return new Response(null, { status: 204 });
 }
 
-/** What a client gets to see of an error, or undefined when it is nobody's business but the log's. */
+/** The part of an error that a client may see; undefined when only the log may have it. */
 export function refusal(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error;
   if (error instanceof WireError && error.direction === "decode") {
@@ -115,33 +115,33 @@ export function refusalResponse(error: ApiError): Response {
   return jsonResponse({ error: error.message, code: error.code }, error.status, error.headers);
 }
 
-/** How an error is told. */
-export type TellError = (error: ApiError) => Response;
+/** Converts an error to an answer. */
+export type RenderError = (error: ApiError) => Response;
 
 /** What errors are answered with. */
 export interface ErrorContext {
   readonly logger: Logger;
-  /** Its signal is aborted when the client goes away; one that nobody asks for is not made. */
+  /** Its signal is aborted when the client goes away; it is made on demand. */
   readonly request: Pick<Request, "signal">;
-  /** Where it lies is not told. */
+  /** Its path is removed from answers. */
   readonly dataDir: string;
 }
 
-/** Turns what a handler throws into an answer; unexpected errors are logged in full and told without detail. */
+/** Turns what a handler throws into an answer; unexpected errors are logged in full and answered without detail. */
 export async function answerErrors(
   { logger, request, dataDir }: ErrorContext,
   answer: () => Promise<Response>,
-  tell: TellError = refusalResponse,
+  render: RenderError = refusalResponse,
 ): Promise<Response> {
   try {
     return await answer();
   } catch (error) {
     if (request.signal.aborted) {
-      // Nobody reads this answer.
+      // The client is gone, so this answer is not read.
       logger.info("a client went away in the middle of a request");
-      return tell(new ApiError(400, "the client went away", { code: "aborted" }));
+      return render(new ApiError(400, "the client went away", { code: "aborted" }));
     }
-    return tell(withoutFolder(tellable(error, logger), dataDir));
+    return render(withoutFolder(toRefusal(error, logger), dataDir));
   }
 }
 
@@ -152,7 +152,7 @@ function withoutFolder(error: ApiError, dataDir: string): ApiError {
 }
 
 /** What a client gets to see of anything that was thrown. */
-export function tellable(error: unknown, logger: Logger): ApiError {
+export function toRefusal(error: unknown, logger: Logger): ApiError {
   const known = refusal(error);
   if (known) return known;
   if (isStorageFailure(error)) {

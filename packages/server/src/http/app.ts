@@ -9,7 +9,7 @@ import {
   answerErrors,
   emptyResponse,
   jsonResponse,
-  type TellError,
+  type RenderError,
   typedResponse,
 } from "./answers.js";
 import { BodyRoom, bodyRules, readBody, type TypedBodyParts } from "./read-body.js";
@@ -25,8 +25,8 @@ export interface ExtraPage {
   readonly name?: string;
   /** On every answer, errors too. @default none */
   readonly headers?: Readonly<Record<string, string>>;
-  /** How its errors are told. @default as those of the API */
-  readonly tellError?: TellError;
+  /** Converts its errors to answers. @default as those of the API */
+  readonly renderError?: RenderError;
   readonly answer: (
     request: Request,
     params: Readonly<Record<string, string>>,
@@ -89,7 +89,7 @@ async function guarded(
   name: string,
   request: Request,
   answer: () => Promise<Response>,
-  { tellError, headers = {} }: Pick<ExtraPage, "tellError" | "headers"> = {},
+  { renderError, headers = {} }: Pick<ExtraPage, "renderError" | "headers"> = {},
 ): Promise<Response> {
   const startedAt = performance.now();
   const checked = async (): Promise<Response> => {
@@ -97,7 +97,7 @@ async function guarded(
     return answer();
   };
   const { logger, dataDir } = parts;
-  const response = await answerErrors({ logger, dataDir, request }, checked, tellError);
+  const response = await answerErrors({ logger, dataDir, request }, checked, renderError);
   for (const [header, value] of Object.entries(headers)) response.headers.set(header, value);
   for (const [header, value] of Object.entries(corsHeaders(request, parts.browsers))) {
     response.headers.set(header, value);
@@ -115,7 +115,7 @@ async function handle(
   context: Context,
 ): Promise<Response> {
   const request = context.req.raw;
-  const caller = openRoutes.has(name) ? nobody : authenticate(parts, request);
+  const caller = openRoutes.has(name) ? anonymous : authenticate(parts, request);
   const { owner } = caller;
   const room = new BodyRoom(parts.scheduler, owner);
   const streams: Promise<unknown>[] = [];
@@ -155,7 +155,7 @@ async function handle(
   }
 }
 
-const nobody: Principal = { owner: "", email: null, keyId: "" };
+const anonymous: Principal = { owner: "", email: null, keyId: "" };
 
 function authenticate(parts: AppParts, request: Request): Principal {
   const credential = credentialOf(request.headers);

@@ -27,7 +27,7 @@ export interface Call<Body = unknown> {
   readonly headers: Headers;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
-  /** Told of work that goes on when the answer has begun; until it has ended, the body counts. */
+  /** Called with work that continues after the answer has begun; the body counts until it ends. */
   readonly streaming: (work: Promise<unknown>) => void;
   /** Where this server was reached, without a path; links in answers begin with it. */
   readonly origin: string;
@@ -38,7 +38,7 @@ export type Handler<N extends RouteName = RouteName> = (
   call: Call<BodyOf<RouteOf<N>>>,
 ) => Promise<AnswerOf<RouteOf<N>> | Response> | AnswerOf<RouteOf<N>> | Response;
 
-/** Answers a request whose body cannot be decoded, or throws why it is refused. */
+/** Answers a request with an undecodable body, or throws the refusal. */
 export type AnswerRefused = (
   name: RouteName,
   caller: Principal,

@@ -1,7 +1,7 @@
 import type { WireTypeName } from "tinker-ts/wire";
 import type { Logger } from "../log/logger.js";
 
-/** Client versions that are told apart, and names of fields of each. */
+/** Most client versions, and most field names of each. */
 const most = 50;
 const maxNameLength = 100;
 

@@ -10,7 +10,7 @@ export interface Listening {
   hangUp(): void;
   /** Lets the process end although it listens. */
   unref(): void;
-  /** Calls back, once, when nobody has been connected for that long. */
+  /** Called once after that long without a connection. */
   whenUnused(unusedMs: number, callback: () => void): void;
 }
 

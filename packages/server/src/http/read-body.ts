@@ -28,7 +28,7 @@ export interface TypedBodyParts extends BodyParts {
   readonly ignoredFields: IgnoredFields;
 }
 
-/** A body that is expected: what it is, what it may take, and whose it is. */
+/** An expected body: its form, its bounds and its owner. */
 export interface ExpectedBody {
   readonly typeName: WireTypeName;
   readonly rules: BodyRules;

@@ -12,7 +12,7 @@ const loopbackNames = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|local\.invalid)$/i;
 
 /**
  * Keeps web pages from using a server on their visitor's machine: pages of other origins are refused,
- * and so are names that somebody else has pointed at this machine. Programs send no `Origin`, so they
+ * and so are foreign names that point at this machine. Programs send no `Origin`, so they
  * never notice.
  */
 export function checkOrigin(request: Request, rules: BrowserRules): void {

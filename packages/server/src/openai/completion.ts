@@ -137,9 +137,9 @@ function streamed(parts: OpenAiParts, prepared: Prepared, call: OpenAiCall): Pro
             ...(isFirst ? { prompt_token_ids: [...order.prompt] } : {}),
           }
         : {};
-      const told = { index, ...choice.take(), finish_reason: null, ...ids, ...more };
+      const choiceBody = { index, ...choice.take(), finish_reason: null, ...ids, ...more };
       const counted = request.continuousUsage ? { usage: usage(prepared, choices, []) } : {};
-      send({ ...head, choices: [told], ...counted });
+      send({ ...head, choices: [choiceBody], ...counted });
     };
     // The prompt's log-probabilities are known at the end only, and everything else with them.
     const waits = request.echo && request.logprobs !== null;

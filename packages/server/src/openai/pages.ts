@@ -57,7 +57,7 @@ export function openAiPages(given: OpenAiPagesParts): ExtraPage[] {
       method,
       path: `${prefix}${path}`,
       name: `openai ${method} ${path}`,
-      tellError: errorResponse,
+      renderError: errorResponse,
       async answer(request, params) {
         const call = {
           caller: authenticate(given.authenticator, request),

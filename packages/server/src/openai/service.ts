@@ -5,7 +5,7 @@ import type { ModelText } from "../engine-host/model-text.js";
 import type { SampleTarget } from "../sampling/sample-target.js";
 import type { ModelFacts } from "../engine-port/engine-kit.js";
 import type { SampleOrder } from "../engine-port/engine-port.js";
-import { jsonResponse, largeJsonResponse, tellable } from "../http/answers.js";
+import { jsonResponse, largeJsonResponse, toRefusal } from "../http/answers.js";
 import { checkSamplePrice, priceOfSamples, type AnswerShape, type PricePart } from "../prices.js";
 import { errorBody, invalid, OpenAiError } from "./openai-error.js";
 import { eventStream, type EventWork } from "./answer/event-stream.js";
@@ -104,7 +104,7 @@ export function streamedAnswer(
     clock,
     pingMs: limits.streamPingMs,
     headers: { "x-request-id": call.requestId },
-    tellError: (error) => toApiError(error, logger),
+    renderError: (error) => toApiError(error, logger),
     errorEvent: (error, send) => send(errorBody(error)),
     lastLine: "data: [DONE]\n\n",
   });
@@ -123,7 +123,7 @@ export function toApiError(error: unknown, logger: Logger): ApiError {
   if (isFromEngine && "category" in error && error.category === "user") {
     return new OpenAiError(400, error.message, { code: "invalid_value" });
   }
-  return tellable(error, logger);
+  return toRefusal(error, logger);
 }
 
 /** Options beyond the common fields. */

@@ -36,7 +36,7 @@ it("sends only the latest event of a run, however many a page missed", () => {
   expect([isReset, events.map(({ n }) => n)]).toEqual([false, [19_999, 20_000]]);
 });
 
-it("tells a page to ask for everything again when events of more runs were missed than are remembered", () => {
+it("makes a page fetch everything again when it missed events of more runs than are remembered", () => {
   const isReset = (count: number): boolean => {
     const hub = makeHub();
     const cursor = hub.cursor();

@@ -44,7 +44,7 @@ const publishMs = 250;
  *
  * - An event names a run and its version, never a value: pages fetch what they show. So only the latest event of a
  *   kind and run is remembered.
- * - Events have numbers. A page that reconnects with the number of its last event gets those it missed, or is told to
+ * - Events have numbers. A page that reconnects with the number of its last event gets those it missed, or is asked to
  *   ask for everything again.
  */
 export class EventHub {

@@ -6,7 +6,7 @@ import type { Clock } from "../time/clock.js";
 import { packExhibits, type PreparedExhibits } from "./data-exhibits.js";
 import type { EventHub } from "./event-hub.js";
 
-/** Whose exhibits they are, and where they belong. */
+/** The owner and the run of exhibits. */
 export interface ExhibitPlace {
   readonly owner: string;
   readonly logId: string;
@@ -29,7 +29,7 @@ interface Ready {
   readonly bytes: Uint8Array;
 }
 
-/** How long exhibits wait for more of their kind while nobody looks. */
+/** How long exhibits wait for more of their kind while no page is open. */
 const gatherMs = 1000;
 const gatherBytes = 1024 * 1024;
 
@@ -43,10 +43,10 @@ const pauseMs = 10;
 const maxFresh = 8;
 
 /**
- * Puts exhibits on disk behind everything that somebody waits for.
+ * Puts exhibits on disk behind everything that a caller waits for.
  *
  * - They are made in a pause, after the answer of the request that they come from.
- * - Those of many steps share a transaction; whoever wants to read them calls `settled` first.
+ * - Those of many steps share a transaction; readers call `settled` first.
  * - To lose some is no harm: what cannot be kept in time is left out, and a crash takes the last second.
  */
 export class ExhibitKeeper {

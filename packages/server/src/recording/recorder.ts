@@ -22,11 +22,11 @@ export function isCapture(value: unknown): value is Capture {
   return (captures as readonly unknown[]).includes(value);
 }
 
-/** What a request has to tell the studio. */
-export interface Telling {
+/** What a request changes in the studio. */
+export interface RunUpdate {
   /** Values at the present step. */
   readonly point?: { readonly kind: PointKind; readonly metrics: Readonly<Record<string, number>> };
-  /** The loss, which tells what kind of run this is. */
+  /** The loss, from which the kind of the run follows. */
   readonly lossFn?: string;
   /** What was passed. */
   readonly pass?: ShownPass;
@@ -42,7 +42,7 @@ export interface Times {
   readonly tokens: number;
 }
 
-/** A telling on its way: written in the transaction of its request, known once that is committed. */
+/** An update under way: written in the transaction of its request, known once that is committed. */
 export interface Note {
   readonly write: () => void;
   readonly committed: () => void;
@@ -117,11 +117,11 @@ export class Recorder {
     this.#capture = capture;
   }
 
-  /** What a request of a model has to tell. */
+  /** Notes the update of a request of a model. */
   note(
     model: { readonly modelId: string; readonly owner: string },
     request: Pick<RequestRow, "kind" | "acceptedAt">,
-    telling: Telling,
+    update: RunUpdate,
     times: Times,
   ): Note {
     if (!this.#isOn) return nothing;
@@ -132,11 +132,11 @@ export class Recorder {
     const state = known ?? newState(modelId, model.owner);
     const { steps: x } = state;
     const { finishedAt: at } = times;
-    const row = telling.point && toRow(telling.point, x, request, times);
-    const kind = kindOf(telling.lossFn) ?? state.kind;
+    const row = update.point && toRow(update.point, x, request, times);
+    const kind = kindOf(update.lossFn) ?? state.kind;
     const isTouched = at - state.touchedAt >= touchMs || kind !== state.kind;
-    const mark = telling.mark && { x, at, ...telling.mark };
-    const isStep = telling.point?.kind === "step";
+    const mark = update.mark && { x, at, ...update.mark };
+    const isStep = update.point?.kind === "step";
     return {
       write: () => {
         if (isNew) {
@@ -157,7 +157,7 @@ export class Recorder {
         this.#states.set(state.logId, state);
         state.kind = kind;
         if (isTouched) state.touchedAt = at;
-        if (telling.pass) this.#keepData(state, x, telling.pass, at);
+        if (update.pass) this.#keepData(state, x, update.pass, at);
         if (isStep) {
           state.steps++;
           state.hasExhibits = false;
@@ -314,7 +314,7 @@ function newState(logId: string, owner: string): RunState {
 }
 
 function toRow(
-  { kind, metrics }: NonNullable<Telling["point"]>,
+  { kind, metrics }: NonNullable<RunUpdate["point"]>,
   x: number,
   { acceptedAt }: Pick<RequestRow, "acceptedAt">,
   { startedAt, finishedAt, tookMs, tokens }: Times,

@@ -48,7 +48,7 @@ export async function recover(parts: RecoveryParts): Promise<void> {
   }
 }
 
-/** Deletes what a crash has left behind, keeps what nobody can tell the reason of; returns how much was deleted. */
+/** Deletes what a crash has left behind, keeps files without an explanation; returns how much was deleted. */
 async function tidyUp({ store, logger, checkpoints, snapshots }: RecoveryParts): Promise<number> {
   if (store.isCutOff) {
     logger.error(
@@ -110,7 +110,7 @@ function fateOf(store: Store, { manifest }: UnknownFolder): Fate {
   }
 }
 
-/** Whether a snapshot is of a model whose present state is on record; not so that of a corrupted one. */
+/** True when the present state of the snapshot's model is on record, which is not so for a corrupted model. */
 function isOfKnownState(store: Store, { manifest }: UnknownFolder): boolean {
   const model = store.models.get(manifest?.of ?? "");
   if (!model || model.state === "failed") return false;

@@ -34,7 +34,7 @@ export interface SessionsParts {
  * Sessions and their signs of life.
  *
  * - Every request that names a session is a sign of life, a heartbeat is only the cheapest one.
- * - Only time in which the server could have heard one counts against a session.
+ * - Only time in which the server could have received a heartbeat counts against a session.
  * - When a session was last seen is kept in memory: after a restart all of them get a fresh start.
  * - A finished session takes nothing new, like a closed one; what it has accepted is carried out before
  *   it is closed. Samplers that another process has joined go on for as long as they are used.
@@ -100,7 +100,7 @@ export class Sessions {
     });
     if (sessionId === session.sessionId) {
       this.#open.set(sessionId, { owner: caller.owner, lastSeenAt: this.#time.now });
-      this.#tell(caller.owner, sessionId, "opened");
+      this.#notify(caller.owner, sessionId, "opened");
       logger.info("session opened", { session: sessionId, owner: caller.owner });
     }
     return sessionId;
@@ -191,7 +191,7 @@ export class Sessions {
     return [...this.#open.keys(), ...this.#finishing.keys()];
   }
 
-  #tell(owner: string, id: string, change: "opened" | "closed"): void {
+  #notify(owner: string, id: string, change: "opened" | "closed"): void {
     this.#parts.recorder.hub.publish(owner, "runs", { kind: "session", id, change });
   }
 
@@ -200,11 +200,11 @@ export class Sessions {
     const open = this.#open.get(sessionId);
     this.#open.delete(sessionId);
     this.#finishing.delete(sessionId);
-    if (open) this.#tell(open.owner, sessionId, "closed");
+    if (open) this.#notify(open.owner, sessionId, "closed");
   }
 }
 
-/** What clients of a closed session are told. */
+/** The answer to clients of a closed session. */
 export function closedMessage(
   session: Pick<Session, "sessionId" | "closedAt" | "closeReason"> & Partial<Session>,
 ): string {
@@ -219,7 +219,7 @@ export function closedMessage(
 /**
  * Time during which the server could listen. It grows by the pieces between two ticks, and a piece that is
  * longer than ticks can be apart counts as no more than that: the process was stopped, the machine slept
- * or something held the event loop, and nobody could be heard meanwhile.
+ * or something held the event loop, and no heartbeat could arrive meanwhile.
  */
 class ListeningTime {
   readonly #clock: Clock;

@@ -6,7 +6,7 @@ import { isMissing } from "../errors/storage-failure.js";
 
 /**
  * Contents too large for a row, one file each. A file is complete before the row that names it is
- * written and outlives that row by a moment at most, so a crash leaves files nobody names but never a
+ * written and outlives that row by a moment at most, so a crash leaves unnamed files but never a
  * name without its file. Writing here keeps megabytes off the event loop, which a row would not.
  */
 export class BlobFiles {
@@ -48,7 +48,7 @@ export class BlobFiles {
     await Promise.all(names.map((name) => unlink(path.join(this.#folder, name)).catch(() => {})));
   }
 
-  /** The files whose names are not in `known`. */
+  /** The files with names that are not in `known`. */
   async findUnknown(known: ReadonlySet<string>): Promise<string[]> {
     return (await readdir(this.#folder)).filter((name) => !known.has(name));
   }

@@ -111,7 +111,7 @@ export function contentOf(row: Row, name: "payload" | "result"): Content {
 
 /*
  * One form per request, whatever dialect it came in and in whatever order its fields were written. It is
- * what the journal keeps and what tells a retry from another request under the same number. Maps of the
+ * what the journal keeps and what distinguishes a retry from another request under the same number. Maps of the
  * user's own keep the order of their keys, which is the same in every attempt of one call.
  */
 
@@ -131,7 +131,7 @@ export function canonicalPass(request: WireValue<"ForwardBackwardRequest">): Uin
   });
 }
 
-/** Whether the protobuf that a request was decoded from can stand for it: its names are in order already. */
+/** True when the protobuf of a request can be stored as it is: its names are in order already. */
 export function isInOrder(request: WireValue<"ForwardBackwardRequest">): boolean {
   const { data, lossFnConfig } = request.forwardBackwardInput;
   return isSorted(lossFnConfig ?? {}) && data.every(({ lossFnInputs }) => isSorted(lossFnInputs));
@@ -161,7 +161,7 @@ export async function resultDigest(bytes: Uint8Array): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
 }
 
-/** Where a payload is, with what tells whether it is the one that was accepted. */
+/** The place of a payload, with what identifies it as the accepted one. */
 export interface StoredPayload {
   readonly stored: StoredBytes;
   readonly kind: string;

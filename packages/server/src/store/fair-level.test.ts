@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { fairLevel } from "./fair-level.js";
 
-it("uses the room up, and takes nothing from whoever has less than a share", () => {
+it("uses all room, and takes nothing from members with less than a share", () => {
   const sizes = fc.array(fc.nat(1000), { minLength: 1, maxLength: 8 });
   fc.assert(
     fc.property(sizes, fc.nat(4000), (all, most) => {

@@ -1,5 +1,5 @@
 /**
- * What each of many may keep at most when all together may keep no more than `most`. Whoever has less than
+ * What each of many may keep at most when all together may keep no more than `most`. A member with less than
  * that keeps everything; infinite when there is room for all.
  */
 export function fairLevel(sizes: Iterable<number>, most: number): number {

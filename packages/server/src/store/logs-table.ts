@@ -6,7 +6,7 @@ export const everyone = "*";
 /** Where a run is known from. */
 export type LogSource = "server" | "log" | "folder";
 
-/** A run as the studio shows it: a model, or what a logger tells of one or several. */
+/** A run as the studio shows it: a model, or what a logger reports about one or several. */
 export interface LogRecord {
   readonly logId: string;
   readonly owner: string;
@@ -75,7 +75,7 @@ const columnNames: Readonly<Record<keyof LogChange, string>> = {
   updatedAt: "updated_at",
 };
 
-/** Runs, and what was told of them besides numbers. */
+/** Runs, and everything reported about them but numbers. */
 export class LogsTable {
   readonly #database: SqlDatabase;
 

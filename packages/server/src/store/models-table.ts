@@ -44,7 +44,7 @@ export interface Model {
   readonly userMetadata: Readonly<Record<string, unknown>> | null;
   readonly state: ModelState;
   readonly stateReason: string | null;
-  /** The sequence number whose turn it is. */
+  /** The next sequence number. */
   readonly nextSeq: number;
   /** How many operations have changed its weights or gradients so far. */
   readonly applied: number;
@@ -174,7 +174,7 @@ export class ModelsTable {
       .run(devices.join(","), modelId);
   }
 
-  /** Records that a request was handled: whose turn is next and how many changes were applied. */
+  /** Records that a request was handled: the next sequence number and the count of applied changes. */
   advance(modelId: string, nextSeq: number, applied: number, at: number): void {
     this.#database
       .sql("UPDATE models SET next_seq = ?, applied = ?, last_request_at = ? WHERE model_id = ?")

@@ -181,7 +181,7 @@ export class RequestsTable {
     return row && readRequest(row);
   }
 
-  /** The payload of a request, with what is needed to tell that it is the one that was accepted. */
+  /** The payload of a request, with what identifies it as the accepted one. */
   payload(requestId: string): PayloadRow | undefined {
     const row = this.#database
       .sql(

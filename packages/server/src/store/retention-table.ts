@@ -6,9 +6,9 @@ export interface RetentionRules {
   readonly now: number;
   /** How long an answer stays after it was fetched for the first time. */
   readonly fetchedGraceMs: number;
-  /** How long an answer stays that nobody fetches. */
+  /** How long an unfetched answer stays. */
   readonly resultTtlMs: number;
-  /** Most bytes of answers kept; the oldest of whoever has most go first. */
+  /** Most bytes of answers kept; the oldest of the owner with the most go first. */
   readonly maxResultBytes: number;
   /** How long the record of a finished request stays: its identity and its times. */
   readonly requestRecordTtlMs: number;
@@ -68,7 +68,7 @@ export class RetentionTable {
     return [...unfetched, ...fetched].map(readKept);
   }
 
-  /** The oldest of whoever has most: what one owner makes costs no other owner a result. */
+  /** The oldest of the owner with the most, so that one owner costs no other owner a result. */
   #oversize(rules: RetentionRules): Kept[] {
     const rows = this.#database
       .sql(

@@ -40,7 +40,7 @@ export class SamplersTable {
     return row && read(row);
   }
 
-  /** Counts one more client of a sampler; returns its number, where whoever made it is 0. */
+  /** Counts one more client of a sampler; returns its number, which is 0 for its maker. */
   join(samplerId: string): number {
     const row = this.#database
       .sql("UPDATE samplers SET joined = joined + 1 WHERE sampler_id = ? RETURNING joined")

@@ -9,7 +9,7 @@ export type Row = Readonly<Record<string, SqlValue>>;
 
 /** A prepared statement; parameters are positional. */
 export interface Statement {
-  /** Runs it and tells how many rows changed. */
+  /** Runs it and returns the number of changed rows. */
   run(...parameters: readonly SqlValue[]): number;
   first(...parameters: readonly SqlValue[]): Row | undefined;
   all(...parameters: readonly SqlValue[]): Row[];

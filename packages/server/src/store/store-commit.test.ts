@@ -96,7 +96,7 @@ it("undoes an action that throws by itself, and goes on with the next", async ()
   expect(names()).toEqual(["b"]);
 });
 
-it("rejects everything of a transaction whose commit fails, and goes on with the next", async () => {
+it("rejects everything of a transaction when its commit fails, and continues with the next", async () => {
   const results = await Promise.allSettled([
     commits.write(() => insert("a")),
     commits.write(() => database.sql("INSERT INTO parts (item) VALUES (?)").run("missing")),

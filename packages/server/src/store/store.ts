@@ -102,7 +102,7 @@ export class Store {
     return this.#commits.write(action);
   }
 
-  /** Commits what is queued and lets go of the directory. */
+  /** Commits what is queued and releases the directory. */
   async close(): Promise<void> {
     await this.#commits.flush();
     this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -223,7 +223,7 @@ export class GroupCommit {
     for (const settle of settled) settle();
   }
 
-  /** Runs one action under a savepoint; tells how to settle it once the transaction has committed. */
+  /** Runs one action under a savepoint; returns a function that settles it once the transaction has committed. */
   #run(action: Action): () => void {
     this.#do("SAVEPOINT action");
     try {

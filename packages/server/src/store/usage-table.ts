@@ -19,7 +19,7 @@ export interface UsageAccount {
   readonly owner: string;
   readonly sessionId: string | null;
   readonly baseModel: string;
-  /** Whose weights; null for those of the base model. */
+  /** The owner of the weights; null for those of the base model. */
   readonly modelId?: string | null;
 }
 

@@ -145,7 +145,7 @@ class SchemaCompiler {
         if (areDisjoint(schema, other)) continue;
         throw new SchemaRefusal(
           path,
-          "two of its branches may fit the same value; tell them apart by a constant, or use anyOf",
+          "two of its branches may fit the same value; distinguish them by a constant, or use anyOf",
         );
       }
     }

@@ -4,7 +4,7 @@ import { codeChanges } from "./code-changes.js";
 const diff = (file: string, lines: string): string =>
   `diff --git a/${file} b/${file}\nindex 12ab..34cd 100644\n--- a/${file}\n+++ b/${file}\n@@ -1 +1 @@\n${lines}\n`;
 
-it("tells each changed file of each repository, with the commit it was changed from", () => {
+it("lists each changed file of each repository, with its commit", () => {
   const text = `### repo: /home/me/cookbook @ abc123\n${diff("train.py", "-old\n+new\n+more")}${diff("a b/c.py", "+one")}### repo: /home/me/other @ def\n`;
   expect(codeChanges(text)).toEqual({
     cookbook: "commit abc123",
@@ -22,7 +22,7 @@ it("gives the same change the same name, and another one another, also of equal 
   expect(codeChanges(moved)["a.py"]).toBe(change("-x\n+y"));
 });
 
-it("tells no more of very many files than a page can show", () => {
+it("lists no more of very many files than a page can show", () => {
   const text = Array.from({ length: 300 }, (_, index) => diff(`${index}.py`, "+x")).join("");
   expect(Object.keys(codeChanges(text))).toHaveLength(200);
 });

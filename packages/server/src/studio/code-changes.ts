@@ -4,7 +4,7 @@ const maxFiles = 200;
 
 /**
  * What a `code.diff` says, file by file: how many lines came and went, and a name for the change, so that runs of
- * different code are told apart where their configurations are compared. Sections begin with `### repo: ROOT @ COMMIT`.
+ * different code are distinguished where their configurations are compared. Sections begin with `### repo: ROOT @ COMMIT`.
  */
 export function codeChanges(text: string): Readonly<Record<string, string>> {
   const changes: Record<string, string> = {};

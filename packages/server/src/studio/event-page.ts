@@ -6,7 +6,7 @@ import { ApiError, tooMany } from "../errors/api-error.js";
 const maxStreams = 64;
 const maxTopics = 64;
 
-/** How often queues are looked at while somebody wants to see them. */
+/** How often queues are read while a page shows them. */
 const queueMs = 500;
 const pollMs = 1000;
 
@@ -63,7 +63,7 @@ export class EventPages {
     const { isReset, stop } = hub.listen({ owner, topics: new Set(topics), send }, cursor);
     const reason = "the server no longer knows what was missed";
     const head = `id: ${hub.cursor()}\n`;
-    // A first event even when nothing happens: whoever reconnects has a cursor to go on from.
+    // A first event even when nothing happens: a page that reconnects has a cursor to resume from.
     if (isReset) write("head", `${head}event: reset\ndata: ${JSON.stringify({ reason })}\n\n`);
     else if (cursor === null) write("head", `${head}event: open\ndata: {}\n\n`);
     const { pingMs, lanes, poll } = this.#options;

@@ -113,7 +113,7 @@ export class Exhibits {
     const from = Math.min(range.from, ids.length);
     const to = Math.min(range.to ?? from + pageTokens, ids.length, from + 4 * pageTokens);
     const tokens = tokensOf(content, pieces, text, from, to);
-    // Which tokens are answers is told by their logprobs; nothing of a sample is trained on.
+    // Tokens with logprobs are answers; nothing of a sample is trained on.
     const shown = entry.place.kind === "sample" ? { ...tokens, weight: null } : tokens;
     const whole = ids.length <= maxTextTokens ? pieces.join("") : null;
     const { text: loggedText, messages, metrics, logs, model, ...rest } = extra;

@@ -47,7 +47,7 @@ const ownSites: ReadonlySet<string | null> = new Set(["same-origin", "none", nul
 /**
  * Refuses what pages of other origins ask for. A site ignores ports, so that `same-site` is another page on
  * this machine; requests for images and scripts carry no `Origin`, but they carry this. Only following a link
- * to the page itself is open to everyone, and a frame to the page of one chart, whose policy says in which
+ * to the page itself is open to everyone, and a frame to the page of one chart, with a policy that says in which
  * pages it is shown.
  */
 export function checkFetchSite(request: Request, isPage: boolean, isEmbed = false): void {

@@ -38,7 +38,7 @@ const [leastLines, shortValues] = [8, 200];
 const maxKeys = 10_000;
 const exhibitKinds = { rollouts: "rollout", examples: "datum" } as const;
 
-/** Takes what loggers tell: `POST /api/v1/logs`. */
+/** Takes lines of loggers: `POST /api/v1/logs`. */
 export function logsPage(
   intake: LogIntake,
   authenticator: Authenticator,
@@ -62,13 +62,13 @@ export function logsPage(
 }
 
 /**
- * What loggers tell of their runs.
+ * The lines that loggers send about their runs.
  *
  * - A long batch is stored in parts, so that it does not keep others waiting, and those of an owner one
  *   after the other. A bad line refuses it by number; where parts before it are stored, the refusal says so.
  * - A line that was stored before is only counted: loggers send again what they are not sure of.
  * - Every writer has its own attempt: one that is late adds to what others have replaced.
- * - Every answer brings what people have asked for, so that nobody has to poll.
+ * - Every answer contains the requests of people, so that no logger has to poll.
  */
 export class LogIntake {
   readonly #core: Core;
@@ -128,7 +128,7 @@ export class LogIntake {
     names: ReadonlyMap<string, string> = new Map(),
   ): Promise<LogsAnswer> {
     const { store, recorder } = this.#core.context;
-    const told = new Map<
+    const answered = new Map<
       string,
       { stored: Record<string, number>; controls: ReturnType<typeof controlsOf> }
     >();
@@ -156,12 +156,12 @@ export class LogIntake {
       for (const action of after) action();
       for (const [name, run] of runs) {
         recorder.hub.noteChange(owner, name);
-        const stored = { ...told.get(name)?.stored, ...run.stored };
-        told.set(name, { stored, controls: controlsOf(run.log) });
+        const stored = { ...answered.get(name)?.stored, ...run.stored };
+        answered.set(name, { stored, controls: controlsOf(run.log) });
       }
       next = end;
     } while (next < lines.length);
-    const named = [...told].map(([run, one]) => [names.get(run) ?? run, one] as const);
+    const named = [...answered].map(([run, one]) => [names.get(run) ?? run, one] as const);
     return {
       stored: Object.fromEntries(named.map(([name, { stored }]) => [name, stored])),
       controls: Object.fromEntries(named.map(([name, { controls }]) => [name, controls])),

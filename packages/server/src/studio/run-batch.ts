@@ -72,7 +72,7 @@ export class RunBatch {
   }
 }
 
-/** What is done, as far as the names in a configuration tell. */
+/** The kind of a run, as far as it follows from the names in its configuration. */
 export function kindOf(config: unknown): string {
   if (typeof config !== "object" || config === null) return "unknown";
   const has = (name: string): boolean => Object.hasOwn(config, name);
@@ -89,7 +89,7 @@ interface Standing {
   readonly keys: Map<string, number>;
 }
 
-/** Runs whose standing is kept at hand; it can be found out again. */
+/** Runs with a remembered step; it can be read again. */
 const maxRuns = 256;
 
 /**
@@ -113,7 +113,7 @@ export class LoggedSteps {
     return standing;
   }
 
-  /** Forgets what lines have told that were undone since. */
+  /** Forgets the steps of lines that were rolled back. */
   forget(run: string): void {
     this.#runs.delete(run);
   }

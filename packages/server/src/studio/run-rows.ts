@@ -31,7 +31,7 @@ interface Figures {
   readonly lastX: number | null;
 }
 
-/** Runs whose figures are remembered. */
+/** Most runs with remembered figures. */
 const maxFigures = 10_000;
 /** Runs that are read at a time. */
 const pageSize = 100;
@@ -226,8 +226,8 @@ function nameOf(log: LogRecord, model: Model | undefined, { context }: Core): st
 }
 
 function kindOf(log: LogRecord, models: readonly LogRecord[]): StudioRun["kind"] {
-  const told = [log, ...models].map(({ kind }) => kind).find((kind) => kind !== "unknown");
-  return (told ?? "unknown") as StudioRun["kind"];
+  const known = [log, ...models].map(({ kind }) => kind).find((kind) => kind !== "unknown");
+  return (known ?? "unknown") as StudioRun["kind"];
 }
 
 export function configText(config: string | null, names: readonly string[]): string | null {

@@ -51,7 +51,7 @@ export class Steering {
     if (how === "save") {
       if (log.source !== "log") {
         throw conflict(
-          "no logger of this run listens, so nobody can be asked to stop and save: save now and then just stop, or open a RunLog with `service` in the loop",
+          "no logger of this run listens, so it cannot be asked to stop and save: save now, then stop without saving, or open a RunLog with `service` in the loop",
         );
       }
       await this.#setControls(owner, id, (controls) => ({ ...controls, stop: true }));
@@ -66,7 +66,7 @@ export class Steering {
     await this.#note(owner, id, "stopped", "stopped at once");
   }
 
-  /** Ends a session: its clients are told who did it, and what they have named stays. */
+  /** Ends a session: its clients get the reason, and named checkpoints stay. */
   async closeSession(owner: string, sessionId: string): Promise<void> {
     const { store } = this.#core.context;
     if (store.sessions.get(sessionId)?.owner !== owner) throw notFound(`session ${sessionId}`);

@@ -1,6 +1,6 @@
 /** Time as the server sees it; tests drive it by hand. */
 export interface Clock {
-  /** Milliseconds since the epoch; jumps when somebody sets the machine's clock. */
+  /** Milliseconds since the epoch; jumps when the machine's clock is set. */
   now(): number;
   /** Milliseconds since some moment; never jumps. */
   elapsed(): number;

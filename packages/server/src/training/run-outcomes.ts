@@ -59,7 +59,7 @@ export class RunOutcomes {
     const applied = this.#applied + (done.change === "none" ? 0 : 1);
     const tokens = tokensOf(done);
     const times = { startedAt, finishedAt, tookMs, tokens };
-    const note = recorder.note(this.#model, request, done.telling ?? {}, times);
+    const note = recorder.note(this.#model, request, done.update ?? {}, times);
     const change = done.change === "journaled" ? applied : null;
     try {
       const facts = { startedAt, finishedAt, applied: change, tokens };
@@ -112,7 +112,7 @@ export class RunOutcomes {
     const now = clock.now();
     const times = { startedAt: now, finishedAt: now, tookMs: 0, tokens: 0 };
     const request = { kind: "save_weights", acceptedAt: now } as const;
-    const note = recorder.note(this.#model, request, save.telling ?? {}, times);
+    const note = recorder.note(this.#model, request, save.update ?? {}, times);
     try {
       await store.write(() => {
         store.usage.add(this.#model, save.usage, now);

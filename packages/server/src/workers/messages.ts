@@ -35,7 +35,7 @@ export type WorkerAnswer = { readonly id: number } & (
   | { readonly kind: "broken"; readonly error: string }
 );
 
-/** A sample request whose objects of classes have become plain on the way between threads. */
+/** A sample request with plain objects, as it crosses between threads. */
 export type FlatSample = Omit<WireValue<"SampleRequest">, "prompt" | "targetPromptLogprobs"> & {
   readonly prompt: ModelInput["chunks"];
   readonly targetPromptLogprobs: WireInput<"TensorData"> | null;

@@ -61,7 +61,7 @@ describe("a whole answer", () => {
     expect(prompt_tokens).toBe(json.prompt_token_ids.length);
   });
 
-  it("tells what was remembered of the prompt", async () => {
+  it("reports the remembered part of the prompt", async () => {
     const messages = [{ role: "user", content: "The cat sat on the mat. ".repeat(20) }];
     await real.chat({ messages, max_tokens: 1 });
     const { json } = await real.chat({ messages, max_tokens: 1 });
@@ -253,7 +253,7 @@ describe("how tokens are drawn", () => {
 });
 
 describe("log-probabilities", () => {
-  it("are told of every token, and its bytes make up the text", async () => {
+  it("are reported for every token, and its bytes make up the text", async () => {
     const { json } = await real.chat({ logprobs: true, max_tokens: 100, return_token_ids: true });
     const [{ logprobs, message, token_ids: tokens }] = json.choices;
     expect(logprobs.content).toHaveLength(json.usage.completion_tokens);
@@ -458,7 +458,7 @@ describe("messages", () => {
     });
   });
 
-  it("tells what the template refuses", async () => {
+  it("reports the refusal of the template", async () => {
     const { status, json } = await scripted.chat({
       messages: [{ role: "function", name: "f", content: "x" }],
     });

@@ -82,7 +82,7 @@ describe("completions", () => {
     expect([status, refused.error.param]).toEqual([400, "max_tokens"]);
   });
 
-  it("tell log-probabilities of alternatives, by text or by id", async () => {
+  it("report log-probabilities of alternatives, by text or by id", async () => {
     const none = await server.complete({ logprobs: 0, max_tokens: 4 });
     for (const map of none.json.choices[0].logprobs.top_logprobs) {
       expect(Object.keys(map)).toHaveLength(1);

@@ -170,7 +170,7 @@ describe("keys and addresses", () => {
     expect(there.choices).toEqual(here.choices);
   });
 
-  it("tells unknown addresses in its own form", async () => {
+  it("answers unknown addresses in its own form", async () => {
     const headers = { authorization: "Bearer tml-key-of-ann" };
     for (const [method, route] of [
       ["POST", "/v1/nothing"],

@@ -109,7 +109,7 @@ describe("responses", () => {
     shape.parse(parsed.output_parsed);
   });
 
-  it("tell that they were cut, and refuse what needs a memory", async () => {
+  it("report that they were cut, and refuse what needs a memory", async () => {
     engine.says("one two three four");
     const cut = await scripted.client().responses.create({
       model: "m",

@@ -56,7 +56,7 @@ it("shapes what is drawn", async () => {
   expect((await tokensOf({ ...stopped, minTokens: 5 })).length).toBeGreaterThanOrEqual(5);
 });
 
-it.each(["proto", "json"] as const)("tells the most probable tokens (%s)", async (dialect) => {
+it.each(["proto", "json"] as const)("reports the most probable tokens (%s)", async (dialect) => {
   await using client = new ServiceClient({
     baseUrl: server.url,
     apiKey: "tml-any-key",

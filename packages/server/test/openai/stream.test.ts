@@ -84,7 +84,7 @@ describe("a stream", () => {
     );
   });
 
-  it("tells the usage once, where it was asked for", async () => {
+  it("sends the usage once, where it was asked for", async () => {
     const { json } = await real.chat();
     const { events } = await real.stream({ stream_options: { include_usage: true } });
     const withUsage = events.filter(({ usage }) => usage);
@@ -132,7 +132,7 @@ describe("a stream", () => {
     }
   });
 
-  it("tells of every token once", async () => {
+  it("sends every token once", async () => {
     const more = { logprobs: true, top_logprobs: 2, return_token_ids: true, stop: ["you"] };
     const { json } = await real.chat(more);
     const { events } = await real.stream(more);
@@ -183,7 +183,7 @@ describe("a stream", () => {
     expect((await scripted.chat()).status).toBe(200);
   });
 
-  it("tells a failure on the way as an event", async () => {
+  it("sends a failure on the way as an event", async () => {
     engine.says("one two three four five");
     engine.failsAfter = engine.told + 2;
     const stream = await scripted
@@ -200,7 +200,7 @@ describe("a stream", () => {
     expect(isDone).toBe(true);
   });
 
-  it("tells what is known before the first token as an ordinary error", async () => {
+  it("answers a failure before the first token as an ordinary error", async () => {
     engine.failsAfter = 0;
     engine.says("x");
     const broken = await scripted.fetch("/v1/chat/completions", { ...question, stream: true });

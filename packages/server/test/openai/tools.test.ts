@@ -44,7 +44,7 @@ const call = (name: string, given: string) =>
   `<tool_call>\n{"name": "${name}", "arguments": ${given}}\n</tool_call>`;
 
 describe("calls that the model decides on", () => {
-  it("are told with an id, a name and arguments as text", async () => {
+  it("have an id, a name and arguments as text", async () => {
     const { message, finish_reason } = await say(call("add", '{"a": 1, "b": 2}'));
     expect(message.content).toBeNull();
     expect(message.tool_calls).toEqual([
@@ -234,7 +234,7 @@ describe("other ways to write calls", () => {
 describe("thoughts", () => {
   const thought = { reasoning_content: "a", content: "b" };
 
-  it("are told apart from the answer, unless that is not wanted", async () => {
+  it("are separate from the answer, unless that is not wanted", async () => {
     engine.says("<think>\na\n</think>\n\nb");
     const { json } = await scripted.chat();
     expect(json.choices[0].message).toMatchObject(thought);

@@ -60,7 +60,7 @@ class Page {
   }
 }
 
-it("tells open pages of points, marks and changed rows", async () => {
+it("notifies open pages of points, marks and changed rows", async () => {
   const modelId = await app.model(await app.session());
   const page = await Page.open(`runs,run:${modelId}`);
   await trainSteps(app, modelId, 1);
@@ -97,7 +97,7 @@ it("goes on from a cursor without losing or repeating an event", async () => {
   second.close();
 });
 
-it("tells a page to begin anew when the server no longer knows what it missed", async () => {
+it("makes a page begin anew when the server no longer knows what it missed", async () => {
   const page = await Page.open("runs", "0123abcd-7");
   expect((await page.wait("reset")).data["reason"]).toContain("no longer");
   page.close();
@@ -127,7 +127,7 @@ it("owes a page that does not read the latest event of each kind, and nothing mo
   page.close();
 });
 
-it("shows the queue as those who poll are told", async () => {
+it("shows the queue as pollers see it", async () => {
   const modelId = await app.model(await app.session());
   await postStudio(app, `runs/${encodeURIComponent(modelId)}/pause`);
   const page = await Page.open("queue");

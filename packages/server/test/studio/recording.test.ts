@@ -67,7 +67,7 @@ describe("what the server records by itself", () => {
     expect([...trained!.x]).toEqual([0, 1]);
   });
 
-  it("marks a request that failed, and tells the run's state in the server's words", async () => {
+  it("marks a failed request, and shows the run's state in the server's words", async () => {
     const modelId = await app.model(await app.session());
     const seq = await trainSteps(app, modelId, 1);
     const { requestId } = await app.call("loadWeights", {
@@ -100,7 +100,7 @@ describe("what the server records by itself", () => {
     expect(checkpoints[0]!.nll).toBeTypeOf("number");
   });
 
-  it("records nothing when it is told so", async () => {
+  it("records nothing when recording is off", async () => {
     const quiet = await TestApp.open({ recording: false });
     try {
       const modelId = await quiet.model(await quiet.session());

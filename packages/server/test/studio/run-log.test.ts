@@ -227,7 +227,7 @@ describe("lines of a logger", () => {
     expect(await listRuns(app)).toEqual([]);
   });
 
-  it("take numbers that no column holds as not told", async () => {
+  it("ignore numbers that no column holds", async () => {
     const body = [
       JSON.stringify(open()),
       '{"run":"r1","writer":"w1","n":2,"kind":"metrics","step":3,"metrics":{"a":1e999}}',
@@ -326,7 +326,7 @@ describe("a RunLog with a service", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("is shown live, is told what people ask for, and ends as completed", async () => {
+  it("is shown live, gets the requests of people, and ends as completed", async () => {
     const service = new ServiceClient({ baseUrl: server.url, apiKey: "tml-x" });
     const run = await RunLog.open({ folder: path.join(folder, "garden"), service, tags: ["t"] });
     run.log({ a: 1 }, { step: 0 });

@@ -14,7 +14,7 @@ afterEach(() => app.dispose());
 const at = (id: string, action: string) => `runs/${encodeURIComponent(id)}/${action}`;
 
 describe("pause", () => {
-  it("begins nothing new, tells those who wait, and lasts over a restart", async () => {
+  it("begins nothing new, notifies waiting clients, and lasts over a restart", async () => {
     const modelId = await app.model(await app.session());
     await postStudio(app, at(modelId, "pause"));
     const { requestId } = await app.call("forwardBackward", passBody(modelId, 1, [[1, 2]]));
@@ -149,7 +149,7 @@ describe("exhibits", () => {
     expect(listed.exhibits.map(({ nll }) => nll)).toEqual(exhibits.map(({ nll }) => nll));
   });
 
-  it("are all kept, or none, when the server is told so", async () => {
+  it("are all kept, or none, by the server's option", async () => {
     for (const [capture, count] of [
       ["all", 30],
       ["off", 0],

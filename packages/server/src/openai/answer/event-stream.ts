@@ -15,7 +15,7 @@ export interface EventStreamOptions {
   readonly pingMs: number;
   readonly headers: Readonly<Record<string, string>>;
   /** Converts a failure to the client's form. */
-  readonly tellError: (error: unknown) => ApiError;
+  readonly renderError: (error: unknown) => ApiError;
   /** Called on a failure after the response has started, to send it as an event. */
   readonly errorEvent: (error: ApiError, send: SendEvent) => void;
   /** The last line of every stream. */
@@ -48,7 +48,7 @@ const streamHeaders = {
  * - Hanging up stops the work.
  */
 export async function eventStream(work: EventWork, options: EventStreamOptions): Promise<Response> {
-  const { clock, pingMs, tellError, errorEvent, lastLine, headers } = options;
+  const { clock, pingMs, renderError, errorEvent, lastLine, headers } = options;
   const hangUp = new AbortController();
   const signal = AbortSignal.any([options.signal, hangUp.signal]);
   const encoder = new TextEncoder();
@@ -89,7 +89,7 @@ export async function eventStream(work: EventWork, options: EventStreamOptions):
   const finished = work(send, signal, whenReady)
     .catch((error: unknown) => {
       if (!hasBegun) throw error;
-      if (!signal.aborted) errorEvent(tellError(error), send);
+      if (!signal.aborted) errorEvent(renderError(error), send);
     })
     .then(() => {
       isOver = true;

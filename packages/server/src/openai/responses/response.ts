@@ -47,7 +47,7 @@ export async function response(
       clock,
       pingMs: limits.streamPingMs,
       headers: { "x-request-id": call.requestId },
-      tellError: (error) => toApiError(error, logger),
+      renderError: (error) => toApiError(error, logger),
       errorEvent: (error, send) => {
         const { message, code, param } = errorBody(error).error;
         send({ type: "error", sequence_number: sequence++, message, code, param }, "error");

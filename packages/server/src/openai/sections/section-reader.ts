@@ -302,17 +302,17 @@ export class SectionReader {
   }
 
   #reasoning(text: string): void {
-    const told = this.#hasThoughts ? text : text.trimStart();
-    if (told === "") return;
+    const output = this.#hasThoughts ? text : text.trimStart();
+    if (output === "") return;
     this.#hasThoughts = true;
-    this.#emit({ kind: "reasoning", text: told });
+    this.#emit({ kind: "reasoning", text: output });
   }
 
   #content(text: string): void {
-    const told = this.#skipsSpace ? text.trimStart() : text;
-    if (told === "") return;
+    const output = this.#skipsSpace ? text.trimStart() : text;
+    if (output === "") return;
     this.#skipsSpace = false;
-    this.#emit({ kind: "content", text: told });
+    this.#emit({ kind: "content", text: output });
   }
 }
 

@@ -17,7 +17,7 @@ export interface LoadParts {
 /** A load as it waits for its turn: without the access token, which was turned into names of owners. */
 export interface LoadOrder {
   readonly request: WireValue<"LoadWeightsRequest">;
-  /** Whose private checkpoints may be read. */
+  /** The owner of readable private checkpoints. */
   readonly readers: readonly string[];
 }
 
@@ -59,7 +59,7 @@ export function loadOperation({ store, checkpoints, snapshots }: LoadParts): Tra
         ...jsonResult("LoadWeightsResponse", { type: "load_weights", path, modelId }),
         usage: [],
         change: "replaced",
-        telling: { mark: { kind: "loaded", text: `weights of ${path} loaded`, subject: path } },
+        update: { mark: { kind: "loaded", text: `weights of ${path} loaded`, subject: path } },
         write: () => {
           orphans = snapshots.makeCurrent(snapshot, "replacing");
           if (isCreation) store.models.setState(modelId, "live");

@@ -1,6 +1,6 @@
 import { encodeJson, stringifyJson, type WireInput, type WireTypeName } from "tinker-ts/wire";
 import type { EnginePass } from "../../workers/engine-pass.js";
-import type { Telling } from "../../recording/recorder.js";
+import type { RunUpdate } from "../../recording/recorder.js";
 import type { RequestRow, Settled } from "../../store/requests-table.js";
 import type { Usage } from "../../store/usage-table.js";
 import type { LiveModel } from "../live-models.js";
@@ -28,7 +28,7 @@ export interface Done {
    */
   readonly change: "none" | "journaled" | "replaced";
   /** What the studio shows of it. */
-  readonly telling?: Telling;
+  readonly update?: RunUpdate;
   /** Writes in the transaction of the result. */
   readonly write?: () => void;
   /** Runs after that transaction. */

@@ -151,7 +151,7 @@ async function writeCheckpoint(
     record,
     usage: [{ kind: "checkpoint", amount: 1 }] as const,
     change: "none" as const,
-    ...(isEphemeral ? {} : { telling: { mark: savedMark(pathOf(record)) } }),
+    ...(isEphemeral ? {} : { update: { mark: savedMark(pathOf(record)) } }),
     write: () => {
       if (previous) store.checkpoints.markDeleted(previous.folder, now);
       store.checkpoints.insert(record);

@@ -47,7 +47,7 @@ export function trainOperations({
         }),
         usage: [{ kind: "training", amount: tokens }],
         change,
-        telling: forwardOnly ? { point } : { point, lossFn, pass: { data, outputs } },
+        update: forwardOnly ? { point } : { point, lossFn, pass: { data, outputs } },
       };
     };
 
@@ -71,14 +71,14 @@ export function trainOperations({
         if (step instanceof Error) {
           const failure = toFailure(step, logger);
           const mark = { kind: "failed", text: failure.error, subject: request.requestId };
-          return { result: () => failure, usage: [], change: "journaled", telling: { mark } };
+          return { result: () => failure, usage: [], change: "journaled", update: { mark } };
         }
         const metrics = toStepMetrics(step);
         return {
           ...jsonResult("OptimStepResponse", { metrics }, { engineMs }),
           usage: [],
           change: "journaled",
-          telling: { point: { kind: "step", metrics } },
+          update: { point: { kind: "step", metrics } },
         };
       },
     },
