@@ -9,11 +9,10 @@ import { unavailable } from "./errors/api-error.js";
 import { createHandlers } from "./handlers/index.js";
 import { extraPages } from "./handlers/pages.js";
 import { refusalResponse } from "./http/answers.js";
-import { BodyRoom, type OpenJson, promptBytes, receive } from "./http/read-body.js";
+import { BodyRoom, IgnoredFields, type OpenJson, promptBytes, receive } from "./http/read-body.js";
 import { errorResponse } from "./openai/openai-error.js";
 import { isOpenAiPath, openAiPages } from "./openai/pages.js";
 import { createHttpApp } from "./http/app.js";
-import { IgnoredFields } from "./http/ignored-fields.js";
 import { resolveLimits } from "./prices.js";
 import type { LogLevel } from "./log/logger.js";
 import {

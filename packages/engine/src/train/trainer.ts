@@ -8,7 +8,13 @@ import { at } from "../util/arrays.js";
 import { GradientSum } from "./gradient-sum.js";
 import { adaptedSites, type Trained } from "./graphs/trained.js";
 import { HeadRunner, RowTable } from "./head-pass.js";
-import { type Keep, type LayerPass, LayerRunner, type StretchPasses } from "./layer-runner.js";
+import {
+  type Keep,
+  type LayerPass,
+  LayerRunner,
+  SegmentPasses,
+  type StretchPasses,
+} from "./layer-runner.js";
 import { LongSequencePasses } from "./long-sequence-passes.js";
 import {
   type LongArrangement,
@@ -17,7 +23,6 @@ import {
   planMicroBatches,
   type ShortArrangement,
 } from "./micro-batch.js";
-import { SegmentPasses } from "./segment-passes.js";
 import { lossMetrics } from "./metrics.js";
 import type { MergedWeights } from "./merged-weights.js";
 import { viewsAt, type Place } from "../model/parameter-layout.js";

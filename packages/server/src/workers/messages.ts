@@ -2,8 +2,7 @@ import type { ModelInput, ProtoTypeName, RequestPlace, WireInput, WireValue } fr
 import type { StoredPayload } from "../store/content.js";
 import type { AnswerShape } from "../structure/answer-grammar.js";
 import type { ChatText } from "./chat-text.js";
-import type { BodyForm } from "./decode-body.js";
-import type { JsonForm } from "./read-json.js";
+import type { BodyForm, JsonForm } from "./decode-body.js";
 
 /** A task of a worker; bytes are handed over, `folder` is that of a tokenizer. */
 export type WorkerTask =

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { unfoldingSchema } from "../../test/support/worst-bodies.js";
 import { Scheduler } from "../scheduler.js";
 import { answerGrammar, type AnswerShape } from "../structure/answer-grammar.js";
-import { checkSize, readJson } from "./read-json.js";
+import { checkSize, readJson } from "./decode-body.js";
 import { maxWorkers, Workers } from "./workers.js";
 
 const newWorkers = (maxMs?: number): Workers => {

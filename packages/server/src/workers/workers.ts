@@ -14,8 +14,15 @@ import type { ServerScheduler } from "../scheduler.js";
 import { readPayload, type StoredPayload } from "../store/content.js";
 import type { AnswerShape } from "../structure/answer-grammar.js";
 import { encodeChatText, type ChatText, type EncodedText } from "./chat-text.js";
-import { checkSize, type JsonForm, readJson } from "./read-json.js";
-import { decodeBody, joined, type BodyForm, type DecodedBody } from "./decode-body.js";
+import {
+  type BodyForm,
+  checkSize,
+  decodeBody,
+  type DecodedBody,
+  joined,
+  type JsonForm,
+  readJson,
+} from "./decode-body.js";
 import { decodePass, type EnginePass } from "./engine-pass.js";
 import type { FlatSample } from "./messages.js";
 import { WorkerPool } from "./pool.js";
